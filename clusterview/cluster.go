@@ -22,11 +22,10 @@ type ClusterReport struct {
 	BorrowMs   int64  `json:"borrow_ms"`
 	// Confirmed is true once a node has served in the cluster.
 	Confirmed bool `json:"confirmed"`
-	// Frozen is true if no new node gets a worker until FrozenUntilMs, except the workers of
-	// FrozenOpen, such as "900-1023". Without a freeze they are 0 and "".
-	Frozen        bool   `json:"frozen"`
-	FrozenUntilMs int64  `json:"frozen_until_ms"`
-	FrozenOpen    string `json:"frozen_open"`
+	// Frozen is true if no new node gets a worker until FrozenUntilMs, 0
+	// without a freeze.
+	Frozen        bool  `json:"frozen"`
+	FrozenUntilMs int64 `json:"frozen_until_ms"`
 	// FrozenBy names the operator who froze registration. It is "" if the reason is
 	// that ZooKeeper lost data.
 	FrozenBy string `json:"frozen_by"`
@@ -42,20 +41,12 @@ func DescribeCluster(name string, cl coordinator.Cluster, now time.Time) Cluster
 		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.Confirmed, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
-		r.Frozen, r.FrozenUntilMs, r.FrozenOpen, r.FrozenBy = true, cl.FrozenUntil, string(cl.Open), cl.FrozenBy
+		r.Frozen, r.FrozenUntilMs, r.FrozenBy = true, cl.FrozenUntil, cl.FrozenBy
 	}
 	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
 		r.IDsEndMs = layout.Expires().UnixMilli()
 	}
 	return r
-}
-
-// FrozenWorkers words which workers are frozen.
-func (r ClusterReport) FrozenWorkers() string {
-	if r.FrozenOpen != "" {
-		return "all workers except " + Clean(r.FrozenOpen)
-	}
-	return "all workers"
 }
 
 // FrozenWhy words the reason for a freeze.

@@ -82,7 +82,7 @@ func problems(r Report) []Problem {
 
 // FrozenProblem returns the problem of frozen registration, and whether there is one.
 func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
-	text := fmt.Sprintf("registration is frozen for %s until %s, %s", r.FrozenWorkers(), time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())
+	text := fmt.Sprintf("registration is frozen until %s, %s", time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())
 	advice := thawAdvice
 	if r.FrozenBy != "" {
 		advice = "Running nodes serve on. Wait, or ask the operator whether flaked cluster thaw may end it early."

@@ -25,7 +25,7 @@ func TestClusterProblems(t *testing.T) {
 		return entries
 	}
 	frozen := exampleCluster()
-	frozen.FrozenUntil, frozen.Open = t0+hour, "42-1023"
+	frozen.FrozenUntil = t0 + hour
 	thawed := exampleCluster()
 	thawed.FrozenUntil = t0
 	small := exampleCluster()
@@ -39,7 +39,7 @@ func TestClusterProblems(t *testing.T) {
 		want    string
 	}{
 		{"nothing there", exampleCluster(), nil, t0, ""},
-		{"frozen", frozen, nil, t0, "registration is frozen for all workers except 42-1023 until 2026-11-20T18:46:49Z"},
+		{"frozen", frozen, nil, t0, "registration is frozen until 2026-11-20T18:46:49Z"},
 		{"freeze over", thawed, nil, t0, ""},
 		{"5 % free", small, many(19), t0, ""},
 		{"none free", small, many(20), t0, "0 of 20 workers are free"},

@@ -28,7 +28,7 @@ func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 	l.putBack(copied)
 	a.mustBeat()
 	frozen := l.cluster()
-	if !frozen.AllFrozen(l.now) {
+	if !frozen.Frozen(l.now) {
 		t.Fatalf("%+v", frozen)
 	}
 	for l.now < frozen.FrozenUntil+millis(time.Hour) {
@@ -36,7 +36,7 @@ func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 		a.mustBeat()
 	}
 	n.must(n.start())
-	if cl := l.cluster(); cl.AllFrozen(l.now) {
+	if cl := l.cluster(); cl.Frozen(l.now) {
 		t.Errorf("frozen again: %+v", cl)
 	}
 	serves := false
@@ -97,7 +97,7 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l.putBack(copied)
 	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
 	err := a.halt()
-	if cl := l.cluster(); err != nil || !cl.AllFrozen(l.now) || !l.slot(0).Stopped {
+	if cl := l.cluster(); err != nil || !cl.Frozen(l.now) || !l.slot(0).Stopped {
 		t.Errorf("%+v, %v", cl, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	b.mustBeat()
 	l.remove(slotPath(0))
 	a.mustBeat()
-	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
+	if _, err := Thaw(t.Context(), l.admin, l.cluster()); err != nil {
 		t.Fatal(err)
 	}
 	b.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(1)))
@@ -185,7 +185,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	l.takeAway(1)
 	_, err := b.beat()
 	wantFenced(t, err)
-	if cl := l.cluster(); cl.AllFrozen(l.now) {
+	if cl := l.cluster(); cl.Frozen(l.now) {
 		t.Errorf("%+v", cl)
 	}
 }
@@ -221,7 +221,7 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 				return zkstore.NoFault
 			}
 			a.mustBeat()
-			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().AllFrozen(l.now) {
+			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().Frozen(l.now) {
 				t.Errorf("frozen after %d calls, want 1 to %d: %+v", frozen, limits.FreezeCalls, l.cluster())
 			}
 		})

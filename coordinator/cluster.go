@@ -207,8 +207,7 @@ func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error)
 //
 // All slots are frozen, because the cluster may have grown while the holder was cut off. If
 // found has a later incarnation and its freeze still runs, another holder noticed the loss
-// before us. Then slots that an operator has opened since stay open, and the freeze is only
-// made longer if it would end too early. It may, because older data can bring back an older
+// before us. Then the freeze is only made longer if it would end too early. It may, because older data can bring back an older
 // freeze. Holders that notice the same loss within lossTolerance write only once.
 func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	next := mine
@@ -218,7 +217,7 @@ func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	until := now + mine.LeaseMs
 	if found.UUID == mine.UUID && found.Incarnation > mine.Incarnation && now < found.FrozenUntil {
 		next.Incarnation, next.FrozenUntil = found.Incarnation, found.FrozenUntil
-		next.Open, next.FrozenBy = found.Open, found.FrozenBy
+		next.FrozenBy = found.FrozenBy
 		if next.FrozenUntil < until {
 			next.FrozenUntil = until + lossTolerance
 		}
@@ -226,6 +225,6 @@ func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	}
 	next.Incarnation = max(now, found.Incarnation+1, mine.Incarnation+1)
 	next.FrozenUntil = max(found.FrozenUntil, until+lossTolerance)
-	next.Open, next.FrozenBy = "", ""
+	next.FrozenBy = ""
 	return next
 }

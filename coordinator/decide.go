@@ -212,7 +212,7 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 
 // givenUp reports whether a slot was released and its last holder uses it no more. After
 // Operator.ForceRelease the holder may still run, by a clock that is behind.
-func (s Slot) givenUp() bool { return s.Released && (s.ReleasedBy == "" || s.Lowered) }
+func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
 
 // FullError: every slot is held.
 type FullError struct {

@@ -313,7 +313,7 @@ func slots() *rapid.Generator[Slot] {
 			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "nonce"),
 			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"), LeaseUntil: instants().Draw(t, "h"),
 			Confirmed: rapid.Bool().Draw(t, "confirmed"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
-			TrustedClock: instants().Draw(t, "reached"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
+			Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 		}
 	})
 }
@@ -329,8 +329,8 @@ func claims() *rapid.Generator[Claim] {
 	})
 }
 
-// The record that a holder writes carries the holder's claim. It lowers neither the lease bound
-// (LeaseUntil) nor TrustedClock.
+// The record that a holder writes carries the holder's claim. It does not lower the lease bound
+// (LeaseUntil).
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
@@ -343,13 +343,13 @@ func TestRecord(t *testing.T) {
 		if s.Confirmed || s.Stopped || s.Released || s.Lost || s.StoppedAt != 0 {
 			t.Fatalf("carried over: %+v", s)
 		}
-		if s.LeaseUntil < old.LeaseUntil || s.LeaseUntil < claim.LeaseUntil || s.TrustedClock < old.TrustedClock {
+		if s.LeaseUntil < old.LeaseUntil || s.LeaseUntil < claim.LeaseUntil {
 			t.Fatalf("went down: %+v", s)
 		}
-		if lease == 0 && (s.LeaseUntil != max(old.LeaseUntil, claim.LeaseUntil) || s.TrustedClock != old.TrustedClock) {
+		if lease == 0 && s.LeaseUntil != max(old.LeaseUntil, claim.LeaseUntil) {
 			t.Fatalf("moved by a clock that is not trusted: %+v", s)
 		}
-		if lease > 0 && (s.LeaseUntil < now+lease.Milliseconds() || s.TrustedClock < now) {
+		if lease > 0 && s.LeaseUntil < now+lease.Milliseconds() {
 			t.Fatalf("not extended: %+v", s)
 		}
 	})
@@ -410,21 +410,9 @@ func TestJudgeFreeProperties(t *testing.T) {
 }
 
 func TestFrozenIs(t *testing.T) {
-	c := Cluster{FrozenUntil: 100, Open: "6-9,12"}
-	for _, tc := range []struct {
-		worker int
-		now    int64
-		want   bool
-	}{{5, 99, true}, {0, 0, true}, {6, 99, false}, {9, 99, false}, {10, 99, true}, {12, 99, false}, {5, 100, false}} {
-		if got := c.Frozen(tc.worker, tc.now); got != tc.want {
-			t.Errorf("%+v: %v", tc, got)
-		}
-	}
-	if (Cluster{}).Frozen(0, 0) || (Cluster{}).AllFrozen(0) || c.AllFrozen(99) {
-		t.Error("frozen without a freeze, or altogether")
-	}
-	if c.Open = ""; !c.AllFrozen(99) || c.AllFrozen(100) {
-		t.Error("not frozen altogether while it is")
+	c := Cluster{FrozenUntil: 100}
+	if !c.Frozen(0) || !c.Frozen(99) || c.Frozen(100) || (Cluster{}).Frozen(0) {
+		t.Error("wrong end of the freeze")
 	}
 }
 
@@ -435,9 +423,9 @@ func TestParseSlot(t *testing.T) {
 		"held":                held,
 		"kept for its holder": {LeaseUntil: 5, Lost: true},
 		"released":            {Node: "n", Nonce: "x", Term: 4, LeaseUntil: 5, Released: true},
-		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true, StoppedAt: 4, TrustedClock: 3, ReportedClock: 2,
+		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true, StoppedAt: 4, ReportedClock: 2,
 			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d", Admin: "e"},
-			FromTerm: 2, Granted: 1, ReleasedBy: "me", AheadMs: 1, History: History{{Node: "m", Ended: EndedTaken, By: "me"}}},
+			FromTerm: 2, Granted: 1, ReleasedBy: "me", History: History{{Node: "m", Ended: EndedTaken, By: "me"}}},
 	} {
 		if got := parseSlot(s.marshal()); got != s {
 			t.Errorf("%s: %+v became %+v", name, s, got)
@@ -481,7 +469,7 @@ func FuzzParseSlot(f *testing.F) {
 }
 
 func TestParseCluster(t *testing.T) {
-	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true, FrozenUntil: 3, Open: "4", Incarnation: 6}
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true, FrozenUntil: 3, Incarnation: 6}
 	if got, err := parseCluster(good.marshal()); got != good || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -13,23 +13,22 @@ func TestFrozenAfterLoss(t *testing.T) {
 	const now, lease = int64(1_000_000), int64(60_000)
 	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Incarnation: 5, Confirmed: true}
 	until := now + lease + lossTolerance
-	cluster := func(uuid string, used int, incarnation, frozenUntil int64, open WorkerSet, by string) Cluster {
-		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, FrozenUntil: frozenUntil, Open: open, FrozenBy: by}
+	cluster := func(uuid string, used int, incarnation, frozenUntil int64, by string) Cluster {
+		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, FrozenUntil: frozenUntil, FrozenBy: by}
 	}
 	for name, row := range map[string]struct{ found, want Cluster }{
-		"gone":                           {Cluster{HighestSlot: -1}, cluster("c", 7, now, until, "", "")},
-		"an older copy":                  {cluster("c", 3, 4, 0, "", ""), cluster("c", 7, now, until, "", "")},
-		"as we know it":                  {cluster("c", 9, 5, 0, "", ""), cluster("c", 9, now, until, "", "")},
-		"another, not confirmed":         {cluster("d", 2, 0, 0, "", ""), cluster("c", 7, now, until, "", "")},
-		"frozen by an operator":          {cluster("c", 7, 5, now+5, "8-15", "op"), cluster("c", 7, now, until, "", "")},
-		"frozen for longer":              {cluster("c", 7, 5, until+9, "8-15", "op"), cluster("c", 7, now, until+9, "", "")},
-		"noticed by another":             {cluster("c", 7, 6, until-1, "", ""), cluster("c", 7, 6, until-1, "", "")},
-		"noticed, and opened in part":    {cluster("c", 7, 6, until-1, "8-15", ""), cluster("c", 7, 6, until-1, "8-15", "")},
-		"noticed long ago":               {cluster("c", 7, 6, now+1, "8-15", ""), cluster("c", 7, 6, until, "8-15", "")},
-		"noticed, and the freeze over":   {cluster("c", 7, 6, now, "8-15", ""), cluster("c", 7, now, until, "", "")},
-		"noticed, and thawed":            {cluster("c", 7, 6, 0, "", ""), cluster("c", 7, now, until, "", "")},
-		"noticed by a clock far ahead":   {cluster("c", 7, now+99, 0, "", ""), cluster("c", 7, now+100, until, "", "")},
-		"of the incarnation that we are": {cluster("c", 7, 5, until-1, "8-15", ""), cluster("c", 7, now, until, "", "")},
+		"gone":                           {Cluster{HighestSlot: -1}, cluster("c", 7, now, until, "")},
+		"an older copy":                  {cluster("c", 3, 4, 0, ""), cluster("c", 7, now, until, "")},
+		"as we know it":                  {cluster("c", 9, 5, 0, ""), cluster("c", 9, now, until, "")},
+		"another, not confirmed":         {cluster("d", 2, 0, 0, ""), cluster("c", 7, now, until, "")},
+		"frozen by an operator":          {cluster("c", 7, 5, now+5, "op"), cluster("c", 7, now, until, "")},
+		"frozen for longer":              {cluster("c", 7, 5, until+9, "op"), cluster("c", 7, now, until+9, "")},
+		"noticed by another":             {cluster("c", 7, 6, until-1, ""), cluster("c", 7, 6, until-1, "")},
+		"noticed long ago":               {cluster("c", 7, 6, now+1, ""), cluster("c", 7, 6, until, "")},
+		"noticed, and the freeze over":   {cluster("c", 7, 6, now, ""), cluster("c", 7, now, until, "")},
+		"noticed, and thawed":            {cluster("c", 7, 6, 0, ""), cluster("c", 7, now, until, "")},
+		"noticed by a clock far ahead":   {cluster("c", 7, now+99, 0, ""), cluster("c", 7, now+100, until, "")},
+		"of the incarnation that we are": {cluster("c", 7, 5, until-1, ""), cluster("c", 7, now, until, "")},
 	} {
 		if got := frozenAfterLoss(row.found, mine, now); got != row.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, row.want)
@@ -48,7 +47,7 @@ func TestFrozenAfterLoss(t *testing.T) {
 		want  bool
 	}{
 		"gone":                   {Cluster{HighestSlot: -1}, false},
-		"ours":                   {cluster("c", 7, 5, 0, "", ""), true},
+		"ours":                   {cluster("c", 7, 5, 0, ""), true},
 		"another, not confirmed": {Cluster{UUID: "d", Slots: 16}, false},
 	} {
 		if got := frozenAfterLoss(row.found, unconfirmed, now); got.Confirmed != row.want {
@@ -57,8 +56,7 @@ func TestFrozenAfterLoss(t *testing.T) {
 	}
 }
 
-// For every record found: the new incarnation is later than the holder's. A slot is open only if
-// it was opened after the loss was noticed. The freeze lasts for at least a lease, and does not
+// For every record found: the new incarnation is later than the holder's. The freeze lasts for at least a lease, and does not
 // end earlier than the one found.
 func TestFrozenAfterLossProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,13 +64,12 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 		draw := func(name string) Cluster {
 			return Cluster{
 				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1,
-				Incarnation: small("incarnation"), FrozenUntil: small("until"), Open: rapid.SampledFrom([]WorkerSet{"", "2-3"}).Draw(t, "open"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
 			}
 		}
 		found, mine, now := draw("found"), draw("mine"), small("now")
 		mine.UUID = "c"
 		got := frozenAfterLoss(found, mine, now)
-		noticed := got.Incarnation == found.Incarnation && found.UUID == "c"
 		switch {
 		case got.UUID != "c" || got.Confirmed != (mine.Confirmed || found.UUID == "c" && found.Confirmed) || got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
 			t.Fatalf("%+v", got)
@@ -80,8 +77,6 @@ func TestFrozenAfterLossProperties(t *testing.T) {
 			t.Fatalf("incarnation %d", got.Incarnation)
 		case got.FrozenUntil < max(found.FrozenUntil, now+mine.LeaseMs):
 			t.Fatalf("frozen until %d", got.FrozenUntil)
-		case got.Open != "" && !noticed:
-			t.Fatalf("%q is open", got.Open)
 		}
 		// A second write for the same loss, lossTolerance later, changes nothing unless the
 		// freeze has become too short.
@@ -237,7 +232,7 @@ func TestStopNoticesALoss(t *testing.T) {
 				t.Errorf("%s, %s: %d writes, %v", name, how, writes, err)
 			}
 			cl := l.cluster()
-			if !cl.AllFrozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
+			if !cl.Frozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
 				t.Errorf("%s, %s: %+v", name, how, cl)
 			}
 			if want := l.now + millis(labW) + lossTolerance; cl.FrozenUntil != want {

@@ -127,7 +127,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 		}
 		return decision{renew: true}
 	}
-	if !hold.Confirmed && cl.Frozen(hold.Worker, e.earliest()) {
+	if !hold.Confirmed && cl.Frozen(e.earliest()) {
 		// The slot is kept for a holder that may come back. Give it up rather than wait for
 		// a lease of perhaps a day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
@@ -188,7 +188,7 @@ func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
 	if e.now < hold.notBefore {
 		return false
 	}
-	return !cl.Frozen(hold.Worker, e.earliest()) || hold.leased(e.now) && !hold.doubted()
+	return !cl.Frozen(e.earliest()) || hold.leased(e.now) && !hold.doubted()
 }
 
 // record returns the slot's record as this node writes it over the old one. Its
@@ -200,11 +200,10 @@ func (c Claim) record(e evidence, term int64, nonce string, old Slot, lease time
 	s.Term, s.Nonce = term, nonce
 	s.Incarnation, s.ClockWrong = c.Incarnation, lease <= 0
 	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
-	s.TrustedClock, s.ReportedClock = old.TrustedClock, e.now
+	s.ReportedClock = e.now
 	s.Generation = c.Generation
 	if lease > 0 {
 		s.LeaseUntil = max(s.LeaseUntil, e.now+lease.Milliseconds())
-		s.TrustedClock = max(old.TrustedClock, e.now)
 	}
 	s.inherit(old, e.now)
 	return s

@@ -57,11 +57,6 @@ func TestPlan(t *testing.T) {
 			e.reading.Stamp -= 2_000
 			t.Confirmed, v.slot.Confirmed = false, false
 		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a newcomer on a worker that was opened": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			frozen(v)
-			v.cl.Open = "3"
-			t.Confirmed, v.slot.Confirmed = false, false
-		}, h: 60_000},
 		"a holder in a freeze": {change: func(_ *holding, v view, _ *evidence, _ *Report) { frozen(v) }, confirmed: true, h: 60_000},
 		"a newcomer that confirms": {change: func(t *holding, v view, _ *evidence, r *Report) {
 			t.Confirmed, v.slot.Confirmed, r.Confirm = false, false, true
@@ -186,7 +181,7 @@ func TestPlanProperties(t *testing.T) {
 		hold, v, e, r := planned()
 		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"), planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
-		v.cl.FrozenUntil, v.cl.Open = planNow+small("frozen until"), rapid.SampledFrom([]WorkerSet{"", "3", "4-9"}).Draw(t, "open")
+		v.cl.FrozenUntil = planNow + small("frozen until")
 		hold.notBefore, hold.compared = planNow+small("not before"), yes("compared")
 		if yes("doubt") {
 			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"), floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
@@ -200,7 +195,7 @@ func TestPlanProperties(t *testing.T) {
 			}
 			return
 		}
-		frozen := v.cl.Frozen(3, e.earliest())
+		frozen := v.cl.Frozen(e.earliest())
 		switch {
 		case p.slot.Nonce != hold.Nonce || p.slot.Term != hold.Term || p.slot.LeaseUntil < max(v.slot.LeaseUntil, hold.LeaseUntil):
 			t.Fatalf("%+v", p.slot)

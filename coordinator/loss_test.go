@@ -89,7 +89,7 @@ func TestHoldersReassert(t *testing.T) {
 				}
 			}
 			cl := l.cluster()
-			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Open != "" || cl.Incarnation == 0 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Incarnation == 0 || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
 				t.Errorf("%+v", cl)
 			}
 			wantErrAs[*FrozenError](t, l.node("C").register())
@@ -111,7 +111,7 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	for what, f := range map[string]func() error{
 		"resume":   a.resume,
 		"register": func() error { return l.node("B").register() },
-		"thaw":     func() error { _, err := Thaw(t.Context(), l.admin, l.cl, ""); return err },
+		"thaw":     func() error { _, err := Thaw(t.Context(), l.admin, l.cl); return err },
 	} {
 		if err := f(); !errors.Is(err, ErrNoCluster) {
 			t.Errorf("%s: %v", what, err)
@@ -131,10 +131,10 @@ func TestThaw(t *testing.T) {
 	c := l.node("C")
 	wantErrAs[*FrozenError](t, c.register())
 	seen := l.cluster()
-	if _, err := Thaw(t.Context(), l.admin, seen, ""); err != nil || l.cluster().FrozenUntil != 0 {
+	if _, err := Thaw(t.Context(), l.admin, seen); err != nil || l.cluster().FrozenUntil != 0 {
 		t.Errorf("%+v, %v", l.cluster(), err)
 	}
-	if _, err := Thaw(t.Context(), l.admin, seen, ""); !errors.Is(err, ErrFreezeChanged) {
+	if _, err := Thaw(t.Context(), l.admin, seen); !errors.Is(err, ErrFreezeChanged) {
 		t.Errorf("another freeze than the one that was seen: %v", err)
 	}
 	c.must(c.register())
@@ -156,7 +156,7 @@ func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 			l.forget()
 			h := a.claim.LeaseUntil
 			a.must(finish(a))
-			if cl := l.cluster(); !cl.Frozen(1, cut.claim.LeaseUntil) {
+			if cl := l.cluster(); !cl.Frozen(cut.claim.LeaseUntil) {
 				t.Errorf("%+v", cl)
 			}
 			if s := l.slot(0); s.Stopped && s.LeaseUntil < h {

@@ -71,7 +71,7 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 						t.Fatalf("%+v, %+v", n.claim, l.slot(0))
 					}
 				})
-				frozen := l.cluster().AllFrozen(l.now)
+				frozen := l.cluster().Frozen(l.now)
 				if !frozen {
 					t.Errorf("A was back 2s after the loss, and registration is not frozen: %+v", l.cluster())
 				}
@@ -131,7 +131,7 @@ func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, a := takenAfterALoss(t)
 			end(a)
-			if cl := l.cluster(); !cl.AllFrozen(l.now) {
+			if cl := l.cluster(); !cl.Frozen(l.now) {
 				t.Errorf("not frozen: %+v", cl)
 			}
 		})
@@ -147,7 +147,7 @@ func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
 	if err := a.register(); err != nil {
 		t.Logf("registers: %v", err)
 	}
-	if cl := l.cluster(); !cl.AllFrozen(l.now) {
+	if cl := l.cluster(); !cl.Frozen(l.now) {
 		t.Errorf("not frozen, and A has a new worker: %+v", a.claim)
 	}
 }

@@ -10,8 +10,7 @@ import (
 )
 
 // Operator has the commands of an operator on a cluster's records. Its methods follow the same
-// protocol as nodes. So no ID is issued twice, although holders act at the same time. The one
-// exception is LowerBound, which relies on what its caller knows. Each method returns a
+// protocol as nodes. So no ID is issued twice, although holders act at the same time. Each method returns a
 // *ClocksError if the clock of this machine cannot be trusted.
 type Operator struct {
 	Store zkstore.Store

@@ -8,10 +8,10 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// Freeze freezes registration on some workers for d. It shortens no freeze. A d of 0 means
+// Freeze freezes registration for d. It shortens no freeze. A d of 0 means
 // the longest lease plus lossTolerance: a holder that ZooKeeper has lost may serve for so
 // long. Freeze returns the cluster's record before and after.
-func (h Operator) Freeze(ctx context.Context, workers WorkerSet, d time.Duration) (before, after Cluster, err error) {
+func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
 		return before, before, err
@@ -23,9 +23,9 @@ func (h Operator) Freeze(ctx context.Context, workers WorkerSet, d time.Duration
 			ms = cl.LeaseMs + lossTolerance
 		}
 		if now.early >= cl.FrozenUntil {
-			cl.Open, cl.FrozenBy = AllWorkers(cl.Slots), h.By
+			cl.FrozenBy = h.By
 		}
-		cl.FrozenUntil, cl.Open = max(cl.FrozenUntil, now.late+ms), cl.Open.Minus(workers)
+		cl.FrozenUntil = max(cl.FrozenUntil, now.late+ms)
 		after = *cl
 		return after != before
 	})
@@ -42,23 +42,17 @@ func (h Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
 // ErrFreezeChanged: the cluster's freeze has changed since the caller read it.
 var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwhile, so nothing was done. Look at the freeze again")
 
-// Thaw ends a freeze of registration early for some workers, or for all if workers is empty.
-// It frees those of them whose records were lost, and returns their number. The caller must
-// know that none of these workers has a holder left. seen is the cluster's record that the
+// Thaw ends a freeze of registration early. It frees the workers whose records were lost, and
+// returns their number. The caller must know that none of these workers has a holder left. seen is the cluster's record that the
 // caller has read. If another freeze has come since, Thaw returns ErrFreezeChanged.
-func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers WorkerSet) (freed int, err error) {
+func Thaw(ctx context.Context, store zkstore.Store, seen Cluster) (freed int, err error) {
 	changed := false
 	_, err = updateCluster(ctx, store, func(cl *Cluster) bool {
 		was := *cl
 		if changed = !was.frozenAs(seen); changed {
 			return false
 		}
-		if workers != "" && was.FrozenUntil != 0 {
-			cl.Open = cl.Open.Union(workers)
-		}
-		if workers == "" || cl.Open == AllWorkers(cl.Slots) {
-			cl.FrozenUntil, cl.Open, cl.FrozenBy = 0, "", ""
-		}
+		cl.FrozenUntil, cl.FrozenBy = 0, ""
 		return *cl != was
 	})
 	switch {
@@ -74,9 +68,6 @@ func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers Worker
 		return 0, err
 	}
 	for _, e := range entries {
-		if workers != "" && !workers.Has(e.Worker) {
-			continue
-		}
 		done, err := freeLost(ctx, store, e)
 		if err != nil {
 			return freed, err
@@ -90,7 +81,7 @@ func Thaw(ctx context.Context, store zkstore.Store, seen Cluster, workers Worker
 
 // frozenAs reports whether two records have the same freeze.
 func (c Cluster) frozenAs(seen Cluster) bool {
-	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil && c.Open == seen.Open
+	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil
 }
 
 // freeLost frees a slot whose record was lost. It returns false if there was nothing to do,

@@ -10,8 +10,8 @@ func TestFreezeByHand(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	hand := l.operator()
-	was, is, err := hand.Freeze(t.Context(), "0-3", 0)
-	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || is.Open != "" || l.cluster() != is {
+	was, is, err := hand.Freeze(t.Context(), 0)
+	if want := l.now + millis(labW) + lossTolerance; err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || l.cluster() != is {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
 	}
 	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
@@ -25,56 +25,53 @@ func TestFreezeByHand(t *testing.T) {
 	a.must(a.start())
 	a.confirm()
 
-	// A freeze of fewer workers opens none of the others. A longer one moves the end, a shorter
-	// one does not.
+	// A longer freeze moves the end, a shorter one does not.
 	for _, row := range []struct {
-		workers WorkerSet
-		d       time.Duration
-		until   int64
+		d     time.Duration
+		until int64
 	}{
-		{"0-1", time.Hour, is.FrozenUntil},
-		{"0-1", 48 * time.Hour, l.now + 48*hourMs},
+		{time.Hour, is.FrozenUntil},
+		{48 * time.Hour, l.now + 48*hourMs},
 	} {
-		_, is, err = hand.Freeze(t.Context(), row.workers, row.d)
-		if err != nil || is.FrozenUntil != row.until || is.Open != "" {
+		_, is, err = hand.Freeze(t.Context(), row.d)
+		if err != nil || is.FrozenUntil != row.until {
 			t.Errorf("%+v: %+v, %v", row, is, err)
 		}
 	}
-	// A holder that notices a loss neither shortens the operator's freeze nor opens a worker.
+	// A holder that notices a loss does not shorten the operator's freeze.
 	l.remove(slotPath(0))
 	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "" {
 		t.Errorf("%+v", beat)
 	}
-	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != is.FrozenUntil {
+	if cl := l.cluster(); cl.FrozenUntil != is.FrozenUntil {
 		t.Errorf("%+v", cl)
 	}
-	if _, err := Thaw(t.Context(), l.admin, l.cluster(), ""); err != nil {
+	if _, err := Thaw(t.Context(), l.admin, l.cluster()); err != nil {
 		t.Fatal(err)
 	}
 	l.serving("C")
 	// A freeze that has ended does not count for the next one.
-	_, is, err = hand.Freeze(t.Context(), "0-2", time.Minute)
-	if err != nil || is.Open != "3" {
-		t.Errorf("%+v, %v", is, err)
+	if _, _, err = hand.Freeze(t.Context(), time.Minute); err != nil {
+		t.Error(err)
 	}
 	l.pass(time.Hour)
-	_, is, err = hand.Freeze(t.Context(), "0-1", time.Minute)
-	if err != nil || is.Open != "2-3" || is.FrozenUntil != l.now+millis(time.Minute) {
+	_, is, err = hand.Freeze(t.Context(), time.Minute)
+	if err != nil || is.FrozenUntil != l.now+millis(time.Minute) {
 		t.Errorf("%+v, %v", is, err)
 	}
 }
 
-// An operator has frozen some workers for an hour, and then a holder notices a loss. The holder's
-// freeze is longer and covers all workers.
+// An operator has frozen registration for an hour, and then a holder notices a loss. The holder's
+// freeze is longer.
 func TestHolderFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
-	if _, _, err := l.operator().Freeze(t.Context(), "0-99", time.Hour); err != nil {
+	if _, _, err := l.operator().Freeze(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	l.remove(slotPath(0))
 	a.mustBeat()
-	if cl := l.cluster(); cl.Open != "" || cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
+	if cl := l.cluster(); cl.FrozenUntil != l.now+millis(labW)+lossTolerance {
 		t.Errorf("%+v", cl)
 	}
 }
@@ -89,7 +86,7 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
-	freed, err := Thaw(t.Context(), l.admin, l.cluster(), "")
+	freed, err := Thaw(t.Context(), l.admin, l.cluster())
 	if err != nil || freed != 2 {
 		t.Fatalf("freed %d, %v", freed, err)
 	}

@@ -31,9 +31,6 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("worker %d has changed meanwhile, so nothing was done: node %s (%s) holds it at term %d", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
 }
 
-// ErrConnected: the node that the slot was taken from has a session, so it runs.
-var ErrConnected = errors.New("the worker's node is connected to ZooKeeper, so it runs")
-
 // ErrNotHeld: no node holds the slot.
 var ErrNotHeld = errors.New("no node holds the worker")
 
@@ -77,9 +74,6 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
-			if !next.Stopped {
-				next.AheadMs = max(0, next.ReportedClock-e.Stat.Mtime)
-			}
 		}
 		if e.Absent {
 			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), zkstore.Persistent)
@@ -96,49 +90,6 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 	}
 }
 
-// LowerBound lowers the lease bound of a slot that was taken away, so that its next holder
-// need not wait for the whole lease. The new bound is above everything that ZooKeeper knows
-// of the holder's clock, plus limits.ClocksApart. It is never below notBelow, the bound in
-// the holder's state directory, Unix ms; 0 if that directory is lost.
-//
-// The caller must know that the node does not run, and will not be started with its state.
-// Otherwise it and the next holder may issue the same IDs. They may as well if the state is
-// lost, and the node issued by a clock that was ahead while it could not reach ZooKeeper.
-//
-// Errors are those of ForceRelease and ErrConnected.
-func (h Operator) LowerBound(ctx context.Context, found Holding, notBelow int64) (Entry, error) {
-	for {
-		e, cl, now, err := h.again(ctx, found)
-		switch {
-		case err != nil:
-			return e, err
-		case e.Live:
-			return e, ErrConnected
-		case !e.Slot.Released || e.Slot.ReleasedBy == "":
-			return e, fmt.Errorf("no operator has released worker %d", e.Worker)
-		}
-		next := e.Slot
-		next.LeaseUntil, next.Lowered = lowered(next, cl, now.late, notBelow), true
-		stat, err := h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
-		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrNoNode) {
-			continue
-		}
-		if err == nil {
-			e.Slot, e.Stat = next, stat
-		}
-		return e, err
-	}
-}
-
-// lowered returns the new bound for LowerBound, Unix ms. The holder has issued no ID at or
-// after that bound. It is the latest of four times, plus BorrowMs and lossTolerance: now by
-// the holder's clock, which may have been ahead (AheadMs); the last time that it reported;
-// the latest that it had reached; and the time at which it stopped.
-func lowered(s Slot, cl Cluster, now, notBelow int64) int64 {
-	heard := max(now+s.AheadMs, s.StoppedAt, s.TrustedClock, s.ReportedClock)
-	return max(min(s.LeaseUntil, heard+cl.BorrowMs+lossTolerance), notBelow)
-}
-
 // again reads a slot once more. It returns an error if the slot is not as found, or is
 // frozen.
 func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
@@ -148,7 +99,7 @@ func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, mom
 		return found.Entry, cl, now, err
 	case cl.UUID != found.Cluster.UUID:
 		return found.Entry, cl, now, &OtherClusterError{Found: cl.UUID, Ours: found.Cluster.UUID}
-	case cl.Frozen(found.Worker, now.early):
+	case cl.Frozen(now.early):
 		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
 	}
 	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -169,22 +168,17 @@ func TestTakeAwayAfterARestart(t *testing.T) {
 	a.mustBeat()
 }
 
-// While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease and
-// LowerBound refuse.
+// While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease
+// refuses.
 func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
 	h := l.examine(0)
 	l.remove(slotPath(1))
 	b.mustBeat() // puts it back, and freezes
-	for name, f := range map[string]func(context.Context, Holding) (Entry, error){
-		"take away": l.operator().ForceRelease,
-		"lower":     func(ctx context.Context, h Holding) (Entry, error) { return l.operator().LowerBound(ctx, h, 0) },
-	} {
-		_, err := f(t.Context(), h)
-		if frozen := wantErrAs[*StillFrozenError](t, err); frozen.Until != l.cluster().FrozenUntil {
-			t.Errorf("%s: %+v", name, frozen)
-		}
+	_, err := l.operator().ForceRelease(t.Context(), h)
+	if frozen := wantErrAs[*StillFrozenError](t, err); frozen.Until != l.cluster().FrozenUntil {
+		t.Errorf("%+v", frozen)
 	}
 	a.mustBeat()
 }
@@ -208,7 +202,7 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	if !b.Lost || b.Claim.Term != s.Term+1 || l.slot(0).Released {
 		t.Errorf("%+v, %+v", b, l.slot(0))
 	}
-	if !l.cluster().Frozen(0, l.now) {
+	if !l.cluster().Frozen(l.now) {
 		t.Error("it is not frozen")
 	}
 	l.disjoint()
@@ -239,113 +233,6 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 	}
 }
 
-// After LowerBound, a new holder acquires the slot without waiting for the old lease bound.
-func TestLowerBound(t *testing.T) {
-	ahead := int64(millis(time.Minute))
-	for name, row := range map[string]struct {
-		before func(a *member)
-		want   func(now int64, was Slot) int64
-	}{
-		"killed":  {func(a *member) { a.crash() }, func(now int64, _ Slot) int64 { return now + lossTolerance }},
-		"stopped": {func(a *member) { a.must(a.halt()) }, func(now int64, _ Slot) int64 { return now + lossTolerance }},
-		"its clock was behind": {func(a *member) { a.skew = -3_000; a.mustBeat(); a.crash() },
-			func(now int64, _ Slot) int64 { return now + lossTolerance }},
-		"its clock was ahead": {func(a *member) {
-			a.skew = ahead
-			a.mustBeat()
-			a.pass(4 * time.Second)
-			a.extend()
-			a.issue()
-			a.crash()
-		},
-			func(now int64, _ Slot) int64 { return now + ahead + lossTolerance }},
-		"its clock was ahead, and it stopped": {func(a *member) {
-			a.skew = ahead
-			a.mustBeat()
-			a.pass(4 * time.Second)
-			a.extend()
-			a.issue()
-			a.must(a.halt())
-		},
-			func(_ int64, was Slot) int64 { return was.StoppedAt + lossTolerance }},
-		"its lease is over": {func(a *member) { a.crash(); a.pass(labW) }, func(_ int64, was Slot) int64 { return was.LeaseUntil }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
-			a := l.serving("A")
-			a.wait = time.Hour
-			a.mustBeat()
-			row.before(a)
-			l.expire()
-			l.pass(time.Second)
-			was := l.slot(0)
-			l.takeAway(0)
-			e, err := l.operator().LowerBound(t.Context(), l.examine(0), 0)
-			if want := row.want(l.now, was); err != nil || e.Slot.LeaseUntil != want || l.slot(0).LeaseUntil != want {
-				t.Fatalf("H is %d, want %d, %v", e.Slot.LeaseUntil-l.now, want-l.now, err)
-			}
-			again, err := l.operator().LowerBound(t.Context(), l.examine(0), 0)
-			if err != nil || again.Slot.LeaseUntil != e.Slot.LeaseUntil {
-				t.Errorf("%+v, %v", again, err)
-			}
-			l.now = max(l.now, e.Slot.LeaseUntil-millis(cooldown))
-			b := l.serving("B")
-			if b.claim.Worker != 0 || b.past[0].lo < min(was.LeaseUntil, l.now) {
-				t.Errorf("%+v", b.claim)
-			}
-			l.disjoint()
-		})
-	}
-}
-
-// The new bound is the latest time that the holder may have reached, plus lossTolerance and
-// BorrowMs. It is not above the old bound, unless the state directory's bound is.
-func TestLowered(t *testing.T) {
-	const now, far = int64(1_000_000), int64(9_000_000)
-	cl := Cluster{BorrowMs: 300}
-	for name, row := range map[string]struct {
-		slot     Slot
-		notBelow int64
-		want     int64
-	}{
-		"nothing is known":                           {Slot{LeaseUntil: far}, 0, now + lossTolerance + 300},
-		"the bound is nearer":                        {Slot{LeaseUntil: now + 5}, 0, now + 5},
-		"its clock is ahead":                         {Slot{LeaseUntil: far, AheadMs: 70}, 0, now + 70 + lossTolerance + 300},
-		"it stopped by a clock that was ahead":       {Slot{LeaseUntil: far, StoppedAt: now + 71}, 0, now + 71 + lossTolerance + 300},
-		"it had reached more before it was set back": {Slot{LeaseUntil: far, TrustedClock: now + 72}, 0, now + 72 + lossTolerance + 300},
-		"it reported more":                           {Slot{LeaseUntil: far, ReportedClock: now + 73}, 0, now + 73 + lossTolerance + 300},
-		"its state ends below":                       {Slot{LeaseUntil: far}, now + lossTolerance, now + lossTolerance + 300},
-		"its state ends above":                       {Slot{LeaseUntil: far}, now + lossTolerance + 301, now + lossTolerance + 301},
-		"its state ends above an older bound":        {Slot{LeaseUntil: now + 5}, far, far},
-	} {
-		if got := lowered(row.slot, cl, now, row.notBelow); got != row.want {
-			t.Errorf("%s: %d ms from now, want %d", name, got-now, row.want-now)
-		}
-	}
-}
-
-// The holder may have issued by a clock that was ahead while it could not reach ZooKeeper. So
-// LowerBound does not go below the bound in the holder's state directory.
-func TestLowerBoundStaysAboveTheStateDirectory(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.wait = time.Hour
-	a.mustBeat()
-	a.crash()
-	l.expire()
-	issued := l.now + 45_000
-	l.takeAway(0)
-	e, err := l.operator().LowerBound(t.Context(), l.examine(0), issued)
-	if err != nil || e.Slot.LeaseUntil != issued {
-		t.Errorf("H is %d ms beyond what may have been issued, %v", e.Slot.LeaseUntil-issued, err)
-	}
-	// ZooKeeper may have an older copy of the record, with a bound below that.
-	far := e.Slot.LeaseUntil + 99_000
-	if e, err = l.operator().LowerBound(t.Context(), l.examine(0), far); err != nil || e.Slot.LeaseUntil != far {
-		t.Errorf("H is %d ms beyond what was issued, %v", e.Slot.LeaseUntil-far, err)
-	}
-}
-
 func TestTakeAwayFromNobody(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -356,23 +243,5 @@ func TestTakeAwayFromNobody(t *testing.T) {
 		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) || l.slot(w) != before {
 			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
 		}
-	}
-}
-
-func TestLowerBoundRefused(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.serving("A")
-	l.takeAway(0)
-	if _, err := l.operator().LowerBound(t.Context(), l.examine(0), 0); !errors.Is(err, ErrConnected) {
-		t.Errorf("connected: %v", err)
-	}
-	a.crash()
-	l.expire()
-	b := l.serving("B")
-	b.crash()
-	l.expire()
-	was := l.slot(1)
-	if _, err := l.operator().LowerBound(t.Context(), l.examine(1), 0); err == nil || l.slot(1).LeaseUntil != was.LeaseUntil {
-		t.Errorf("not taken away: %v", err)
 	}
 }

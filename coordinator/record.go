@@ -53,9 +53,8 @@ type Cluster struct {
 	// of that, Unix ms, or the last one + 1 if that is more. 0 at first. It orders the
 	// records of slots, because the terms of a lost slot begin again at 1.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Until FrozenUntil no slot is granted or confirmed, except those in Open.
-	FrozenUntil int64     `json:"frozen_until,omitempty"`
-	Open        WorkerSet `json:"open,omitempty"`
+	// Until FrozenUntil no slot is granted or confirmed.
+	FrozenUntil int64 `json:"frozen_until,omitempty"`
 	// FrozenBy is the operator who froze registration. Empty: a holder did, because
 	// ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
@@ -63,13 +62,8 @@ type Cluster struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// Frozen reports whether a worker's slot is frozen at now, Unix ms.
-func (c Cluster) Frozen(worker int, now int64) bool {
-	return now < c.FrozenUntil && !c.Open.Has(worker)
-}
-
-// AllFrozen reports whether all slots are frozen at now, Unix ms.
-func (c Cluster) AllFrozen(now int64) bool { return now < c.FrozenUntil && c.Open == "" }
+// Frozen reports whether registration is frozen at now, Unix ms.
+func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
 // Labels describe a node to people. Nothing is decided by them, because names and addresses
 // move and collide.
@@ -105,10 +99,8 @@ type Slot struct {
 	// Lost marks a record that replaces one that ZooKeeper lost.
 	Lost bool `json:"lost,omitempty"`
 
-	// TrustedClock is the latest time that the holder's issuing clock reported while it was
-	// trusted. An operator who lowers LeaseUntil needs it. ReportedClock is the time on that
-	// clock when the record was written. Peers compare their clocks with it.
-	TrustedClock  int64 `json:"trusted_clock,omitempty"`
+	// ReportedClock is the time on the holder's issuing clock when the record was written.
+	// Peers compare their clocks with it.
 	ReportedClock int64 `json:"reported_clock,omitempty"`
 	// Generation is the write count of the holder's local record at that time.
 	Generation  uint64 `json:"generation,omitempty"`
@@ -122,19 +114,14 @@ type Slot struct {
 	Followed
 	Labels
 
-	// ReleasedBy is the operator who took the slot from its holder. Lowered: the operator
-	// knew that the holder does not run, and has lowered LeaseUntil.
+	// ReleasedBy is the operator who took the slot from its holder.
 	ReleasedBy string `json:"released_by,omitempty"`
-	Lowered    bool   `json:"lowered,omitempty"`
 
 	// For people: the first term of the holder, when it was granted (0: not known), and
 	// the earlier holders. Only Claim.wasLost decides by these.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitzero"`
-	// AheadMs is how far the last holder's clock was ahead of the leader's at its last
-	// report. Operator.ForceRelease sets it.
-	AheadMs int64 `json:"ahead_ms,omitempty"`
 }
 
 // Followed says how far a node has followed the changes of named sequences.

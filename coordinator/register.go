@@ -75,7 +75,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
 	c.raiseHighestSlot(cl.HighestSlot)
-	if cl.AllFrozen(c.Now()) {
+	if cl.Frozen(c.Now()) {
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
 	full, err := c.isFull(ctx, cl)
@@ -112,20 +112,13 @@ func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Readin
 	cl := c.mine
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
-	var frozen *FrozenError
 	for k := range cl.Slots {
 		claim.Worker = (first + k) % cl.Slots
 		grant, a, err := c.acquireIfFree(ctx, claim, clock, lease)
-		switch {
-		case errors.As(err, &frozen):
-		case err != nil || a == Free:
+		if err != nil || a == Free {
 			return grant, err
-		default:
-			full.add(a, grant.LeaseUntil)
 		}
-	}
-	if frozen != nil {
-		return Grant{}, frozen
+		full.add(a, grant.LeaseUntil)
 	}
 	full.now = c.Now()
 	return Grant{}, full
@@ -155,7 +148,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 			continue
 		}
 		now := c.Now()
-		if cl.Frozen(claim.Worker, min(now, clock.leaderNow(now))) {
+		if cl.Frozen(min(now, clock.leaderNow(now))) {
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
 		if v.slot == nil {

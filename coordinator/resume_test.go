@@ -23,7 +23,7 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 			l.mem.ExpireOrphans()
 			l.forget()
 			a.must(a.start())
-			if cl := l.cluster(); !cl.Frozen(0, l.now+millis(labW)) {
+			if cl := l.cluster(); !cl.Frozen(l.now + millis(labW)) {
 				t.Errorf("not frozen: %+v", cl)
 			}
 			l.pass(labConfirm)

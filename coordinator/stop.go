@@ -23,7 +23,7 @@ func (c *Coordinator) Stop(ctx context.Context, claim Claim, end int64) error {
 // Release gives a slot back: any node may take it at once, and issue from end on. The local
 // record must have been made invalid before, durably. end is the first timestamp that this
 // holding has not reached, Unix ms. The lease bound becomes end, or the floor if that is
-// higher. Only Release and Operator.LowerBound lower a lease bound.
+// higher. Only Release lowers a lease bound.
 func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
 	err := c.finish(ctx, claim, func(s *Slot) {
 		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(claim.Floor, end), "released", ""

@@ -47,14 +47,3 @@ type Examination struct {
 	Locked   bool
 	LockedBy int
 }
-
-// Backup is a state that TakeOutOfUse has taken out of use.
-type Backup struct {
-	// Loaded is the content of the state file. Backup is the path of its copy. Backup is ""
-	// if the state was empty or released, because no node would have resumed it.
-	Loaded Loaded
-	Path   string
-	// Copied reports whether the state file was a copy of another node's file, or had been
-	// moved. Its content may then be older than that node's state.
-	Copied bool
-}

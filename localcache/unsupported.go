@@ -15,9 +15,3 @@ func TrySync(string, int) ([]time.Duration, error) { return nil, ErrSystem }
 
 // Inspect returns ErrSystem.
 func Inspect(string) (Loaded, bool, error) { return Loaded{}, false, ErrSystem }
-
-// TakeOutOfUse returns ErrSystem.
-func TakeOutOfUse(string, time.Time) (Backup, error) { return Backup{}, ErrSystem }
-
-// ReadBackups returns ErrSystem.
-func ReadBackups(string) ([]Backup, error) { return nil, ErrSystem }

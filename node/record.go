@@ -99,7 +99,7 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 // which only ZooKeeper can know.
 func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.Confirmed = c.Incarnation, false
-	cl.FrozenUntil, cl.Open, cl.FrozenBy = 0, "", ""
+	cl.FrozenUntil, cl.FrozenBy = 0, ""
 	return cl
 }
 

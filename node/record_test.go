@@ -89,7 +89,7 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
-	want.Incarnation, want.Confirmed, want.FrozenUntil, want.Open, want.FrozenBy = claim.Incarnation, false, 0, "", ""
+	want.Incarnation, want.Confirmed, want.FrozenUntil, want.FrozenBy = claim.Incarnation, false, 0, ""
 	if got := kept(found, claim); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

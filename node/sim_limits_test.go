@@ -243,7 +243,7 @@ func (s *sim) playThawedTooEarly() bool {
 		s.over = true
 		return false
 	}
-	freed, err := s.thaw("")
+	freed, err := s.thaw()
 	s.note("by hand: thaw, too early: %d freed, %v", freed, err)
 	s.forgiven = true // all but the records
 	defer func() { s.over = true }()
@@ -359,41 +359,4 @@ func (s *sim) playReleasedCopy() bool {
 	}
 	s.watch(s.confirm + 3*time.Second)
 	return true
-}
-
-// playPoisoned: a node restarts from its state directory alone, with a clock that is ahead,
-// issues, and is killed. The clock is set right. An operator resets the node's identity and
-// lowers the lease bound of its worker, and another node takes the worker.
-func (s *sim) playPoisoned() bool {
-	a := s.holder()
-	if a == nil {
-		return false
-	}
-	w, m := a.held(), a.machine
-	s.kill(a, false)
-	a.session.Expire()
-	left := time.Duration(a.n.claim.LeaseUntil-s.now/1e6) * time.Millisecond
-	if left < 25*time.Second {
-		return false
-	}
-	s.step(m, left/2+s.upTo(left/4))
-	if a = s.restart(m, true); a == nil {
-		return false
-	}
-	s.quietly(func() { s.keep(a) })
-	if !s.serves(a, 5*time.Second) {
-		return false
-	}
-	s.extend(a)
-	s.burst(a)
-	if !a.dead {
-		s.kill(a, s.chance(3))
-	}
-	s.step(m, -time.Duration(m.skew))
-	if !s.resetAndLower(m) || !s.wait(w, time.Second) {
-		return false
-	}
-	got := s.queue(s.other(m), w, 10*time.Second)
-	s.watch(s.confirm + 5*time.Second)
-	return got != nil
 }

@@ -170,7 +170,7 @@ func (s *sim) noticed(on []*machine, before int64) (away []*process) {
 			}
 		})
 		frozen := s.incarnation() > before
-		if must && !frozen && !s.cluster().AllFrozen(s.now/1e6) {
+		if must && !frozen && !s.cluster().Frozen(s.now/1e6) {
 			s.violated(wrongUnnoticed, "%s has reported, and registration is not frozen", p.name)
 		}
 		noticed = noticed || frozen

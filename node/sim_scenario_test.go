@@ -49,7 +49,6 @@ var scenarios = []scenario{
 	{"data lost after the cluster grew", (*sim).playGrowth, wide},
 	{"thawed too early", (*sim).playThawedTooEarly, roomy},
 	{"started in another ZooKeeper", (*sim).playElsewhere, anyWorld},
-	{"identity reset after a clock was ahead", (*sim).playPoisoned, anyWorld},
 	{"copy of a state written back after a release", (*sim).playReleasedCopy, anyWorld},
 }
 

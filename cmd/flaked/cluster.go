@@ -61,10 +61,9 @@ may come back. New nodes wait or exit. If a longer freeze is in effect, it stays
 
 Examples:
   flaked cluster freeze --zk zk1:2181
-  flaked cluster freeze --zk zk1:2181 --for 2h --workers 0-63`,
+  flaked cluster freeze --zk zk1:2181 --for 2h`,
 				Flags: append([]cli.Flag{
 					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s", EnvVars: env("for")},
-					&cli.StringFlag{Name: "workers", Usage: "freeze only these workers (as 0-63,70), if you know that no other was ever held. Command line only", DefaultText: "all"},
 					outputFlag(),
 				}, zkFlags("")...),
 				Action: clusterFreeze,
@@ -81,18 +80,10 @@ none is stopped with its state directory. Otherwise two nodes issue the same IDs
 command must be confirmed: type the words that it asks for on a terminal, or give them
 with --confirm.
 
---workers opens some workers and keeps the others frozen. Open only workers that you
-know were never used. The highest worker that flaked knows of is no proof: the node
-that noticed the loss may have been disconnected while other nodes registered.
-
 Examples:
   flaked cluster thaw --zk zk1:2181
-  flaked cluster thaw --zk zk1:2181 --workers 900-1023
   flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
-				Flags: append([]cli.Flag{
-					&cli.StringFlag{Name: "workers", Usage: "open only these workers (as 900-1023), if you know that none was ever held. Command line only", DefaultText: "all"},
-					confirmFlag(),
-				}, zkFlags("")...),
+				Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 				Action: clusterThaw,
 			},
 		},
@@ -157,18 +148,7 @@ func clusterFreeze(c *cli.Context) error {
 		return usageError("--for must be at least 1s, not %s", d)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		cl, err := coordinator.ReadCluster(ctx, store)
-		if err != nil {
-			return err
-		}
-		workers, err := workersFlag(c, cl)
-		if err != nil {
-			return err
-		}
-		if workers == "" {
-			workers = coordinator.AllWorkers(cl.Slots)
-		}
-		before, after, err := operator(store).Freeze(ctx, workers, d)
+		before, after, err := operator(store).Freeze(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -181,25 +161,13 @@ func clusterFreeze(c *cli.Context) error {
 	})
 }
 
-// workersFlag returns the workers that --workers names, "" if the flag is not given.
-func workersFlag(c *cli.Context, cl coordinator.Cluster) (coordinator.WorkerSet, error) {
-	if !c.IsSet("workers") {
-		return "", nil
-	}
-	workers, err := coordinator.ParseWorkerSet(c.String("workers"), cl.Slots)
-	if err != nil {
-		return "", usageError("--workers: %w", err)
-	}
-	return workers, nil
-}
-
 func froze(w io.Writer, r clusterview.ClusterReport, changed bool, asked time.Duration) {
 	until := clusterview.Instant(r.FrozenUntilMs, time.Now())
 	if !changed {
-		fmt.Fprintf(w, "cluster %s is already frozen for longer, %s until %s. Nothing was changed.\n", r.Name, r.FrozenWorkers(), until)
+		fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
 		return
 	}
-	fmt.Fprintf(w, "froze registration in cluster %s, %s: no new node acquires one of them until %s\n", r.Name, r.FrozenWorkers(), until)
+	fmt.Fprintf(w, "froze registration in cluster %s: no new node acquires a worker until %s\n", r.Name, until)
 	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
 		fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. Without --for, the freeze lasts long enough.\n", longest)
 	}
@@ -223,8 +191,8 @@ func clusterRows(r clusterview.ClusterReport) [][2]string {
 		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
 	}
 	if r.Frozen {
-		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, %s, %s (see flaked cluster thaw --help)",
-			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWorkers(), r.FrozenWhy())})
+		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, %s (see flaked cluster thaw --help)",
+			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())})
 	}
 	return rows
 }

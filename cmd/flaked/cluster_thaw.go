@@ -18,18 +18,14 @@ func clusterThaw(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		workers, err := workersFlag(c, cl)
+		if err := confirmThaw(ctx, c, store, cl, frozen); err != nil {
+			return err
+		}
+		freed, err := coordinator.Thaw(ctx, store, cl)
 		if err != nil {
 			return err
 		}
-		if err := confirmThaw(ctx, c, store, cl, frozen, workers); err != nil {
-			return err
-		}
-		freed, err := coordinator.Thaw(ctx, store, cl, workers)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.App.Writer, thawed(c.String("cluster"), cl, workers, time.Now()))
+		fmt.Fprintln(c.App.Writer, thawed(c.String("cluster"), cl, time.Now()))
 		if freed > 0 {
 			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
 		}
@@ -38,14 +34,14 @@ func clusterThaw(c *cli.Context) error {
 }
 
 // confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
-func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, frozen bool, workers coordinator.WorkerSet) error {
+func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, frozen bool) error {
 	entries, err := coordinator.ReadSlots(ctx, store, cl)
 	if err != nil {
 		return err
 	}
 	lost := 0
 	for _, e := range entries {
-		if (e.Absent || e.Slot.Lost) && (workers == "" || workers.Has(e.Worker)) {
+		if e.Absent || e.Slot.Lost {
 			lost++
 		}
 	}
@@ -53,27 +49,21 @@ func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl co
 		return nil
 	}
 	name := c.String("cluster")
-	what, words := "all workers", fmt.Sprintf("no lost holder of cluster %s is left", name)
-	if workers != "" {
-		what, words = "workers "+string(workers), fmt.Sprintf("workers %s of %s were never used", workers, name)
-	}
 	missing := ""
 	if lost > 0 {
 		missing = fmt.Sprintf(" (%d of them have no record)", lost)
 	}
-	return confirm(c, fmt.Sprintf("%s of cluster %s become available to new nodes%s. If a holder of one of them still runs while disconnected, or is ever started with its state directory, IDs will be issued twice",
-		what, name, missing), words)
+	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of them still runs while disconnected, or is ever started with its state directory, IDs will be issued twice",
+		name, missing), fmt.Sprintf("no lost holder of cluster %s is left", name))
 }
 
-func thawed(name string, before coordinator.Cluster, workers coordinator.WorkerSet, now time.Time) string {
+func thawed(name string, before coordinator.Cluster, now time.Time) string {
 	until := clusterview.Instant(before.FrozenUntil, now)
 	switch {
 	case before.FrozenUntil == 0:
 		return fmt.Sprintf("cluster %s was not frozen", name)
 	case before.FrozenUntil <= now.UnixMilli():
 		return fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
-	case workers != "" && before.Open.Union(workers) != coordinator.AllWorkers(before.Slots):
-		return fmt.Sprintf("opened workers %s of cluster %s: the others are reserved for their holders until %s", workers, name, until)
 	}
 	return fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until %s", name, until)
 }

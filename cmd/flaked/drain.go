@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 	"time"
 
@@ -87,11 +86,15 @@ func drainNode(c *cli.Context) error {
 
 var errStillRuns = errors.New("the process still runs")
 
-// reportDrained prints what the node has left in its state directories.
+// reportDrained prints what the node has left in its state directory.
 func reportDrained(c *cli.Context, dir string, took time.Duration) error {
-	left, err := inspectAll(dir)
-	if err != nil {
-		return err
+	loaded, _, err := localcache.Inspect(dir)
+	left := stateReport{Dir: dir}
+	if err == nil {
+		left, err = reportState(dir, loaded, false)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
+		return stateError(dir, err)
 	}
 	text, clean := drainedText(left, time.Now())
 	if !clean {
@@ -102,22 +105,13 @@ func reportDrained(c *cli.Context, dir string, took time.Duration) error {
 }
 
 // drainedText describes what a node that has ended left, and reports whether it ended cleanly.
-func drainedText(left []stateReport, now time.Time) (text string, clean bool) {
-	var kept, unclean []string
-	for _, r := range left {
-		switch rec := r.Record; {
-		case rec == nil || r.Status != localcache.StatusRecord.String():
-		case rec.Stopped:
-			kept = append(kept, fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, clusterview.Instant(rec.LeaseUntilMs, now)))
-		default:
-			unclean = append(unclean, fmt.Sprintf("worker %d", rec.Worker))
-		}
-	}
-	switch {
-	case len(unclean) > 0:
-		return strings.Join(unclean, ", "), false
-	case len(kept) == 0:
+func drainedText(left stateReport, now time.Time) (text string, clean bool) {
+	switch rec := left.Record; {
+	case rec == nil || left.Status != localcache.StatusRecord.String():
 		return "it holds no worker any more", true
+	case rec.Stopped:
+		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, clusterview.Instant(rec.LeaseUntilMs, now)), true
+	default:
+		return fmt.Sprintf("worker %d", rec.Worker), false
 	}
-	return strings.Join(kept, ", "), true
 }

@@ -59,7 +59,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version, and the Go version and platform of its build", DisableDefaultText: true}},
 		Commands: []*cli.Command{
 			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			layoutCommand(), completionCommand(), resetCommand(), stateCommand(), workersCommand(), clusterCommand(), seqCommand(withStore),
+			layoutCommand(), completionCommand(), stateCommand(), workersCommand(), clusterCommand(), seqCommand(withStore),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -163,4 +167,26 @@ func yesNo(b bool, yes, no string) string {
 		return "yes, " + yes
 	}
 	return "no, " + no
+}
+
+// givenStateDir returns --state-dir as an absolute path.
+func givenStateDir(c *cli.Context) (string, error) {
+	dir := c.String("state-dir")
+	if dir == "" {
+		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
+	}
+	return filepath.Abs(dir)
+}
+
+// stateError adds what to do to the error of reading a state directory.
+func stateError(dir string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exitWith(exitFailure, "--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
+	case errors.Is(err, syscall.ENOTDIR):
+		return exitWith(exitFailure, "--state-dir %s: a part of the path is not a directory. Correct the path (FLAKED_STATE_DIR)", dir)
+	}
+	return err
 }

@@ -373,7 +373,6 @@ func TestStatusWithoutZooKeeper(t *testing.T) {
 	// status asks no node about another cluster, and none with --no-ask.
 	status("--cluster", "other").wants(t, exitUnreachable, "", "No addresses of nodes are cached")
 	status("--no-ask").wants(t, exitUnreachable, "", "Check --zk (FLAKED_ZK)")
-	call(t, "", "workers", "list", "--zk", nobody, "--zk-session-timeout", "500ms").wants(t, exitUnreachable, "", ". `flaked status` asks the nodes instead. Check --zk")
 
 	remembering(t, time.Minute, nobody)
 	status().wants(t, exitUnreachable, "0 of 1 nodes answered", "flaked: no node answered: 2 problems, the worst first\ncritical: ZooKeeper cannot be reached. Start it again")

@@ -136,7 +136,6 @@ const statusGolden = `{
     "confirmed": true,
     "frozen": false,
     "frozen_until_ms": 0,
-    "frozen_open": "",
     "frozen_by": "",
     "ids_end_ms": 3487858230209
   },

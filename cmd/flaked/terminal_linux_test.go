@@ -159,26 +159,3 @@ func TestConfirmedOnATerminal(t *testing.T) {
 		}
 	}
 }
-
-func TestResetConfirmedOnATerminal(t *testing.T) {
-	dir, cache := stateDir(t, exampleRecord())
-	cache.Close()
-	for _, row := range []struct {
-		typed, says string
-		code        int
-	}{
-		{"no\n", "the typed word does not match \"reset\". Nothing was changed.", exitFailure},
-		{"reset\n", "discarded the identity in ", exitOK},
-	} {
-		m := newTerminal(t, 24)
-		code := m.runs(t.Context(), "reset-identity", "--state-dir", dir)
-		m.until("Type reset to go on: ", 1)
-		if _, err := m.other.WriteString(row.typed); err != nil {
-			t.Fatal(err)
-		}
-		m.until(row.says, 1)
-		if c := <-code; c != row.code {
-			t.Errorf("%q: exit code %d", row.typed, c)
-		}
-	}
-}

@@ -28,26 +28,10 @@ the command must be confirmed: type the words that it asks for on a terminal, or
 them with --confirm. Without them, it prints which words it needs. It is refused while
 registration is frozen.
 
---lower-bound frees the worker now, and can break the promise that no ID is issued
-twice: if the node still runs while disconnected from ZooKeeper, or is started again
-with its state directory while ZooKeeper cannot be reached, two nodes issue the same
-IDs. Use it only for a node that is known to be gone with its disk, or whose identity
-was discarded by flaked reset-identity. In that case give the directory with
---state-dir: the next holder then begins above the reserved bound of the state.
-Without --state-dir, IDs are also issued twice if the node's clock was ahead while the
-node was disconnected.
-
 Examples:
   flaked workers release --zk zk1:2181 7
-  flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'
-  flaked workers release 7 --lower-bound --state-dir /var/lib/flaked
-  flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`,
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "lower-bound", Usage: "free the worker now, only if its node is gone for good. Command line only", DisableDefaultText: true},
-			&cli.StringFlag{Name: "state-dir", Usage: "with --lower-bound: the `DIRECTORY` whose state flaked reset-identity discarded. Command line only"},
-			confirmFlag(),
-			outputFlag(),
-		}, zkFlags("")...),
+  flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'`,
+		Flags:  append([]cli.Flag{confirmFlag(), outputFlag()}, zkFlags("")...),
 		Action: workersReleaseAction,
 	}
 }
@@ -68,10 +52,7 @@ func workersReleaseAction(c *cli.Context) error {
 		return err
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		r := releaser{c: c, hand: operator(store), lower: c.Bool("lower-bound"), stateDir: c.String("state-dir")}
-		if r.stateDir != "" && !r.lower {
-			return usageError("--state-dir needs --lower-bound. Give both, or leave out --state-dir")
-		}
+		r := releaser{c: c, hand: operator(store)}
 		done, err := r.release(ctx, worker)
 		if err != nil {
 			return releaseAdvice(err)
@@ -88,22 +69,15 @@ func operator(store zkstore.Store) coordinator.Operator {
 }
 
 func releaseAdvice(err error) error {
-	var frozen *coordinator.StillFrozenError
-	switch {
-	case errors.Is(err, coordinator.ErrConnected):
-		return fmt.Errorf("%w. Stop the node first, or leave out --lower-bound", err)
-	case errors.As(err, &frozen):
+	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
 		return fmt.Errorf("%w. See flaked cluster thaw --help", err)
 	}
 	return err
 }
 
 type releaser struct {
-	c     *cli.Context
-	hand  coordinator.Operator
-	lower bool
-	// stateDir is the directory with the backup of the node's state. Empty: none was given.
-	stateDir string
+	c    *cli.Context
+	hand coordinator.Operator
 }
 
 func (r releaser) release(ctx context.Context, worker int) (releaseReport, error) {
@@ -124,15 +98,12 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
-	case s.Released && (!r.lower || s.ReleasedBy == "" || found.Availability == coordinator.Free):
+	case s.Released:
 		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
 		if found.Availability == coordinator.Releasing {
 			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, clusterview.Instant(s.LeaseUntil, now))
 		}
 		return report, nil
-	}
-	if r.lower && found.Live {
-		return report, coordinator.ErrConnected
 	}
 	return r.takeAway(ctx, found, holderName(s), now)
 }
@@ -160,38 +131,18 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
-	notBelow := int64(0)
-	if r.stateDir != "" {
-		var err error
-		if notBelow, err = boundSetAside(r.stateDir, found, now); err != nil {
-			return releaseReport{}, err
-		}
-	}
 	if err := r.ask(found, name, now); err != nil {
 		return releaseReport{}, err
 	}
-	e := found.Entry
-	var err error
-	if !e.Slot.Released {
-		if e, err = r.hand.ForceRelease(ctx, found); err != nil {
-			return releaseReport{}, err
-		}
-	}
-	if r.lower {
-		again := found
-		again.Entry = e
-		if e, err = r.hand.LowerBound(ctx, again, notBelow); err != nil {
-			return releaseReport{}, fmt.Errorf("worker %d was released from %s, but its lease bound is unchanged: %w", found.Worker, name, err)
-		}
+	e, err := r.hand.ForceRelease(ctx, found)
+	if err != nil {
+		return releaseReport{}, err
 	}
 	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.LeaseUntil}
 	now = time.UnixMilli(r.hand.Now())
-	switch {
-	case r.lower:
-		report.Text = fmt.Sprintf("worker %d is free. Its next holder begins at %s.", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, now))
-	case found.Availability == coordinator.Free:
+	if found.Availability == coordinator.Free {
 		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, now), name)
-	default:
+	} else {
 		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. %[2]s acquires another worker as soon as it reaches ZooKeeper.",
 			found.Worker, name, clusterview.Instant(e.Slot.LeaseUntil, now))
 	}
@@ -204,18 +155,9 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 		coordinator.Live:         "is connected to ZooKeeper and runs",
 		coordinator.Stopped:      "has stopped and may be started again",
 		coordinator.Disconnected: "is not connected to ZooKeeper but may be running",
-		coordinator.Releasing:    "may be running while disconnected",
 	}[found.Availability]
-	switch {
-	case found.Availability == coordinator.Free:
+	if found.Availability == coordinator.Free {
 		return nil
-	case r.lower:
-		unknown := ""
-		if r.stateDir == "" {
-			unknown = ", or if its clock was ahead while it was disconnected (--state-dir gives its reserved bound)"
-		}
-		return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. Its lease expires at %s. If it runs, or is ever started with another copy of its state before then%s, IDs will be issued twice",
-			name, found.Worker, is, clusterview.Instant(s.LeaseUntil, now), unknown), fmt.Sprintf("%s of worker %d is gone for good", name, found.Worker))
 	}
 	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when the lease expires, at %s. No ID will be issued twice",
 		name, found.Worker, is, clusterview.Instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,18 +108,15 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 			t.Errorf("%s: the plain node:\n%s", row.name, r.stdout)
 		}
 	}
-	number := regexp.MustCompile(`(?m)^ *(\d+) +` + secure.name + ` `).FindStringSubmatch(status(nil).stdout)[1]
-	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem"), "--token-file", token).wants(t, 0, "https://"+addr)
-	s.command("workers", "show", number).wants(t, 0, "TLS failed: ")
-
 	// A node that requires client certificates shows its state to a client that has one.
 	strict := s.node(p.adminFlags("--tls-client-ca", p.file("customers.pem"))...).onSocket()
 	strict.start().ready()
 	cert, key := p.withPair(p.customers, "customer", time.Now().Add(time.Hour))
-	number = strconv.Itoa(strict.worker())
-	s.command("workers", "show", number).wants(t, 0, "TLS failed: ")
-	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem")).wants(t, 0, "access denied")
-	s.command("workers", "show", number, "--tls-ca", p.file("servers.pem"), "--tls-cert", cert, "--tls-key", key).wants(t, 0, "ready. ")
+	for says, args := range map[string][]string{"TLS failed": nil, "access denied": {"--tls-ca", p.file("servers.pem")}, "ready": {"--tls-ca", p.file("servers.pem"), "--tls-cert", cert, "--tls-key", key}} {
+		if r := status(nil, args...); !regexp.MustCompile(`(?m)^ *\d+ +` + strict.name + ` .* live +` + says).MatchString(r.stdout) {
+			t.Errorf("want %q:\n%s%s", says, r.stdout, r.stderr)
+		}
+	}
 	strict.stop()
 
 	// The node takes a new certificate without a restart. An expired one is not accepted.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"regexp"
 	"strings"
-	"syscall"
 )
 
 // notRun lists the commands that TestDocuments does not run, with the reason. A key is a whole
@@ -68,10 +67,8 @@ var howRun = map[string]how{
 	`flaked drain`:           {codes: []int{1, 3}, prints: "no state found|no running node uses"},
 	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
 
-	`flaked workers release --lower-bound`:                {codes: []int{2}, prints: "expected one worker"},
 	`flaked status -o json`:                               {codes: []int{0, 4}},
 	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
-	`flaked reset-identity`:                               {codes: []int{1, 2}},
 
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
@@ -118,10 +115,9 @@ var howRun = map[string]how{
 	`sort /tmp/walk/ids.txt | uniq -d`:                                             {alone: true, prints: `^$`},
 	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {alone: true, prints: oneID},
 	"bin/flaked serve --heartbeat 1s --name ids-2 --listen 127.0.0.1:7712 --admin 127.0.0.1:7812 \\\n  --state-dir /tmp/walk/ids-2 >/tmp/walk/ids-2.log 2>&1 & echo $! >/tmp/walk/ids-2.pid": {alone: true},
-	`until bin/flaked healthcheck --addr 127.0.0.1:7712; do sleep 1; done`: {alone: true},
-	`bin/flaked workers list`:                     {alone: true, prints: `(?m)^ +\d +ids-2 +.* 2 +\S+$`},
-	`bin/flaked get --addr 127.0.0.1:7711`:        {alone: true, prints: oneID},
-	`curl 'http://127.0.0.1:7811/readyz?verbose'`: {alone: true, prints: `\[\+\] worker: \d, serving`},
+	`until bin/flaked healthcheck --addr 127.0.0.1:7712; do sleep 1; done`:                                        {alone: true},
+	`bin/flaked get --addr 127.0.0.1:7711`:                                                                        {alone: true, prints: oneID},
+	`curl 'http://127.0.0.1:7811/readyz?verbose'`:                                                                 {alone: true, prints: `\[\+\] worker: \d, serving`},
 	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {alone: true, codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`},
 	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                                     {alone: true},
 	`rm -r /tmp/walk`: {alone: true},
@@ -137,7 +133,6 @@ var howRun = map[string]how{
 	`flaked get | flaked decode`:                      {prints: `(?s)ID .*\n\d{19} `},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen`:                                                                                       {alone: true},
-	`flaked cluster freeze --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen --workers 0-99 --for 24h`:                                                            {prints: `all workers except 100-1023`},
 	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
 	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster tweets --layout twitter --datacenter 31`:                                                      {alone: true, prints: `workers +32\ndatacenter +31\n`},
@@ -160,24 +155,15 @@ var howRun = map[string]how{
 
 	// docs/operations.md and docs/guides
 	`flaked status`: {codes: []int{0, 4}, shown: head},
-	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                                       {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
-	`flaked workers show 3`:                                                                   {prints: `(?s)^worker +0\nstate +\w+\nname +ids-3\n.*lease bound`},
-	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:                            {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
-	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`:               {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
-	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:                          {},
-	`flaked workers release 7 --lower-bound --confirm 'ids-3 of worker 7 is gone for good'`:   {alone: true, first: (*docWorld).halt},
-	`flaked workers release 7 --lower-bound --state-dir /var/lib/flaked`:                      {codes: []int{1}},
-	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:                    {codes: []int{0, 2}},
-	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --workers 900-1023`: {codes: []int{0, 2}},
-	`flaked drain --state-dir /var/lib/flaked --release`:                                      {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	`flaked drain --state-dir /var/lib/flaked`:                                                {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	`flaked state show --state-dir DIR`:                                                       {codes: []int{1}, prints: "no state found"},
-	`flaked reset-identity --state-dir /var/lib/flaked`: {codes: []int{2}, first: func(w *docWorld) {
-		p := w.serve("flaked serve", nil)
-		p.signal(syscall.SIGTERM)
-		p.exit()
-	}},
-	`flaked serve --config /etc/flaked.yaml --bootstrap`: {env: []string{"FLAKED_CLUSTER=another", "FLAKED_STATE_DIR=another"}},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                         {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:              {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
+	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`: {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
+	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:            {},
+	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:      {codes: []int{0, 2}},
+	`flaked drain --state-dir /var/lib/flaked --release`:                        {codes: []int{1, 3}, prints: "no state found|no running node uses"},
+	`flaked drain --state-dir /var/lib/flaked`:                                  {codes: []int{1, 3}, prints: "no state found|no running node uses"},
+	`flaked state show --state-dir DIR`:                                         {codes: []int{1}, prints: "no state found"},
+	`flaked serve --config /etc/flaked.yaml --bootstrap`:                        {env: []string{"FLAKED_CLUSTER=another", "FLAKED_STATE_DIR=another"}},
 	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \\\n  -keyout ca.key -out ca.pem":                                     {},
 	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \\\n  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr": {},
 	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`:                                                                             {},
