@@ -2,9 +2,11 @@ package flaked
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
@@ -201,4 +204,73 @@ func moduleVersion() string {
 		}
 	}
 	return unknown
+}
+
+// logger returns the logger that Config asks for. stop passes on the lines that wait, and ends the
+// goroutine behind the logger. The logger never writes to a standard stream.
+func (c Config) logger() (l hclog.Logger, stop func()) {
+	switch {
+	case c.HCLogger != nil:
+		return c.HCLogger, func() {}
+	case c.Logger == nil:
+		return hclog.NewNullLogger(), func() {}
+	}
+	level := hclog.Info
+	if c.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		level = hclog.Debug
+	}
+	intercept := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: level, Output: io.Discard})
+	sink := newSlogSink(c.Logger)
+	intercept.RegisterSink(sink)
+	return intercept, func() { sink.lines.Close(closeLogTime) }
+}
+
+// closeLogTime is how long Close waits for a log handler that is slow.
+const closeLogTime = 5 * time.Second
+
+// slogSink passes lines of hclog on to slog. A handler may call the node: the queue calls it
+// without the node's locks.
+type slogSink struct {
+	lines *logqueue.Queue[line]
+}
+
+// line is a record of the logger with this name.
+type line struct {
+	name   string
+	record slog.Record
+}
+
+func newSlogSink(to *slog.Logger) slogSink {
+	return slogSink{logqueue.New(func(l line) {
+		ctx, h := context.Background(), to.With("logger", l.name).Handler()
+		if h.Enabled(ctx, l.record.Level) {
+			_ = h.Handle(ctx, l.record)
+		}
+	}, func(lost int64) {
+		to.Warn("the log handler was too slow, lines are missing", "lines_lost", lost)
+	})}
+}
+
+// Accept is part of hclog.SinkAdapter. It never blocks.
+func (s slogSink) Accept(name string, level hclog.Level, msg string, args ...any) {
+	for i, arg := range args {
+		if f, ok := arg.(hclog.Format); ok && len(f) > 0 { // a format with its arguments
+			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
+		}
+	}
+	r := slog.NewRecord(time.Now(), slogLevel(level), msg, 0)
+	r.Add(args...)
+	s.lines.Put(line{name, r})
+}
+
+func slogLevel(l hclog.Level) slog.Level {
+	switch l {
+	case hclog.Trace, hclog.Debug:
+		return slog.LevelDebug
+	case hclog.Warn:
+		return slog.LevelWarn
+	case hclog.Error:
+		return slog.LevelError
+	}
+	return slog.LevelInfo
 }

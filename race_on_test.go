@@ -1,5 +1,0 @@
-//go:build race
-
-package flaked
-
-const raceEnabled = true
