@@ -109,8 +109,8 @@ func TestPauseForOthersIsShorterThanThePatience(t *testing.T) {
 func TestWritersAreForgotten(t *testing.T) {
 	s, a, _ := strictStage(t)
 	a.ask("invoice", 1, false).first()
-	for k := range 50 {
-		s.set("invoice", Change{Settings: func(set *Settings) { set.Note = fmt.Sprint(k) }})
+	for range 50 {
+		s.set("invoice", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 		s.run(4 * time.Second)
 	}
 	if n := len(a.is.named("invoice").writers); n > 2 {

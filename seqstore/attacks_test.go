@@ -98,10 +98,9 @@ func TestNameCreatedAgainAfterTheLastInt64(t *testing.T) {
 		t.Fatal(v)
 	}
 	s.remove("order")
-	s.create("order", m, settings(1000))
-	s.run(4 * time.Second)
-	if r := a.ask("order", 1, false).reason(); r != Exhausted {
-		t.Error(r)
+	_, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: m, Settings: settings(1000)})
+	if _, is := errors.AsType[ChangeError](err); !is {
+		t.Error(err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -235,8 +234,6 @@ func TestSettingsCheck(t *testing.T) {
 		"a ceiling of 0":                {func(s *Settings) { s.Ceiling = 0 }, false},
 		"a ceiling above the hard one":  {func(s *Settings) { s.Ceiling = s.HardCeiling + 1 }, false},
 		"no hard ceiling":               {func(s *Settings) { s.Ceiling, s.HardCeiling = 0, 0 }, false},
-		"a note of 64 bytes":            {func(s *Settings) { s.Note = strings.Repeat("x", 64) }, true},
-		"too long a note":               {func(s *Settings) { s.Note = strings.Repeat("x", 65) }, false},
 		"the ceiling is below the hard": {func(s *Settings) { s.Ceiling = 1 }, true},
 	} {
 		s := settings(1000)

@@ -72,6 +72,11 @@ func TestGuardIsAskedBeforeJumps(t *testing.T) {
 		return []zkstore.Op{zkstore.CheckOp{Path: statePath, Version: zkstore.AnyVersion}}, refuses
 	}
 	d := Definition{Name: "order", Map: plain(), Settings: settings(1000)}
+	unguarded := s.operator()
+	unguarded.Guard = nil
+	if _, err := unguarded.Create(ctx, d); err == nil {
+		t.Error("an operator without a guard creates a sequence")
+	}
 	ceiling, next := Change{Settings: func(s *Settings) { s.Ceiling = 5 }}, Change{Next: new(int64(50))}
 	steps := []struct {
 		do   func() error

@@ -163,7 +163,6 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 		"above the hard ceiling":   {Settings: func(set *Settings) { set.Ceiling = 1001 }},
 		"a higher hard ceiling":    {Settings: func(set *Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
 		"a block of no positions":  {Settings: func(set *Settings) { set.Block = 0 }},
-		"a note of 65 bytes":       {Settings: func(set *Settings) { set.Note = string(make([]byte, 65)) }},
 		"a supply of no duration":  {Settings: func(set *Settings) { set.SupplyMs = 0 }},
 		"a hold of no duration":    {Settings: func(set *Settings) { set.HoldMs = 0 }},
 		"a ceiling of no position": {Settings: func(set *Settings) { set.Ceiling = 0 }},
@@ -207,7 +206,7 @@ func TestServerThatLagsIsNoLoss(t *testing.T) {
 	s.run(4 * time.Second)
 	before := s.mem.Snapshot()
 	a.ask("order", 100, false).first()
-	s.set("order", Change{Settings: func(set *Settings) { set.Note = "x" }})
+	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 	s.run(4 * time.Second)
 	for range 5 {
 		a.store.LagTo(before)

@@ -15,9 +15,6 @@ var ErrExists = errors.New("sequence exists already")
 // ErrStartNeeded: ZooKeeper has lost data before, so the start must be given.
 var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued")
 
-// ErrStartTooLow: the name had values, and a scattered sequence would give them out again.
-var ErrStartTooLow = errors.New("start must be above")
-
 // Definition is what an operator says of a sequence that is created.
 type Definition struct {
 	Name string
@@ -56,7 +53,7 @@ func checkMaxNames(n int64) error {
 }
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
-// of its earlier life. It returns ErrExists, ErrNoState, ErrStartNeeded or ErrTooEarly.
+// of its earlier life. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
 func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
@@ -79,8 +76,11 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 			}
 			r.HardCeiling = max(r.HardCeiling, old.HardCeiling)
 			if last, used := old.lastUsed(st.Epoch, o.Now()); used {
-				if r.Next = r.PositionAbove(last); r.Next > 0 && r.Scatter > 0 {
-					return Record{}, fmt.Errorf("%w %d, the highest value that this name could have before, because scattered values have no order", ErrStartTooLow, last)
+				switch r.Next = r.PositionAbove(last); {
+				case r.Next > 0 && r.Scatter > 0:
+					return Record{}, refused("start must be above %d, the highest value that this name could have before, because scattered values have no order", last)
+				case r.Next >= r.Positions():
+					return Record{}, refused("max must be above %d, the highest value that this name could have before it was deleted", last)
 				}
 			}
 			if old.IsTemplate() && old.Scatter > 0 {
@@ -140,8 +140,6 @@ func (s Settings) Check() error {
 		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
 	case s.Ceiling > s.HardCeiling:
 		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d", s.HardCeiling, s.Ceiling)
-	case len(s.Note) > 64:
-		return fmt.Errorf("note must have at most 64 bytes, not %d", len(s.Note))
 	}
 	return nil
 }

@@ -27,76 +27,93 @@ type Change struct {
 // ErrLostAgain: ZooKeeper has lost data after the operator has made sure of a next value.
 var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values may have been issued. Make sure of the next value once more")
 
-// Set changes a sequence. Nodes follow at their next heartbeat.
+// ChangeError says why a sequence cannot be changed or created so. The text begins with the name of a setting.
+type ChangeError string
+
+func (e ChangeError) Error() string { return string(e) }
+
+func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
+
+// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
 	var jump *Jump
-	if c.Next != nil || c.NextPosition != nil {
+	if c.jumps() {
 		jump = &Jump{}
 	}
 	return o.update(ctx, name, jump, func(st State, old *Record) (Record, error) {
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}
-		if c.VouchedIn != 0 && c.VouchedIn != st.Epoch {
-			return Record{}, ErrLostAgain
+		return c.Apply(*old, st, o.Now())
+	})
+}
+
+func (c Change) jumps() bool { return c.Next != nil || c.NextPosition != nil }
+
+// Apply returns the record after the change, as Set writes it. now is Unix ms.
+func (c Change) Apply(r Record, st State, now int64) (Record, error) {
+	if c.VouchedIn != 0 && c.VouchedIn != st.Epoch {
+		return Record{}, ErrLostAgain
+	}
+	if c.Settings != nil {
+		hard := r.HardCeiling
+		c.Settings(&r.Settings)
+		r.HardCeiling = hard
+	}
+	if err := r.Settings.Check(); err != nil {
+		return Record{}, refused("%s", err)
+	}
+	if c.MaxNames != nil {
+		if !r.IsTemplate() {
+			return Record{}, refused("max-names is for templates only")
 		}
-		r := *old
-		if c.Settings != nil {
-			c.Settings(&r.Settings)
-			r.HardCeiling = old.HardCeiling
+		if err := checkMaxNames(*c.MaxNames); err != nil {
+			return Record{}, refused("%s", err)
 		}
-		if err := r.Settings.Check(); err != nil {
+		r.MaxNames = *c.MaxNames
+	}
+	if c.Max != nil {
+		if *c.Max < r.Max {
+			return Record{}, refused("max is %d and cannot become lower, so it cannot be %d", r.Max, *c.Max)
+		}
+		if r.Scatter > 0 && *c.Max != r.Max {
+			return Record{}, refused("max of a scattered sequence cannot change: positions would get other values")
+		}
+		r.Max = *c.Max
+	}
+	if c.jumps() {
+		p, err := c.position(r)
+		if err != nil {
 			return Record{}, err
 		}
-		if c.MaxNames != nil {
-			if !r.IsTemplate() {
-				return Record{}, errors.New("max-names is for templates only")
-			}
-			if err := checkMaxNames(*c.MaxNames); err != nil {
-				return Record{}, err
-			}
-			r.MaxNames = *c.MaxNames
+		if r = r.raised(p); c.VouchedIn != 0 {
+			r.Epoch = st.Epoch // nothing needs to be skipped
+			// The clock of a node that took a block, or of the creator, may have been ahead.
+			r.At, r.PeakAt = min(r.At, now), min(r.PeakAt, now)
 		}
-		if c.Max != nil {
-			if *c.Max < r.Max {
-				return Record{}, fmt.Errorf("max is %d, and cannot become lower", r.Max)
-			}
-			if r.Scatter > 0 && *c.Max != r.Max {
-				return Record{}, errors.New("the max of a scattered sequence cannot change: positions would get other values")
-			}
-			r.Max = *c.Max
-		}
-		if jump != nil {
-			p, err := c.position(r)
-			if err != nil {
-				return Record{}, err
-			}
-			if r = r.raised(p); c.VouchedIn != 0 {
-				r.Epoch = st.Epoch // nothing needs to be skipped
-				// The clock of a node that took a block, or of the creator, may have been ahead.
-				r.At, r.PeakAt = min(r.At, o.Now()), min(r.PeakAt, o.Now())
-			}
-			r.From = p
-		}
-		return r, nil
-	})
+		r.From = p
+	}
+	return r, nil
 }
 
 // position returns the position from which a sequence must go on.
 func (c Change) position(r Record) (p int64, err error) {
 	switch {
 	case r.Scatter > 0 && r.IsTemplate():
-		return 0, fmt.Errorf("a template of scattered sequences has no next value. Delete it, and create it again with a start above %d", r.Highest(0))
+		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again with a start above %d", r.Highest(0))
 	case c.NextPosition != nil:
 		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {
-			return 0, fmt.Errorf("the next position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
+			return 0, refused("next-position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
 		}
 		return p, nil
 	case r.Scatter > 0:
-		return 0, errors.New("scattered values have no order. Give the next position instead of the next value")
+		return 0, refused("next is not for scattered sequences, because their values have no order. Use --next-position")
 	}
-	if p = r.PositionAtOrAbove(*c.Next); p < r.Next {
-		return 0, fmt.Errorf("values up to %d may have been issued, so the next one cannot be %d", r.Highest(r.Next-1), *c.Next)
+	switch p = r.PositionAtOrAbove(*c.Next); {
+	case p < r.Next:
+		return 0, refused("next cannot be %d, because values up to %d may have been issued. Give a higher one", *c.Next, r.Highest(r.Next-1))
+	case p >= r.Positions():
+		return 0, refused("next cannot be %d, because there is no value from there up to the max, %d. Give a higher --max too, or a lower --next", *c.Next, r.Max)
 	}
 	return p, nil
 }

@@ -147,9 +147,8 @@ type Settings struct {
 	HoldMs int64 `json:"hold_ms"`
 	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
 	// the greatest Ceiling that the sequence has ever had, and cannot change.
-	Ceiling     int64  `json:"ceiling"`
-	HardCeiling int64  `json:"hard_ceiling"`
-	Note        string `json:"note,omitempty"`
+	Ceiling     int64 `json:"ceiling"`
+	HardCeiling int64 `json:"hard_ceiling"`
 }
 
 func (s Settings) hold() time.Duration   { return time.Duration(s.HoldMs) * time.Millisecond }

@@ -157,7 +157,7 @@ func TestPurgeWaitsForTheLongestHold(t *testing.T) {
 	ctx := context.Background()
 	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
 	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
-	s.set("order", Change{Settings: func(set *Settings) { set.Note = "x" }})
+	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 	s.remove("order")
 	s.run(time.Minute)
 	if err := s.operator().Purge(ctx, "order"); !errors.Is(err, ErrTooEarly) {

@@ -275,8 +275,8 @@ func TestSetOfAScatteredSequence(t *testing.T) {
 	r := s.create("ticket", m, settings(1000))
 	a.ask("ticket", 10, false).first()
 	for text, c := range map[string]Change{
-		"the max of a scattered":      {Max: new(int64(1<<40 + 1))},
-		"scattered values have":       {Next: new(int64(1000))},
+		"max of a scattered":          {Max: new(int64(1<<40 + 1))},
+		"not for scattered":           {Next: new(int64(1000))},
 		"must be 32 to 1099511627775": {NextPosition: new(int64(31))},
 		"not 1099511627776":           {NextPosition: new(int64(1 << 40))},
 	} {

@@ -2,7 +2,6 @@ package seqstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/flaked/flaked/sequence"
@@ -38,7 +37,7 @@ func (h *history) offset() int64 {
 }
 
 func (h *history) operator(store zkstore.Store) Operator {
-	return Operator{Store: store, Now: func() int64 { return simEpoch + h.now + h.offset() }}
+	return Operator{Store: store, Now: func() int64 { return simEpoch + h.now + h.offset() }, Guard: Unguarded}
 }
 
 // jump lets an operator raise the next value, delete the sequence, or create it again. Nobody may do
@@ -59,8 +58,8 @@ func (h *history) jump() {
 	switch k {
 	case 3:
 		for i := range 1 + h.rng.IntN(4) {
-			_, err := op.Set(ctx, name, Change{Settings: func(s *Settings) { s.Note = fmt.Sprint(i) }})
-			h.note("by hand: a note for %s: %v", name, err)
+			_, err := op.Set(ctx, name, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }})
+			h.note("by hand: other settings for %s: %v", name, err)
 		}
 		return
 	case 0:

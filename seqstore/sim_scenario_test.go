@@ -2,7 +2,6 @@ package seqstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/flaked/flaked/sequence"
@@ -106,7 +105,7 @@ func (h *history) loseUnknown() {
 		}
 	}
 	for i := range maxChanged {
-		if _, err := op.Set(ctx, other, Change{Settings: func(s *Settings) { s.Note = fmt.Sprint(i) }}); err != nil {
+		if _, err := op.Set(ctx, other, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }}); err != nil {
 			return
 		}
 	}
@@ -180,7 +179,7 @@ func (h *history) loseRaise() {
 	}
 	h.putBack(c, x)
 	for i := range 20 {
-		_, err = op.Set(ctx, name, Change{Settings: func(s *Settings) { s.Note = fmt.Sprint(i) }})
+		_, err = op.Set(ctx, name, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }})
 	}
 	h.note("by hand: 20 notes for %s: %v", name, err)
 	highest := s.highest

@@ -109,7 +109,7 @@ func (a *actor) gone() {
 }
 
 func (s *stage) operator() Operator {
-	return Operator{Store: s.mem.Session(), Now: func() int64 { return simEpoch + s.now }}
+	return Operator{Store: s.mem.Session(), Now: func() int64 { return simEpoch + s.now }, Guard: Unguarded}
 }
 
 // settings returns the settings of a sequence with this ceiling.

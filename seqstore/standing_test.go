@@ -46,7 +46,7 @@ func TestPurgeIsRefusedUntilPurgeableAt(t *testing.T) {
 	if _, err := store.Create(t.Context(), statePath, State{Cluster: "c", Epoch: 1}.marshal(), zkstore.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	o := Operator{Store: store, Now: func() int64 { return now }, By: "me"}
+	o := Operator{Store: store, Now: func() int64 { return now }, By: "me", Guard: Unguarded}
 	_, err := o.Create(t.Context(), Definition{
 		Name: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: 100},
 		Settings: Settings{Block: 32, SupplyMs: 1000, HoldMs: 70_000, Ceiling: 1, HardCeiling: 1},

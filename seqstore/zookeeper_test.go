@@ -74,7 +74,7 @@ func newHouse(t *testing.T, open func() zkstore.Store) *house {
 }
 
 func (h *house) operator() Operator {
-	return Operator{Store: h.admin, Now: func() int64 { return simEpoch + h.now }}
+	return Operator{Store: h.admin, Now: func() int64 { return simEpoch + h.now }, Guard: Unguarded}
 }
 
 // door is a node's store. The test ends its session by putting another client in.
@@ -297,7 +297,7 @@ var courses = map[string]func(h *house){
 		if v, err := b.try("ticket", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
 			h.Errorf("%d without the key: %v", v, err)
 		}
-		if _, err := h.operator().Set(h.Context(), "ticket", Change{Settings: func(s *Settings) { s.Note = "x" }}); err != nil {
+		if _, err := h.operator().Set(h.Context(), "ticket", Change{Settings: func(s *Settings) { s.SupplyMs++ }}); err != nil {
 			h.Fatal(err)
 		}
 		a.settle()

@@ -15,15 +15,13 @@ func durationOf(flag string) string {
 	switch flag {
 	case "watch":
 		return "2s"
-	case "wait":
-		return waitDefault.String()
 	}
 	return ""
 }
 
 // arrange reorders a command line for the library, which stops at the first argument that is
 // not a flag. In `flaked decode 123 -o json` it would take -o for an ID. `flaked help get`
-// becomes `flaked get --help`, and a --watch or --wait without a value gets the default.
+// becomes `flaked get --help`, and a --watch without a value gets the default.
 func arrange(commands []*cli.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"flaked"}

@@ -28,8 +28,6 @@ const (
 	exitUnreachable = 3
 	// exitDegraded means that something needs attention. The output is complete.
 	exitDegraded = 4
-	// exitNotFollowed means that the change was made, and that not all nodes have followed it.
-	exitNotFollowed = 5
 )
 
 // codedError is an error with the exit code that it ends the process with.

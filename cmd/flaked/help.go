@@ -33,7 +33,6 @@ EXIT CODES
    2  the command line, the environment or the file is wrong
    3  ZooKeeper, or the node asked, cannot be reached
    4  done, but something needs attention
-   5  done, but not all nodes have followed the change
 `
 
 // Columns of a command's help.

@@ -22,8 +22,7 @@ func seqCommand(open storeOpener) *cli.Command {
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open), seqPurge(open), seqNext(), seqExport(open),
-			seqVerify(open), seqKey(open),
+			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open), seqPurge(open), seqNext(),
 		},
 	}
 }
@@ -31,7 +30,8 @@ func seqCommand(open storeOpener) *cli.Command {
 // sequences calls f with the commands of an operator on the cluster's sequences.
 func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seqstore.Operator) error) error {
 	return open(c, func(ctx context.Context, store zkstore.Store) error {
-		err := f(ctx, seqstore.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()})
+		g := seqGuard{c, func() int64 { return time.Now().UnixMilli() }}
+		err := f(ctx, seqstore.Operator{Store: store, Now: g.now, By: whoami(), Guard: g.check})
 		if errors.Is(err, seqstore.ErrNoState) {
 			if _, missing := coordinator.ReadCluster(ctx, store); missing != nil {
 				return missing
@@ -39,6 +39,16 @@ func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seqsto
 		}
 		return err
 	})
+}
+
+// ofOne is sequences for the commands whose only argument is the name of a sequence or a template. It adds the name to
+// errors about the sequence.
+func (open storeOpener) ofOne(c *cli.Context, f func(ctx context.Context, o seqstore.Operator, name string) error) error {
+	name, err := sequenceArgument(c)
+	if err != nil {
+		return err
+	}
+	return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error { return ofSequence(name, f(ctx, o, name)) })
 }
 
 // sequenceArgument returns the only argument, which must be the name of a sequence or a template.
@@ -59,33 +69,14 @@ func sequenceArgument(c *cli.Context) (string, error) {
 
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
-	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrNoKey, seqstore.ErrTooEarly} {
+	var refused seqstore.ChangeError
+	if errors.As(err, &refused) {
+		return exitWith(exitFailure, "%s: --%w. Nothing was changed", name, err)
+	}
+	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrTooEarly, errNotFollowed} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return err
 }
-
-// withoutWrites returns an operator whose commands decide as usual and write nothing.
-func withoutWrites(o seqstore.Operator) seqstore.Operator {
-	o.Store = dryStore{o.Store}
-	return o
-}
-
-// dryStore is a store whose writes change nothing and succeed.
-type dryStore struct{ zkstore.Store }
-
-func (dryStore) Create(_ context.Context, path string, _ []byte, _ zkstore.Kind) (string, error) {
-	return path, nil
-}
-
-func (dryStore) Set(context.Context, string, []byte, int32) (zkstore.Stat, error) {
-	return zkstore.Stat{}, nil
-}
-
-func (dryStore) Delete(context.Context, string, int32) error { return nil }
-
-func (dryStore) Multi(context.Context, ...zkstore.Op) error { return nil }
-
-func (dryStore) EnsureRoot(context.Context, ...string) error { return nil }

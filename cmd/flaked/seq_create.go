@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"time"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -50,8 +47,7 @@ can never be changed.
 --salt and --scatter hide neighbours, with a key that is made with the sequence: with
 --salt 8, one guess in 256 is a value. With --scatter 40, the values are the numbers from
 start on to start + 2^40 - 1 in an order that looks random. Neither can be changed later.
-docs/sequences.md says what each hides and costs. ` + "`flaked seq verify`" + ` tells the values of such a
-sequence from other numbers.
+docs/sequences.md says what each hides and costs.
 
 A name such as order:* is a template. Nodes create each sequence that it matches at its
 first use, with the settings of the template: so order:20261122 and order:20261123 can
@@ -59,15 +55,13 @@ each begin at 1, without anybody creating them. The prefix ends with one of _ . 
 After ZooKeeper has lost data, a template creates nothing until you say with
 ` + "`flaked seq set --next`" + ` where new sequences begin.
 
-` + waitText + `
-Nodes of a version without named sequences must not run in the cluster: the command is
-refused then, and such nodes cannot join a cluster in which a sequence was created.
+` + guardText + `
 
 Examples:
   flaked seq create --zk zk1:2181 order
   flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32
   flaked seq create invoice --mode strict
-  flaked seq create order:eu --ceiling 50000 --hold 1h --note 'shop, Europe' --dry-run
+  flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
 		Flags: append(append([]cli.Flag{
@@ -77,19 +71,15 @@ Examples:
 			&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows", Category: callFlags},
 			&cli.IntFlag{Name: "scatter", Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key shows", Category: callFlags},
 			maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
-			hardCeilingFlag(),
+			&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags},
 			maxNamesFlag("10000"),
-		}, settingFlags(true)...), append([]cli.Flag{waitFlag(), dryRunFlag(), outputFlag()}, zkFlags(localZK)...)...),
+		}, settingFlags(true)...), zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
 			d, err := definition(c)
 			if err != nil {
 				return err
 			}
-			limit, err := waitGiven(c)
-			if err != nil {
-				return err
-			}
-			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
+			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
 				if !c.IsSet("hold") && d.Mode == seqstore.Segment {
 					cl, err := coordinator.ReadCluster(ctx, o.Store)
 					if err != nil {
@@ -97,8 +87,13 @@ Examples:
 					}
 					d.HoldMs = cl.LeaseMs
 				}
-				w := changeWaiter{c, o.Now, d.Name, limit}
-				return createSequence(ctx, w, w.waiting(o), d)
+				old, _, _ := o.Show(ctx, name) // only for the text
+				r, err := o.Create(ctx, d)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.DeletedAt != 0))
+				return err
 			})
 		},
 	}
@@ -128,32 +123,42 @@ func unusedByStrict(c *cli.Context) error {
 
 // definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or that of a
 // strict sequence.
-func definition(c *cli.Context) (seqstore.Definition, error) {
-	name, err := sequenceArgument(c)
-	if err != nil {
-		return seqstore.Definition{}, err
+func definition(c *cli.Context) (d seqstore.Definition, err error) {
+	if d.Name, err = sequenceArgument(c); err != nil {
+		return d, err
 	}
-	mode, err := modeGiven(c)
-	if err != nil {
-		return seqstore.Definition{}, err
+	if d.Mode, err = modeGiven(c); err != nil {
+		return d, err
 	}
-	d := seqstore.Definition{
-		Name: name, Mode: mode, StartGiven: c.IsSet("start"),
-		Map: sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Salt: c.Int("salt"), Scatter: c.Int("scatter")},
-	}
-	if mode == seqstore.Strict {
-		d.HoldMs = seqstore.AnswerFor.Milliseconds()
-	}
+	d.StartGiven = c.IsSet("start")
+	d.Map = sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Salt: c.Int("salt"), Scatter: c.Int("scatter"), Max: sequence.MaxJavaScript}
 	switch {
-	case c.IsSet("max-names") && !sequence.IsTemplate(name):
+	case c.IsSet("max-names") && !sequence.IsTemplate(d.Name):
 		return d, usageError("--max-names is for templates, whose names end with *, as in order:*")
 	case c.IsSet("max-names"):
 		d.MaxNames = c.Int64("max-names")
-	case sequence.IsTemplate(name):
+	case sequence.IsTemplate(d.Name):
 		d.MaxNames = defaultMaxNames
 	}
-	if err := limitsGiven(c, &d); err != nil {
-		return d, err
+	if c.IsSet("max") {
+		if d.Max, err = parseMax(c.String("max")); err != nil {
+			return d, err
+		}
+	}
+	d.Settings = seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
+	if d.Max <= math.MaxInt32 {
+		d.Ceiling = int32Ceiling
+	}
+	hard := c.Int64("hard-ceiling")
+	if c.IsSet("hard-ceiling") {
+		if hard < 1 {
+			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
+		}
+		d.Ceiling = min(d.Ceiling, hard)
+	}
+	changeSettings(c, &d.Settings)
+	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
+		d.HardCeiling = hard
 	}
 	if d.Mode == seqstore.Strict {
 		d.HoldMs = seqstore.AnswerFor.Milliseconds()
@@ -164,93 +169,24 @@ func definition(c *cli.Context) (seqstore.Definition, error) {
 	return d, nil
 }
 
-// limitsGiven writes the max and the settings that the command line gives into d. Without --hold, the hold is 1 ms.
-func limitsGiven(c *cli.Context, d *seqstore.Definition) (err error) {
-	d.Max = sequence.MaxJavaScript
-	if c.IsSet("max") {
-		if d.Max, err = parseMax(c.String("max")); err != nil {
-			return err
-		}
+// created returns a line that says what was created, and one that says how to ask for a value. again means that the name
+// was deleted before.
+func created(name string, r seqstore.Record, again bool) string {
+	what, ask := "sequence "+name, name
+	if r.IsTemplate() {
+		what, ask = "template "+name+". Nodes create each sequence that it matches at its first use", strings.TrimSuffix(name, "*")+"1"
 	}
-	d.Settings = seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
-	if d.Max <= math.MaxInt32 {
-		d.Ceiling = int32Ceiling
+	switch {
+	case r.Keyed() && r.IsTemplate():
+		what += ", with a key of its own"
+	case r.Keyed():
+		what += ". Its map is " + r.Kind() + ", and its key is in ZooKeeper"
+	case r.IsTemplate():
+		what += fmt.Sprintf(", with %d as the first value", r.Value(r.Next))
+	case again:
+		what += fmt.Sprintf(". The name was deleted before, so it goes on above its old values: its first value is %d", r.Value(r.Next))
+	default:
+		what += fmt.Sprintf(". Its first value is %d", r.Value(r.Next))
 	}
-	hard := c.Int64("hard-ceiling")
-	if c.IsSet("hard-ceiling") {
-		if hard < 1 {
-			return usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
-		}
-		d.Ceiling = min(d.Ceiling, hard)
-	}
-	changeSettings(c, &d.Settings)
-	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
-		d.HardCeiling = hard
-	}
-	return nil
-}
-
-func createSequence(ctx context.Context, w changeWaiter, o seqstore.Operator, d seqstore.Definition) error {
-	c := w.c
-	old, _, err := o.Show(ctx, d.Name)
-	if err != nil && !errors.Is(err, seqstore.ErrNotFound) {
-		return err
-	}
-	r, err := withoutWrites(o).Create(ctx, d)
-	if errors.Is(err, seqstore.ErrStartTooLow) {
-		return exitWith(exitFailure, "%s: --%w", d.Name, err)
-	}
-	if err != nil {
-		return ofSequence(d.Name, err)
-	}
-	if r.Next >= r.Positions() {
-		return exitWith(exitFailure, "%s: the name was deleted, and no value up to %d is left above its old values. Give a higher --max. Nothing was changed", d.Name, d.Max)
-	}
-	if !c.Bool("dry-run") {
-		if r, err = o.Create(ctx, d); err != nil {
-			return ofSequence(d.Name, err)
-		}
-	}
-	_, st, err := o.Show(ctx, d.Name)
-	if err != nil && !errors.Is(err, seqstore.ErrNotFound) {
-		return err
-	}
-	after := describeSequence(d.Name, r, st, o.Now())
-	report := seqChange{Changed: !c.Bool("dry-run"), DryRun: c.Bool("dry-run"), After: after, Text: created(after, old.DeletedAt != 0, c.Bool("dry-run"))}
-	err, late := w.followed(ctx, o, r, &report)
-	if err != nil {
-		return err
-	}
-	err = show(c, report, func(w io.Writer) error {
-		if _, err := fmt.Fprintln(w, report.Text); err != nil {
-			return err
-		}
-		return printFields(w, seqRows(after, time.Now()))
-	})
-	return cmp.Or(err, late)
-}
-
-// created says that a sequence was created, or could be. again means that the name was deleted before.
-func created(d seqReport, again, dry bool) string {
-	if d.MaxNames > 0 {
-		text := fmt.Sprintf("template %s", d.Name)
-		if dry {
-			return text + " can be created. Nothing was changed."
-		}
-		if d.keyed() {
-			return fmt.Sprintf("created %s. Nodes create each sequence that it matches at its first use, with a key of its own.", text)
-		}
-		return fmt.Sprintf("created %s. Nodes create each sequence that it matches at its first use, with %s as the first value.", text, d.nextText())
-	}
-	first := fmt.Sprintf("Its first value is %s", d.nextText())
-	if d.keyed() {
-		first = fmt.Sprintf("Its map is %s, and its key is in ZooKeeper", d.kind())
-	}
-	if again && !d.keyed() {
-		first = fmt.Sprintf("The name was deleted before, so it goes on above its old values: its first value is %s", d.nextText())
-	}
-	if dry {
-		return fmt.Sprintf("sequence %s can be created. %s. Nothing was changed.", d.Name, first)
-	}
-	return fmt.Sprintf("created sequence %s. %s.", d.Name, first)
+	return fmt.Sprintf("created %s.\nAsk a node for a value with `flaked seq next %s`, or NEXT %[2]s\n", what, ask)
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
 )
 
 func seqDelete(open storeOpener) *cli.Command {
@@ -21,65 +20,80 @@ func seqDelete(open storeOpener) *cli.Command {
 		UsageText: "flaked seq delete --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Deletes a sequence. Connected nodes refuse requests for it from their next heartbeat on.
-Nodes that are cut off from ZooKeeper may issue its values for as long as its hold. Its
-name is kept: a sequence that is created with it goes on above all the old values.
+Its name is kept: a sequence that is created with it goes on above all the old values.
 ` + "`flaked seq purge`" + ` forgets the name. The command must be confirmed: type the words that it
 asks for on a terminal, or give them with --confirm.
 
-` + waitText + `
+` + guardText + `
 
 Examples:
   flaked seq delete --zk zk1:2181 order
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
-		Flags: append([]cli.Flag{waitFlag(), confirmFlag(), outputFlag()}, zkFlags("")...),
+		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
-			name, err := sequenceArgument(c)
-			if err != nil {
-				return err
-			}
-			limit, err := waitGiven(c)
-			if err != nil {
-				return err
-			}
-			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
-				w := changeWaiter{c, o.Now, name, limit}
-				report, late, err := deleteSequence(ctx, w, w.waiting(o))
+			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+				r, st, err := o.Show(ctx, name)
 				if err != nil {
-					return ofSequence(name, err)
-				}
-				err = show(c, report, func(w io.Writer) error {
-					_, err := fmt.Fprintln(w, report.Text)
 					return err
-				})
-				return cmp.Or(err, late)
+				}
+				now := time.UnixMilli(o.Now())
+				if r.DeletedAt != 0 {
+					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name, clusterview.Instant(r.DeletedAt, now))
+					return err
+				}
+				next := strings.ReplaceAll(describeSequence(name, r, st, o.Now()).nextText(), "-", "above its max")
+				if err := confirm(c, fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. Nodes that are cut off may issue its values for up to %s", name, next, millis(r.LongestHoldMs())), "delete sequence "+name); err != nil {
+					return err
+				}
+				if r, err = o.Delete(ctx, name); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge %[1]s` can forget it from %s on.\n",
+					name, clusterview.Instant(r.PurgeableAt(), now))
+				return err
 			})
 		},
 	}
 }
 
-// deleteSequence deletes a sequence. late is an error for after the output.
-func deleteSequence(ctx context.Context, w changeWaiter, o seqstore.Operator) (report seqChange, late, err error) {
-	name := w.name
-	r, st, err := o.Show(ctx, name)
-	if err != nil {
-		return seqChange{}, nil, err
+func seqPurge(open storeOpener) *cli.Command {
+	return &cli.Command{
+		Name:      "purge",
+		Usage:     "forget the name of a deleted sequence",
+		UsageText: "flaked seq purge --zk HOST:PORT NAME [flags]",
+		ArgsUsage: "NAME",
+		Description: `Removes what ZooKeeper keeps of a deleted sequence. Then nothing remembers which values
+were issued: a new sequence with this name begins at its own start, and issues old
+values again. The command is refused until the longest hold of the sequence has passed since its
+deletion, because nodes that are cut off may issue its values until then. It says when
+it is possible. It must be confirmed: type the words that it asks for on a terminal, or
+give them with --confirm.
+
+Examples:
+  flaked seq purge --zk zk1:2181 order
+  flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
+		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
+		Action: func(c *cli.Context) error {
+			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+				r, _, err := o.Show(ctx, name)
+				switch {
+				case err != nil:
+					return err
+				case r.DeletedAt == 0:
+					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
+				case o.Now() < r.PurgeableAt():
+					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence until %s, %s and %s after it was deleted. Purge it then",
+						name, clusterview.Instant(r.PurgeableAt(), time.UnixMilli(o.Now())), millis(r.LongestHoldMs()), sequence.ClocksApart)
+				}
+				if err := confirm(c, "nothing will remember which values were issued by "+name+". A new sequence with this name issues old values again", "forget the values of "+name); err != nil {
+					return err
+				}
+				if err := o.Purge(ctx, name); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.App.Writer, "purged sequence %s\n", name)
+				return err
+			})
+		},
 	}
-	before := describeSequence(name, r, st, o.Now())
-	report = seqChange{Before: &before, After: before}
-	if r.DeletedAt != 0 {
-		report.Text = fmt.Sprintf("sequence %s was deleted before, at %s. Nothing was changed.", name, clusterview.Instant(r.DeletedAt, time.UnixMilli(o.Now())))
-		return report, nil, nil
-	}
-	err = confirm(w.c, fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. Nodes that are cut off may issue its values for up to %s", name, strings.ReplaceAll(before.nextText(), "-", "above its max"), millis(r.LongestHoldMs())), "delete sequence "+name)
-	if err != nil {
-		return report, nil, err
-	}
-	if r, err = o.Delete(ctx, name); err != nil {
-		return report, nil, err
-	}
-	report.Changed, report.After = true, describeSequence(name, r, st, o.Now())
-	report.Text = fmt.Sprintf("deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge %[1]s` can forget it from %s on.",
-		name, clusterview.Instant(r.PurgeableAt(), time.UnixMilli(o.Now())))
-	err, late = w.followed(ctx, o, r, &report)
-	return report, late, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -31,102 +30,58 @@ func settingFlags(values bool) []cli.Flag {
 			*text = unchanged
 		}
 	}
-	return []cli.Flag{block, supply, hold, ceiling, &cli.StringFlag{Name: "note", Usage: "a `TEXT` for people, up to 64 bytes", Category: callFlags}}
+	return []cli.Flag{block, supply, hold, ceiling}
 }
 
 // unchanged is the default of a flag that changes something.
 const unchanged = "unchanged"
 
 func maxFlag(fallback, text string) cli.Flag {
-	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: " + maxWords() + " or a number" + text, DefaultText: fallback, Category: callFlags}
+	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: int32, js, int64 or a number" + text, DefaultText: fallback, Category: callFlags}
 }
 
 func maxNamesFlag(fallback string) cli.Flag {
 	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback, Category: callFlags}
 }
 
-func hardCeilingFlag() cli.Flag {
-	return &cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags}
-}
-
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "print what the command would do, and change nothing", DisableDefaultText: true, Category: callFlags}
-}
-
-func prefixFlag() cli.Flag {
-	return &cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all", Category: callFlags}
-}
-
-// prefixGiven returns --prefix, "" for all sequences.
-func prefixGiven(c *cli.Context) (string, error) {
-	prefix := c.String("prefix")
-	if prefix == "" {
-		return "", nil
-	}
-	if err := sequence.CheckName(prefix); err != nil {
-		return "", usageError("--prefix %s: %w", prefix, err)
-	}
-	return prefix, nil
-}
-
 // changeSettings writes the settings that the command line gives into s.
 func changeSettings(c *cli.Context, s *seqstore.Settings) {
-	for _, f := range []struct {
-		name string
-		to   *int64
-	}{{"block", &s.Block}, {"ceiling", &s.Ceiling}} {
-		if c.IsSet(f.name) {
-			*f.to = c.Int64(f.name)
-		}
+	if c.IsSet("block") {
+		s.Block = c.Int64("block")
 	}
-	for _, f := range []struct {
-		name string
-		to   *int64
-	}{{"supply", &s.SupplyMs}, {"hold", &s.HoldMs}} {
-		if c.IsSet(f.name) {
-			*f.to = c.Duration(f.name).Milliseconds()
-		}
+	if c.IsSet("ceiling") {
+		s.Ceiling = c.Int64("ceiling")
 	}
-	if c.IsSet("note") {
-		s.Note = c.String("note")
+	if c.IsSet("supply") {
+		s.SupplyMs = c.Duration("supply").Milliseconds()
+	}
+	if c.IsSet("hold") {
+		s.HoldMs = c.Duration("hold").Milliseconds()
 	}
 }
 
-// namedMax returns the values of --max that have a name.
-func namedMax() []struct {
+// maxNames are the values of --max that have a name.
+var maxNames = []struct {
 	name  string
 	value int64
-} {
-	return []struct {
-		name  string
-		value int64
-	}{{"int32", math.MaxInt32}, {"js", sequence.MaxJavaScript}, {"int64", math.MaxInt64}}
-}
-
-func maxWords() string {
-	var words []string
-	for _, m := range namedMax() {
-		words = append(words, m.name)
-	}
-	return strings.Join(words, ", ")
-}
+}{{"int32", math.MaxInt32}, {"js", sequence.MaxJavaScript}, {"int64", math.MaxInt64}}
 
 func parseMax(text string) (int64, error) {
-	for _, m := range namedMax() {
+	for _, m := range maxNames {
 		if text == m.name {
 			return m.value, nil
 		}
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v < 0 {
-		return 0, usageError("--max: %q is not %s or a whole number of 64 bits", text, maxWords())
+		return 0, usageError("--max: %q is not int32, js, int64 or a whole number of 64 bits", text)
 	}
 	return v, nil
 }
 
 // maxText returns the name of a max, or its digits.
 func maxText(v int64) string {
-	for _, m := range namedMax() {
+	for _, m := range maxNames {
 		if v == m.value {
 			return m.name
 		}

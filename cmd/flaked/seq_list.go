@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/zkstore"
 )
 
 func seqList(open storeOpener) *cli.Command {
@@ -28,92 +30,65 @@ deletion.
 
 In the JSON, values and positions are strings, as JavaScript rounds large numbers. Times
 are Unix milliseconds. next is null if no value is left, or if it depends on the key of a
-salted or scattered sequence. salt and scatter are bits, missing for other sequences.
-skips is the number of values that will be skipped because ZooKeeper lost data.
-deleted_ms and purgeable_ms are null for sequences that are not deleted. max_names and
-names are the most sequences that a template creates, and those that it has created, 0
-for a sequence. The fields from id on are the record in ZooKeeper: position p has the
-value start + p * increment. docs/sequences.md says what value it has with a salt or scatter.
+salted or scattered sequence. skips is the number of values that will be skipped because
+ZooKeeper lost data. max_names and names are the most sequences that a template creates,
+and those that it has created.
 
 Examples:
   flaked seq list --zk zk1:2181
-  flaked seq list --prefix order: -o wide
   flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
-		Flags: append([]cli.Flag{prefixFlag(), wideOutputFlag()}, zkFlags(localZK)...),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all", Category: callFlags}, outputFlag(),
+		}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			return open.reports(c, func(st seqstore.State, found []seqReport) error {
+			prefix := c.String("prefix")
+			if prefix != "" {
+				if err := sequence.CheckName(prefix); err != nil {
+					return usageError("--prefix %s: %w", prefix, err)
+				}
+			}
+			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
+				found, st, err := o.List(ctx, prefix)
+				if err != nil {
+					return err
+				}
 				doc := struct {
 					// Epoch grows each time ZooKeeper loses data. Changes counts what operators changed.
 					Epoch     int64       `json:"epoch"`
 					Changes   int64       `json:"changes"`
 					Sequences []seqReport `json:"sequences"`
-				}{st.Epoch, st.Changes, found}
+				}{st.Epoch, st.Changes, []seqReport{}}
+				for _, n := range found {
+					doc.Sequences = append(doc.Sequences, describeSequence(n.Name, n.Record, st, o.Now()))
+				}
 				return show(c, doc, func(w io.Writer) error {
 					if len(found) == 0 {
 						_, err := fmt.Fprintln(w, "no sequences found")
 						return err
 					}
-					return printSequences(w, found, time.Now(), asWide(c), colours(w))
+					return printSequences(w, doc.Sequences, time.Now(), colours(w))
 				})
 			})
 		},
 	}
 }
 
-// reports calls f with the reports of the sequences that --prefix selects.
-func (open storeOpener) reports(c *cli.Context, f func(seqstore.State, []seqReport) error) error {
-	prefix, err := prefixGiven(c)
-	if err != nil {
-		return err
-	}
-	return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
-		found, st, err := o.List(ctx, prefix)
-		if err != nil {
-			return err
-		}
-		out := []seqReport{}
-		for _, n := range found {
-			out = append(out, describeSequence(n.Name, n.Record, st, o.Now()))
-		}
-		return f(st, out)
-	})
-}
-
-func printSequences(w io.Writer, found []seqReport, now time.Time, wide, colour bool) error {
-	t := textTable{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true, 9: true, 10: true}}
-	header := []string{"NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE"}
-	if wide {
-		header = append(header, "START", "BLOCK", "SUPPLY", "HOLD", "NOTE")
-	}
-	t.add(header...)
+func printSequences(w io.Writer, found []seqReport, now time.Time, colour bool) error {
+	t := textTable{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true}}
+	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
-		texts := []string{
-			d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
-			d.ceilingText(), printable(d.By), d.age(now), d.State,
+		ceiling, at := clusterview.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.AtMs
+		if d.strict() {
+			ceiling = d.Mode
 		}
-		if wide {
-			texts = append(texts, strconv.FormatInt(d.Start, 10), d.unused(strconv.FormatInt(d.Block, 10)), d.unused(millis(d.SupplyMs).String()), d.unused(millis(d.HoldMs).String()), printable(d.Note))
+		if d.DeletedMs != nil {
+			at = *d.DeletedMs
 		}
-		row := t.add(texts...)
+		row := t.add(d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
+			ceiling, printable(d.By), clusterview.Brief(max(0, now.UnixMilli()-at)), d.State)
 		row[4].colour, row[8].colour = d.colours()
 	}
 	return t.print(w, colour)
-}
-
-func (d seqReport) ceilingText() string {
-	if d.strict() {
-		return d.Mode
-	}
-	return clusterview.Thousands(strconv.FormatInt(d.Ceiling, 10))
-}
-
-// age returns the time since the sequence was used or deleted.
-func (d seqReport) age(now time.Time) string {
-	at := d.AtMs
-	if d.DeletedMs != nil {
-		at = *d.DeletedMs
-	}
-	return clusterview.Brief(max(0, now.UnixMilli()-at))
 }
 
 // colours returns the colours of the used part and of the state.
@@ -138,61 +113,40 @@ func seqShow(open storeOpener) *cli.Command {
 		Usage:     "print all that is known about a sequence",
 		UsageText: "flaked seq show --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
-		Description: `Prints a sequence, or what is kept of a deleted one: its settings, and its record in
-ZooKeeper. Position p has the value start + p * increment. -o json prints one object of
-` + "`flaked seq list -o json`" + `.
+		Description: `Prints a sequence, or what is kept of a deleted one. Position p has the value start + p *
+increment. -o json prints one object of ` + "`flaked seq list -o json`" + `, and the key of a salted or
+scattered sequence, null if ZooKeeper has lost it, or if you may not read it.
+
+The key is a secret: a program that has it can predict all values, and make ones that
+pass. With --zk-auth-file, only the user in that file can read it. Without, everybody who
+reaches ZooKeeper can. Give it only to programs that must verify values (docs/sequences.md), and put
+no such output into logs or tickets: jq 'del(.key)' removes it. It never changes.
 
 Examples:
   flaked seq show --zk zk1:2181 order
-  flaked seq show order -o json`,
+  flaked seq show ticket -o json | jq -r .key > ticket.key`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			name, err := sequenceArgument(c)
-			if err != nil {
-				return err
-			}
-			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
+			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
 				r, st, err := o.Show(ctx, name)
 				if err != nil {
-					return ofSequence(name, err)
+					return err
 				}
 				d := describeSequence(name, r, st, o.Now())
-				return showFields(c, d, seqRows(d, time.Now()))
-			})
-		},
-	}
-}
-
-func seqExport(open storeOpener) *cli.Command {
-	return &cli.Command{
-		Name:      "export",
-		Usage:     "print the sequences as lines of JSON",
-		UsageText: "flaked seq export --zk HOST:PORT [flags]",
-		Description: `Prints one line for each sequence, and for each deleted one: an object of
-` + "`flaked seq list -o json`" + `, to keep or to create the sequences in another cluster. Such an
-import needs name, start, increment, max, block, supply_ms, hold_ms, ceiling,
-hard_ceiling, note, and next: the first value for the new cluster, null for none.
-
-next is that of this moment. Nodes go on to take values, so a later import issues values
-twice unless all nodes of this cluster have stopped before the export. A line whose
-state is after-loss or frozen has no safe next: values above it may have been issued.
-The key of a salted or scattered sequence is not printed, so its values cannot go on in
-another cluster.
-
-Examples:
-  flaked seq export --zk zk1:2181 > sequences.jsonl
-  flaked seq export --prefix order: | jq -r '[.name, .next] | @tsv'`,
-		Flags: append([]cli.Flag{prefixFlag()}, zkFlags(localZK)...),
-		Action: func(c *cli.Context) error {
-			return open.reports(c, func(_ seqstore.State, found []seqReport) error {
-				lines := json.NewEncoder(c.App.Writer)
-				lines.SetEscapeHTML(false)
-				for _, d := range found {
-					if err := lines.Encode(d); err != nil {
-						return err
-					}
+				if !asJSON(c) || !r.Keyed() {
+					return showFields(c, d, seqRows(d, time.Now()))
 				}
-				return nil
+				doc := struct {
+					seqReport
+					Key *string `json:"key"`
+				}{seqReport: d}
+				switch k, err := o.Key(ctx, r); {
+				case err == nil && !r.IsTemplate():
+					doc.Key = new(k.Hex())
+				case err != nil && !errors.Is(err, seqstore.ErrNoKey) && !errors.Is(err, zkstore.ErrDenied):
+					return err
+				}
+				return showFields(c, doc, nil)
 			})
 		},
 	}

@@ -35,27 +35,22 @@ nodes know, if the nodes that issued them have ended: look at the highest one.
 
 Exits with 2 without the words, and then changes nothing.
 
-` + waitText + `
+` + guardText + `
 
 Examples:
   flaked seq recover --zk zk1:2181 invoice
-  flaked seq recover invoice --addr ids-3:7609 --dry-run -o json
+  flaked seq recover invoice --addr ids-3:7609
   flaked seq recover invoice --next 50000 --confirm 'invoice is unused from 50000 on in epoch 2'`,
 		Flags: append(append([]cli.Flag{
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value", Category: callFlags},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
-			waitFlag(), dryRunFlag(), confirmFlag(), outputFlag(),
+			confirmFlag(),
 		}, askFlags()...), zkFlags("")...),
 		Action: func(c *cli.Context) error {
-			name, err := sequenceArgument(c)
-			if err != nil {
+			if _, err := sequenceArgument(c); err != nil {
 				return err
 			}
 			nodes, err := nodeAsker(c)
-			if err != nil {
-				return err
-			}
-			limit, err := waitGiven(c)
 			if err != nil {
 				return err
 			}
@@ -63,10 +58,8 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
-				w := changeWaiter{c, o.Now, name, limit}
-				r := recoverer{seqSetter{c: c, o: w.waiting(o), name: name, waiter: w}, nodes, named}
-				return r.recover(ctx)
+			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+				return recoverer{c, o, name, nodes, named}.recover(ctx)
 			})
 		},
 	}
@@ -74,39 +67,26 @@ Examples:
 
 // recoverer finds out where a strict sequence goes on.
 type recoverer struct {
-	seqSetter
+	c     *cli.Context
+	o     seqstore.Operator
+	name  string
 	nodes *asker // nil: no node is asked
 	named []target
 }
 
 // knownNode is what a node knows of a sequence.
 type knownNode struct {
-	Address string `json:"address"`
-	Names   string `json:"names"` // of the node's workers
-	// Asked is the outcome, as in `flaked status`, and Why explains it.
-	Asked string `json:"asked"`
-	Why   string `json:"why"`
-	// Highest is the highest value that the node knows to be committed, null if it does not say.
-	Highest *int64 `json:"highest,string"`
-	taken   int64  // positions
-}
-
-// recovery is what `flaked seq recover` has found out.
-type recovery struct {
-	// Record is the highest value by the record in ZooKeeper, null for none.
-	Record *int64      `json:"record,string"`
-	Nodes  []knownNode `json:"nodes"`
-	// Highest is the highest of all these values. Next is the value at which the sequence goes on.
-	Highest *int64 `json:"highest,string"`
-	Next    int64  `json:"next,string"`
+	address, names string // names are those of the node's workers
+	// asked is the outcome, as in `flaked status`, and why explains it.
+	asked, why string
+	taken      int64 // the number of positions that the node knows to be taken, 0 if it does not say
 }
 
 func (r recoverer) recover(ctx context.Context) error {
 	record, st, err := r.o.Show(ctx, r.name)
-	if err != nil {
-		return ofSequence(r.name, err)
-	}
 	switch {
+	case err != nil:
+		return err
 	case record.DeletedAt != 0:
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
 	case record.Mode != seqstore.Strict || record.IsTemplate():
@@ -118,60 +98,56 @@ func (r recoverer) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := recovery{Record: lastOf(record, record.Next), Nodes: found}
-	taken, err := f.decide(r.c, record)
-	if err != nil {
-		return exitWith(exitFailure, "%w. The highest known value is %s", err, valueText(lastOf(record, taken)))
-	}
-	if !asJSON(r.c) {
-		if err := f.print(r.c.App.Writer); err != nil {
-			return err
-		}
-	}
-	r.change = seqstore.Change{Settings: func(*seqstore.Settings) {}, Next: &f.Next, VouchedIn: st.Epoch}
-	r.recovery = &f
-	return r.set(ctx)
-}
-
-// decide sets the highest known value and the next one. It returns the number of positions that the record or a node
-// knows to be taken.
-func (f *recovery) decide(c *cli.Context, r seqstore.Record) (taken int64, err error) {
-	taken = r.Next
-	for _, n := range f.Nodes {
+	taken := record.Next
+	for _, n := range found {
 		taken = max(taken, n.taken)
 	}
-	f.Highest = lastOf(r, taken)
+	next, err := goesOnAt(r.c, record, taken)
+	if err != nil {
+		return exitWith(exitFailure, "%w. The highest known value is %s", err, lastOf(record, taken))
+	}
+	if err := printKnown(r.c.App.Writer, record, found); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n", lastOf(record, taken), next); err != nil {
+		return err
+	}
+	return changeSequence(ctx, r.c, r.o, r.name, record, st, seqstore.Change{Next: &next, VouchedIn: st.Epoch})
+}
+
+// goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
+// knows to be taken.
+func goesOnAt(c *cli.Context, r seqstore.Record, taken int64) (int64, error) {
 	next := taken + margin(taken)
 	if c.IsSet("next") {
 		next = r.PositionAtOrAbove(c.Int64("next"))
 	}
 	switch {
 	case c.Int64("next") < 0:
-		return taken, fmt.Errorf("--next must be 0 or more, not %d", c.Int64("next"))
+		return 0, fmt.Errorf("--next must be 0 or more, not %d", c.Int64("next"))
 	case next < taken:
-		return taken, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one", c.Int64("next"))
+		return 0, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one", c.Int64("next"))
 	case next >= r.Positions():
-		return taken, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq set --max`", r.Max)
+		return 0, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq set --max`", r.Max)
 	}
-	f.Next = r.Value(next)
-	return taken, nil
+	return r.Value(next), nil
 }
 
 // margin returns the positions that are left out beyond those that are known: a tenth of them, and ten at least.
 func margin(taken int64) int64 { return max(10, taken/10+min(taken%10, 1)) }
 
-// lastOf returns the last of the first n values, nil for none.
-func lastOf(r seqstore.Record, n int64) *int64 {
+// lastOf returns the last of the first n values, - for none.
+func lastOf(r seqstore.Record, n int64) string {
 	if n == 0 {
-		return nil
+		return "-"
 	}
-	return new(r.Value(n - 1))
+	return strconv.FormatInt(r.Value(n-1), 10)
 }
 
 // ask asks the nodes of the cluster, and those of --addr.
 func (r recoverer) ask(ctx context.Context, record seqstore.Record) ([]knownNode, error) {
 	if r.nodes == nil {
-		return []knownNode{}, nil
+		return nil, nil
 	}
 	report, err := clusterview.Read(ctx, r.o.Store, r.c.String("cluster"))
 	if err != nil {
@@ -209,20 +185,20 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 
 // askOne asks one node what it knows of the sequence.
 func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record) knownNode {
-	n := knownNode{Address: t.addr, Asked: clusterview.NoAddress}
+	n := knownNode{address: t.addr, asked: clusterview.NoAddress}
 	var names []string
 	for _, s := range t.seen {
 		names = append(names, clusterview.Clean(s.Name))
 		if t.addr == "" {
-			n.Address = clusterview.Clean(s.Address)
+			n.address = clusterview.Clean(s.Address)
 		}
 	}
-	n.Names = strings.Join(names, ", ")
+	n.names = strings.Join(names, ", ")
 	if t.addr == "" {
 		return n
 	}
-	if n.Asked = clusterview.NoAnswer; r.nodes.access.err != nil {
-		n.Why = r.nodes.access.err.Error()
+	if n.asked = clusterview.NoAnswer; r.nodes.access.err != nil {
+		n.why = r.nodes.access.err.Error()
 		return n
 	}
 	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readLines(in, 1) })
@@ -230,18 +206,17 @@ func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record)
 	var silent *silentError
 	switch {
 	case err == nil:
-		n.Asked, n.Why, n.taken = takenBy(lines[0], record)
-		n.Highest = lastOf(record, n.taken)
+		n.asked, n.why, n.taken = takenBy(lines[0], record)
 	case errors.As(err, &reply) && strings.Contains(reply.line, " reason=no-sequence"):
-		n.Asked, n.Why = clusterview.Answered, "it does not know the sequence"
+		n.asked, n.why = clusterview.Answered, "it does not know the sequence"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		n.Asked, n.Why = clusterview.AccessDenied, clusterview.Clean(reply.line)
+		n.asked, n.why = clusterview.AccessDenied, clusterview.Clean(reply.line)
 	case errors.As(err, &silent) && !silent.late:
-		n.Why = clusterview.Clean(silent.why)
+		n.why = clusterview.Clean(silent.why)
 	case errors.As(err, &reply):
-		n.Why = clusterview.Clean(reply.line)
+		n.why = clusterview.Clean(reply.line)
 	default:
-		n.Asked, n.Why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
+		n.asked, n.why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	}
 	return n
 }
@@ -263,37 +238,25 @@ func takenBy(line string, r seqstore.Record) (outcome, why string, taken int64) 
 	return clusterview.Answered, "", taken
 }
 
-func valueText(v *int64) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*v, 10)
-}
-
-// print prints what the record and the nodes know.
-func (f recovery) print(w io.Writer) error {
+// printKnown prints what the record and the nodes know.
+func printKnown(w io.Writer, record seqstore.Record, nodes []knownNode) error {
 	t := textTable{right: map[int]bool{1: true}}
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODES", "ANSWER")
-	t.add("ZooKeeper", valueText(f.Record), "", "")
+	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
 	silent := 0
-	for _, n := range f.Nodes {
-		answer := n.Asked
-		if n.Why != "" {
-			answer += ": " + n.Why
+	for _, n := range nodes {
+		answer := n.asked
+		if n.why != "" {
+			answer += ": " + n.why
 		}
-		if n.Asked != clusterview.Answered {
+		if n.asked != clusterview.Answered {
 			silent++
 		}
-		t.add(n.Address, valueText(n.Highest), n.Names, answer)
+		t.add(n.address, lastOf(record, n.taken), n.names, answer)
 	}
-	if err := t.print(w, false); err != nil {
+	if err := t.print(w, false); err != nil || silent == 0 {
 		return err
 	}
-	if silent > 0 {
-		if _, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n", count(int64(silent), "node")); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(w, "The highest known value is %s. The sequence can go on at %d.\n", valueText(f.Highest), f.Next)
+	_, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n", count(int64(silent), "node"))
 	return err
 }

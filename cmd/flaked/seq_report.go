@@ -46,12 +46,11 @@ type seqReport struct {
 	// data.
 	Skips int64 `json:"skips,string"`
 
-	Block       int64  `json:"block"`
-	SupplyMs    int64  `json:"supply_ms"`
-	HoldMs      int64  `json:"hold_ms"`
-	Ceiling     int64  `json:"ceiling"`
-	HardCeiling int64  `json:"hard_ceiling"`
-	Note        string `json:"note"`
+	Block       int64 `json:"block"`
+	SupplyMs    int64 `json:"supply_ms"`
+	HoldMs      int64 `json:"hold_ms"`
+	Ceiling     int64 `json:"ceiling"`
+	HardCeiling int64 `json:"hard_ceiling"`
 
 	// By wrote the record last. AtMs is the time of the last block, or of a later renewal.
 	By   string `json:"by"`
@@ -65,15 +64,9 @@ type seqReport struct {
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
-	// The rest is the record as ZooKeeper has it.
 	ID           string `json:"id"`
 	NextPosition int64  `json:"next_position,string"`
-	// FromPosition is the first position that nodes may still issue.
-	FromPosition int64  `json:"from_position,string"`
 	Positions    int64  `json:"positions,string"`
-	Credit       int64  `json:"credit"`
-	Gen          int64  `json:"gen"`
-	Nonce        string `json:"nonce"`
 	Epoch        int64  `json:"epoch"`
 	// ClusterEpoch grows each time ZooKeeper loses data.
 	ClusterEpoch int64 `json:"cluster_epoch"`
@@ -84,10 +77,9 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 	d := seqReport{
 		Name: name, State: clusterview.SequenceState(r, st, now), Mode: r.Mode.String(), Skips: r.Standing(st, now).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: clusterview.Part(clusterview.Taken(r)),
-		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling, Note: r.Note,
+		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
 		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names,
-		ID: r.ID, NextPosition: r.Next, FromPosition: r.From, Positions: r.Positions(),
-		Credit: r.Credit, Gen: r.Gen, Nonce: r.Nonce, Epoch: r.Epoch, ClusterEpoch: st.Epoch,
+		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(), Epoch: r.Epoch, ClusterEpoch: st.Epoch,
 	}
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
@@ -171,25 +163,6 @@ func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
 
 func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.Kind() }
 
-// settingRows returns what an operator can change.
-func (d seqReport) settingRows() [][2]string {
-	return [][2]string{
-		{"state", d.State},
-		{"next value", d.nextText()},
-		{nextPosition, strconv.FormatInt(d.NextPosition, 10)},
-		{"max", maxText(d.Max)},
-		{"block", strconv.FormatInt(d.Block, 10)},
-		{"supply", millis(d.SupplyMs).String()},
-		{"hold", millis(d.HoldMs).String()},
-		{"ceiling", aSecond(d.Ceiling)},
-		{"sequences created, at most", strconv.FormatInt(d.MaxNames, 10)},
-		{"note", strconv.Quote(d.Note)},
-	}
-}
-
-// nextPosition is the setting that --next-position changes, and --next as well.
-const nextPosition = "next position"
-
 // seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) [][2]string {
 	top := strconv.FormatInt(d.Max, 10)
@@ -210,7 +183,6 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		{"hold", d.unused(millis(d.HoldMs).String())},
 		{"ceiling", d.unused(aSecond(d.Ceiling))},
 		{"hard ceiling", d.unused(aSecond(d.HardCeiling))},
-		{"note", printable(d.Note)},
 		{"last writer", printable(d.By)},
 		{"last taken or renewed", clusterview.Instant(d.AtMs, now)},
 	}
@@ -225,29 +197,9 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 	}
 	return append(rows, [][2]string{
 		{"id", printable(d.ID)},
-		{nextPosition, fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
-		{"first position to issue", strconv.FormatInt(d.FromPosition, 10)},
-		{"credit", strconv.FormatInt(d.Credit, 10)},
-		{"writes", strconv.FormatInt(d.Gen, 10)},
-		{"nonce", printable(d.Nonce)},
+		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
 		{"epoch", fmt.Sprintf("%d (the cluster's: %d)", d.Epoch, d.ClusterEpoch)},
 	}...)
-}
-
-// seqChange is the JSON of `flaked seq create`, set and delete. Before is null for a name that was
-// not in use.
-type seqChange struct {
-	// Changed is true if this call has changed the sequence.
-	Changed bool       `json:"changed"`
-	DryRun  bool       `json:"dry_run"`
-	Before  *seqReport `json:"before"`
-	After   seqReport  `json:"after"`
-	// Wait is null without --wait.
-	Wait *waitReport `json:"wait"`
-	// Recovery is what `flaked seq recover` has found out.
-	Recovery *recovery `json:"recovery,omitempty"`
-	// Text says the same in words.
-	Text string `json:"text"`
 }
 
 // listed returns up to ten names, and the number of the others.

@@ -8,7 +8,7 @@ import (
 
 func TestSeqCreateStrict(t *testing.T) {
 	w := newSeqWorld(t)
-	w.call("create", "invoice", "--mode", "strict").wants(t, exitOK, "mode                     strict\n", "")
+	w.call("create", "invoice", "--mode", "strict").wants(t, exitOK, "created sequence invoice. Its first value is 1.\n", "")
 	r, _ := w.show("invoice")
 	if r.Mode != seqstore.Strict || r.HoldMs != seqstore.AnswerFor.Milliseconds() {
 		t.Errorf("%+v", r)
@@ -26,7 +26,7 @@ func TestSeqCreateStrict(t *testing.T) {
 	}
 	w.call("create", "x", "--mode", "loose").wants(t, exitUsage, "", `--mode must be segment or strict, not "loose"`)
 	w.call("set", "invoice", "--ceiling", "5").wants(t, exitUsage, "", "--ceiling is not for strict sequences")
-	w.call("set", "invoice", "--note", "2026").wants(t, exitOK, "changed sequence invoice", "")
+	w.call("set", "invoice", "--max", "int64").wants(t, exitOK, "changed sequence invoice", "")
 }
 
 func TestSeqShowNamesRecoverForAFrozenStrictSequence(t *testing.T) {

@@ -31,7 +31,7 @@ func TestStatusCountsSequences(t *testing.T) {
 		}
 	}
 	ends("\n3 named sequences, 1 template")
-	o := seqstore.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }}
+	o := seqstore.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Guard: seqstore.Unguarded}
 	for name, next := range map[string]int64{"near": 801, "all": 1001} {
 		if _, err := o.Set(t.Context(), name, seqstore.Change{Next: &next}); err != nil {
 			t.Fatal(err)

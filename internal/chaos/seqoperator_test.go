@@ -119,8 +119,12 @@ func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
 	switch rng.IntN(4) {
 	case 0:
 		name := sequenceKinds[rng.IntN(len(sequenceKinds))].name
-		c.note("operator", "a note for %s", name)
-		return c.flakedSeq("set", name, "--note", fmt.Sprint(c.now()))
+		if sequenceKinds[strictKind].name == name {
+			return nil // it has no such setting
+		}
+		supply := fmt.Sprint(600+rng.IntN(600), "s")
+		c.note("operator", "supply of %s is %s", name, supply)
+		return c.flakedSeq("set", name, "--supply", supply)
 	case 1:
 		next, err := c.nextOf(life)
 		if err != nil {

@@ -19,8 +19,8 @@ func TestRestoredBackupRepeatsNothing(t *testing.T) {
 	a, b := s.started(), s.started()
 	loads := []*load{a.ready().clients(2), b.ready().clients(1)}
 	s.sequences()
-	s.command("seq", "create", "order", "--wait").wants(t, 0, "created sequence order")
-	s.command("seq", "create", "invoice", "--mode", "strict", "--wait").wants(t, 0, "created sequence invoice")
+	s.command("seq", "create", "order").wants(t, 0, "created sequence order")
+	s.command("seq", "create", "invoice", "--mode", "strict").wants(t, 0, "created sequence invoice")
 	order, invoice := &values{t: t, seen: map[int64]bool{}}, &values{t: t, seen: map[int64]bool{}}
 	askBoth := func(nodes ...*node) {
 		for _, n := range nodes {
@@ -35,7 +35,7 @@ func TestRestoredBackupRepeatsNothing(t *testing.T) {
 	younger := s.startedTogether(2)
 	c, d := younger[0], younger[1]
 	loads = append(loads, c.clients(1))
-	s.command("seq", "create", "late", "--wait").wants(t, 0, "created sequence late")
+	s.command("seq", "create", "late").wants(t, 0, "created sequence late")
 	late := &values{t: t, seen: map[int64]bool{}}
 	c.takes("late", 50, late)
 	askBoth(a, b, c, d)

@@ -192,7 +192,6 @@ var howRun = map[string]how{
 	`printf 'NEXT invoice order-4711\n' | nc -N 127.0.0.1 7609`:  {prints: `^1\n$`, first: (*docWorld).counts},
 	`flaked seq recover invoice`:                                 {codes: []int{1}, prints: "not frozen|not found"},
 	`flaked seq show order`:                                      {codes: []int{0, 1}, first: (*docWorld).counts},
-	`flaked seq set --wait`:                                      {codes: []int{2}, prints: "expected one sequence"},
 	`flaked seq set`:                                             {codes: []int{2}},
 	`flaked seq delete`:                                          {codes: []int{2}},
 	`flaked seq purge`:                                           {codes: []int{2}},
@@ -205,16 +204,11 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
-	// docs/maps.md
 	`flaked seq show`:                               {codes: []int{2}},
-	`flaked seq verify`:                             {codes: []int{2}},
 	`bin/flaked seq create ticket --salt 8`:         {codes: []int{0, 1}, first: (*docWorld).counts},
 	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`: {prints: `^\d+\n$`},
 	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1}, first: (*docWorld).counts},
 	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`:                                 {prints: `^\d{10}\n$`},
-	`flaked seq verify ticket 423 424`:                                               {codes: []int{1}},
-	`flaked seq key`:                                                                 {codes: []int{2}},
-	`flaked seq export`:                                                              {first: (*docWorld).counts},
 	`flaked seq set voucher --next-position 5000000 --vouch-after-loss`:              {codes: []int{1, 2}},
 
 	// docs/protocol.md

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// guardTime is how long a command waits for the nodes. Only tests change it.
+var guardTime = 30 * time.Second
+
+const guardText = `Before the next value jumps, and before a name is deleted or created, the command waits for
+up to 30 s until the connected nodes have followed the last change of that name. If they do
+not, nothing is changed. Nodes that are cut off from ZooKeeper may issue by what they knew
+before, until the hold has passed.`
+
+// errNotFollowed: nodes do not follow the changes of operators.
+var errNotFollowed = errors.New("not all nodes have followed the last change")
+
+// seqGuard has the guard of a seqstore.Operator.
+type seqGuard struct {
+	c   *cli.Context
+	now func() int64 // Unix ms
+}
+
+// check blocks until all connected nodes have followed the last change of the sequence. It returns an error if they do
+// not within guardTime.
+func (g seqGuard) check(ctx context.Context, store zkstore.Store, jump seqstore.Jump) ([]zkstore.Op, error) {
+	if err := coordinator.CheckSequences(ctx, store, g.now()); err != nil {
+		return nil, unfitText(err)
+	}
+	last := coordinator.Change{At: coordinator.Followed(jump.After), MadeMs: g.now()}
+	behind, err := g.await(ctx, func() ([]string, error) { return g.behind(ctx, store, last) })
+	if err != nil {
+		return nil, err
+	}
+	if len(behind) > 0 {
+		return nil, exitWith(exitFailure, "%w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", errNotFollowed, guardTime, listed(behind))
+	}
+	if !jump.Creates {
+		return nil, nil
+	}
+	op, err := coordinator.RequireSequences(ctx, store, g.now())
+	return []zkstore.Op{op}, unfitText(err)
+}
+
+// unfitText says what to do about nodes of a version without sequences.
+func unfitText(err error) error {
+	var unfit *coordinator.UnfitError
+	if !errors.As(err, &unfit) {
+		return err
+	}
+	var nodes []string
+	for _, e := range unfit.Nodes {
+		nodes = append(nodes, workerText(e))
+	}
+	return exitWith(exitFailure, "nodes of a version without named sequences run in this cluster, and could hide a loss of data: %s. Upgrade or stop them. Nothing was changed", listed(nodes))
+}
+
+// behind returns the workers of connected nodes that have not followed a change.
+func (g seqGuard) behind(ctx context.Context, store zkstore.Store, change coordinator.Change) (names []string, err error) {
+	cl, err := coordinator.ReadCluster(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := coordinator.ReadSlots(ctx, store, cl)
+	for _, b := range coordinator.NotFollowed(slots, change, g.now()) {
+		if b.Connected() {
+			names = append(names, workerText(b.Entry))
+		}
+	}
+	return names, err
+}
+
+// await calls look until it returns nobody, or guardTime has passed. ZooKeeper may fail meanwhile.
+func (g seqGuard) await(ctx context.Context, look func() ([]string, error)) ([]string, error) {
+	began := time.Now()
+	for said := false; ; {
+		behind, err := look()
+		if err == nil && len(behind) == 0 || err != nil && !errors.Is(err, zkstore.ErrUnreachable) || time.Since(began) > guardTime {
+			return behind, err
+		}
+		if !said && time.Since(began) > time.Second {
+			said = true
+			fmt.Fprintf(g.c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", guardTime)
+		}
+		select {
+		case <-ctx.Done():
+			return behind, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// workerText names a worker and what is known of its node.
+func workerText(e coordinator.Entry) string {
+	s := e.Slot
+	var known []string
+	if s.Name != "" {
+		known = append(known, clusterview.Clean(s.Name))
+	}
+	if s.Host != "" && s.Host != s.Name {
+		known = append(known, "host "+clusterview.Clean(s.Host))
+	}
+	if s.Address != "" {
+		known = append(known, clusterview.Clean(s.Address))
+	}
+	if s.Version != "" {
+		known = append(known, "version "+clusterview.Clean(s.Version))
+	}
+	text := fmt.Sprintf("worker %d", e.Worker)
+	if len(known) > 0 {
+		text += " (" + strings.Join(known, ", ") + ")"
+	}
+	return text
+}

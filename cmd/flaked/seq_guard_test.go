@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/zkstore"
+)
+
+// holds writes the slot of a worker, as its node does. It returns the session of the node's live lock.
+func (w *seqWorld) holds(worker int, s coordinator.Slot) *zkstore.MemSession {
+	w.t.Helper()
+	s.Node, s.Nonce, s.Term, s.LeaseUntil = "n", "x", 1, 1
+	path := fmt.Sprintf("/workers/%04d", worker)
+	_, _, err := w.store.Get(w.t.Context(), path)
+	put(w.t, w.store, path, s, err != nil)
+	var cl map[string]any
+	data, _, err := w.store.Get(w.t.Context(), "/cluster")
+	if err != nil || json.Unmarshal(data, &cl) != nil {
+		w.t.Fatalf("%v: %s", err, data)
+	}
+	for _, name := range []string{"highest_slot", "highest_worker"} {
+		if cl[name] != nil {
+			cl[name] = 3
+		}
+	}
+	put(w.t, w.store, "/cluster", cl, false)
+	session := w.mem.Session()
+	if _, err := session.Create(w.t.Context(), fmt.Sprintf("/live/%04d", worker), nil, zkstore.Ephemeral); err != nil {
+		w.t.Fatal(err)
+	}
+	return session
+}
+
+func follows(changes int64) coordinator.Followed {
+	return coordinator.Followed{Changes: changes + 1, Epoch: 1}
+}
+
+// A deletion and a creation of one name must not follow each other unseen: ZooKeeper may lose both.
+func TestSeqJumpsWaitForEachOther(t *testing.T) {
+	guardTime = time.Millisecond
+	defer func() { guardTime = 30 * time.Second }()
+	w := newSeqWorld(t)
+	w.call("create", "order").wants(t, exitOK, "created", "")
+	w.holds(1, coordinator.Slot{Followed: follows(0)})
+	const behind = "order: not all nodes have followed the last change within 1ms. Nothing was changed. Connected, but behind: worker 1."
+	was, st := w.show("order")
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitFailure, "", behind)
+	w.call("set", "order", "--next", "50", "--confirm", "skip values of order below 50").wants(t, exitFailure, "", behind)
+	if got, now := w.show("order"); got != was || now.Changes != st.Changes {
+		t.Errorf("%+v %+v", got, now)
+	}
+	w.call("set", "order", "--ceiling", "5").wants(t, exitOK, "changed", "") // no jump
+	w.call("create", "ticket").wants(t, exitOK, "created", "")               // another name
+	w.holds(2, coordinator.Slot{Followed: follows(2)})                       // the ceiling was the last change of order
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitFailure, "", behind)
+}
+
+func TestSeqCreateRefusesOldNodes(t *testing.T) {
+	w := newSeqWorld(t)
+	w.holds(1, coordinator.Slot{Labels: coordinator.Labels{Name: "n1", Version: "v0.9"}})
+	const text = "nodes of a version without named sequences run in this cluster, and could hide a loss of data: worker 1 (n1, version v0.9). Upgrade or stop them. Nothing was changed.\n"
+	w.call("create", "order").wants(t, exitFailure, "", text)
+	w.call("show", "order").wants(t, exitFailure, "", "not found")
+	if cl, err := coordinator.ReadCluster(t.Context(), w.store); err != nil || cl.Needs != "" {
+		t.Errorf("%v %+v", err, cl)
+	}
+}
