@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"strconv"
-	"time"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
@@ -26,51 +26,59 @@ func loadConfig(c *cli.Context) error {
 	if err != nil {
 		return unreadable("--config", err)
 	}
-	if err := applyConfig(c, text); err != nil {
-		return usageError("--config %s: %w", file, err)
+	var settings map[string]yaml.Node // an error if a key stands twice
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
+		return usageError("--config %s: expected lines such as `zk: host:2181`: %w", file, err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return usageError("--config %s: it has more than one YAML document. Keep one", file)
+	}
+	all := allFlags(c.App.Commands)
+	var wrong []error
+	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
+		if err := applySetting(c, all, name, settings[name]); err != nil {
+			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", settings[name].Line, name, err))
+		}
+	}
+	if len(wrong) > 0 {
+		return usageError("--config %s: %w", file, errors.Join(wrong...))
 	}
 	return nil
 }
 
-func applyConfig(c *cli.Context, text []byte) error {
-	settings, err := parseConfig(text)
-	if err != nil {
-		return err
-	}
-	all := allFlags(c.App.Commands)
-	var wrong []error
-	for _, s := range settings {
-		if err := applySetting(c, all[s.key.Value], s, all); err != nil {
-			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", s.key.Line, s.key.Value, err))
-		}
-	}
-	return errors.Join(wrong...)
-}
-
-// applySetting sets the flag of a setting. flag is nil if no command has it.
-func applySetting(c *cli.Context, flag cli.Flag, s setting, all map[string]cli.Flag) error {
+// applySetting sets the flag of a setting, unless it is another command's or is given elsewhere.
+func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value yaml.Node) error {
+	flag := all[name]
 	if flag == nil {
-		if err := removedFlag(c, s.key.Value); err != nil {
+		if err := removedFlag(c, name); err != nil {
 			return err
 		}
-		if all[s.key.Value+"-file"] != nil {
-			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", s.key.Value)
+		if all[name+"-file"] != nil {
+			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", name)
 		}
 		return errors.New("no such setting. Use the name of a flag, without dashes in front")
 	}
-	values, err := configValues(flag, s.value)
-	if err != nil {
-		return err
+	var values []string
+	if slice, ok := flag.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() && value.Kind == yaml.SequenceNode {
+		if value.Decode(&values) != nil {
+			return errors.New("expected a text or a list of texts")
+		}
+	} else if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
+		return errors.New("expected one value, not a list or a mapping")
+	} else {
+		values = []string{value.Value}
 	}
-	if f := flagNamed(c.Command.Flags, s.key.Value); f == nil || commandLineOnly(f) || c.IsSet(s.key.Value) {
-		return nil // another command's, or given elsewhere
+	mine := flagNamed(c.Command.Flags, name)
+	if mine == nil || commandLineOnly(mine) || c.IsSet(name) {
+		return nil
 	}
 	for _, v := range values {
-		if err := c.Set(s.key.Value, v); err != nil {
-			return err
+		if err := c.Set(name, v); err != nil {
+			return fmt.Errorf("%q is not %s", v, kinds[kindOf(flag)])
 		}
 	}
-	c.App.Metadata[fileSet+s.key.Value] = true
+	c.App.Metadata[fileSet+name] = true
 	return nil
 }
 
@@ -80,43 +88,6 @@ const fileSet = "set by the file: "
 
 // setByFile reports whether the value of a flag is the settings file's.
 func setByFile(c *cli.Context, flag string) bool { return c.App.Metadata[fileSet+flag] != nil }
-
-type setting struct{ key, value *yaml.Node }
-
-// parseConfig returns the settings in a YAML document, which is one mapping or empty.
-func parseConfig(text []byte) ([]setting, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it has more than one YAML document. Keep one")
-	}
-	top := doc.Content[0]
-	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
-		return nil, nil
-	}
-	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: expected lines such as `zk: host:2181`", top.Line)
-	}
-	var settings []setting
-	lines := map[string]int{}
-	for i := 0; i < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		if value.Kind == yaml.AliasNode {
-			value = value.Alias
-		}
-		if line := lines[key.Value]; line != 0 {
-			return nil, fmt.Errorf("line %d: %s is a duplicate of line %d", key.Line, key.Value, line)
-		}
-		lines[key.Value] = key.Line
-		settings = append(settings, setting{key, value})
-	}
-	return settings, nil
-}
 
 // allFlags returns the flags of all commands that a file may set, by name.
 func allFlags(commands []*cli.Command) map[string]cli.Flag {
@@ -147,55 +118,6 @@ func commandLineOnly(f cli.Flag) bool {
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false
-}
-
-// configValues returns the values to set a flag to, one after the other. It returns an error if
-// v is not of the flag's type.
-func configValues(f cli.Flag, v *yaml.Node) ([]string, error) {
-	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
-		return listValues(v)
-	}
-	if v.Kind != yaml.ScalarNode {
-		return nil, errors.New("expected one value, not a list or a mapping")
-	}
-	ok, kind := false, kindOf(f)
-	want := kinds[kind]
-	switch kind {
-	case "bool":
-		ok = v.Tag == "!!bool"
-	case "int":
-		_, err := strconv.ParseInt(v.Value, 10, 64)
-		ok = v.Tag == "!!int" && err == nil
-	case "float64":
-		ok = v.Tag == "!!int" || v.Tag == "!!float"
-	case "duration":
-		_, err := time.ParseDuration(v.Value)
-		ok = err == nil
-	default:
-		ok, want = v.Tag == "!!str", want+". Put it into quotes"
-	}
-	if !ok {
-		return nil, fmt.Errorf("%q is not %s", v.Value, want)
-	}
-	return []string{v.Value}, nil
-}
-
-func listValues(v *yaml.Node) ([]string, error) {
-	items := []*yaml.Node{v}
-	if v.Kind == yaml.SequenceNode {
-		items = v.Content
-	}
-	var values []string
-	for _, item := range items {
-		if item.Kind == yaml.AliasNode {
-			item = item.Alias
-		}
-		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-			return nil, fmt.Errorf("line %d: expected a text or a list of texts", item.Line)
-		}
-		values = append(values, item.Value)
-	}
-	return values, nil
 }
 
 // origin is where the value of a flag comes from.
