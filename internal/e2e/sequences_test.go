@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,32 +126,6 @@ func TestCleanStopGivesTheRestBack(t *testing.T) {
 	if v := take(); v <= before {
 		t.Errorf("%d after %d, and kill -9", v, before)
 	}
-}
-
-// lines sends requests over a connection of its own, and returns the lines of the replies.
-func (n *node) lines(requests string, count int) (answers []string, err error) {
-	network, addr, err := n.address()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := net.Dial(network, addr)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(conn, requests); err != nil {
-		return nil, err
-	}
-	in := bufio.NewReader(conn)
-	for range count {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		answers = append(answers, strings.TrimSpace(line))
-	}
-	return answers, nil
 }
 
 // Two nodes are asked for a name at the same moment, which only a template knows. One of them creates it.

@@ -216,38 +216,6 @@ func TestFaultsHoldAndHealDelivers(t *testing.T) {
 	}
 }
 
-// A link holds the end of a stream like its data, and delivers it after the data.
-func TestEndsAreHeldLikeData(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	polite, left := e.connected()
-	rude, deserted := e.connected()
-	e.link.BlackHole()
-	polite.says("bye")
-	polite.Close()
-	_ = rude.Conn.(*net.TCPConn).SetLinger(0)
-	rude.Close()
-	left.hearsNothing()
-	deserted.hearsNothing()
-	e.link.Heal()
-	left.hears("bye")
-	left.ends(nil)
-	deserted.ends(syscall.ECONNRESET)
-}
-
-// After one stream has ended, the stream in the other direction continues.
-func TestHalfClosed(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	client, target := e.connected()
-	_ = client.Conn.(*net.TCPConn).CloseWrite()
-	target.ends(nil)
-	target.says("still here")
-	client.hears("still here")
-	target.Close()
-	client.ends(nil)
-}
-
 func TestCut(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -276,26 +244,6 @@ func TestReset(t *testing.T) {
 	e.connected()
 }
 
-// If the target does not listen, the link resets the client. In a black hole the client
-// receives the reset only after Heal.
-func TestUnreachableTargetResets(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	e.target.Close()
-	// The reset may arrive before Dial returns.
-	c, err := net.Dial("tcp", e.link.Addr())
-	if err == nil {
-		e.peer("client", c).ends(syscall.ECONNRESET)
-	} else if !errors.Is(err, syscall.ECONNRESET) {
-		t.Error(err)
-	}
-	e.link.BlackHole()
-	client := e.dial()
-	client.hearsNothing()
-	e.link.Heal()
-	client.ends(syscall.ECONNRESET)
-}
-
 // A delay applies to each chunk and keeps the order of chunks.
 func TestDelay(t *testing.T) {
 	t.Parallel()
@@ -320,39 +268,4 @@ func TestDelay(t *testing.T) {
 	e.link.Delay(0, 0)
 	client.says("ping")
 	target.hears("ping")
-}
-
-// Close ends connections in any state of the link, including those with a blocked write.
-func TestClosesInAnyState(t *testing.T) {
-	t.Parallel()
-	for name, broken := range map[string]func(*Link){
-		"carrying": (*Link).Heal, "black hole": (*Link).BlackHole, "half open": (*Link).HalfOpen,
-		"late": func(l *Link) { l.Delay(time.Hour, 0) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := newEnds(t)
-			client, _ := e.connected()
-			broken(e.link)
-			e.dial()
-			stuck := make(chan struct{})
-			go func() {
-				defer close(stuck)
-				for {
-					if _, err := client.Write(make([]byte, 1<<20)); err != nil {
-						return
-					}
-				}
-			}()
-			// The buffers between the ends take some megabytes, and then the write
-			// blocks.
-			select {
-			case <-stuck:
-				t.Error("a write failed")
-			case <-time.After(quiet):
-			}
-			e.link.Close()
-			<-stuck
-			e.link.Close()
-		})
-	}
 }
