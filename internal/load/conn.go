@@ -54,6 +54,9 @@ func (c *conn) serve(ctx context.Context) {
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		c.interrupt()
+	}
 	c.abandon()
 }
 
@@ -142,8 +145,9 @@ func (c *conn) due(ctx context.Context) {
 		if due > now || due >= c.until.Load() {
 			break
 		}
-		// The server is not to blame if the timer was late.
-		c.starts = append(c.starts, max(due, c.awake))
+		// The server is not to blame if the timer was late. The request counts as measured by
+		// when it was due.
+		c.starts = append(c.starts, max(due, min(c.awake, c.until.Load()-1)))
 		c.sent++
 	}
 }

@@ -21,7 +21,9 @@ type run struct {
 	// All times are in ns since base, by the monotonic clock.
 	base  time.Time
 	from  int64        // when measuring begins
-	until atomic.Int64 // when it ends; an interruption sets it
+	until atomic.Int64 // when it ends
+	// interrupt ends the run now. It is called when the context of Run has ended.
+	interrupt func()
 
 	mu         sync.Mutex // guards all below
 	checker    *checker
@@ -62,7 +64,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 
 	r.base = time.Now()
-	stop := context.AfterFunc(ctx, func() { r.until.Store(min(r.now(), r.until.Load())) })
+	r.interrupt = sync.OnceFunc(func() { r.until.Store(min(r.now(), r.until.Load())) })
+	stop := context.AfterFunc(ctx, r.interrupt)
 	defer stop()
 	progress, end := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting, working sync.WaitGroup

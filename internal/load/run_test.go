@@ -151,22 +151,22 @@ func TestBadServers(t *testing.T) {
 		{"garbage", says("what?\n"), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
 		{"a line without an end", says(strings.Repeat("1", 20<<10)), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
 		{"two for one", says("1\n2\n"), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
-		{"full", func(*server, int64, string) (string, bool) { return "-BUSY limit\n", false }, Config{Rate: 10, Duration: time.Second},
+		{"full", func(*server, int64, string) (string, bool) { return "-BUSY limit\n", false }, Config{Rate: 10, Duration: 400 * time.Millisecond},
 			func(r *Report) bool { return r.Errors.ByCode["BUSY"] > 0 && r.Errors.ByCode["protocol"] == 0 }},
 		{"closes at once", func(s *server, conn int64, line string) (string, bool) {
 			if conn <= 2 {
 				return "", false
 			}
 			return good(s, conn, line)
-		}, Config{Conns: 2, Duration: time.Second}, func(r *Report) bool { return r.Errors.Total == 2 && r.Errors.ByCode["closed"] == 2 && r.Requests > 0 }},
+		}, Config{Conns: 2, Duration: 400 * time.Millisecond}, func(r *Report) bool { return r.Errors.Total == 2 && r.Errors.ByCode["closed"] == 2 && r.Requests > 0 }},
 		{"closes now and then", every(10, shut), Config{Duration: time.Second},
 			func(r *Report) bool {
 				return r.Errors.ByCode["closed"] > 1 && r.Requests > 0 && r.Check.Violations() == 0
 			}},
 		{"hangs", hang, short, func(r *Report) bool { return r.Errors.ByCode["timeout"] > 0 && r.Requests == 0 }},
-		{"hangs at the end", hang, Config{Timeout: time.Second, Pipeline: 7, Conns: 3},
+		{"hangs at the end", hang, Config{Timeout: 600 * time.Millisecond, Pipeline: 7, Conns: 3},
 			func(r *Report) bool { return r.Unanswered == 21 && r.Latency.Count == 21 }},
-		{"hangs, at a rate", hang, Config{Timeout: time.Second, Rate: 1000},
+		{"hangs, at a rate", hang, Config{Timeout: 600 * time.Millisecond, Rate: 1000},
 			func(r *Report) bool { return r.Unanswered == 300 && r.Latency.Count == 300 }},
 		{"a part of a reply", says("123"), short, func(r *Report) bool { return r.Errors.ByCode["timeout"] > 0 }},
 	} {
