@@ -14,17 +14,16 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/client/clienttest"
 	"github.com/flaked/flaked/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // nodes starts n fake nodes. The IDs of node i begin after i << 40.
-func nodes(t *testing.T, n int) (servers []*clienttest.Server, addrs []string) {
+func nodes(t *testing.T, n int) (servers []*FakeNode, addrs []string) {
 	t.Helper()
 	for i := range n {
-		s := clienttest.NewServer()
+		s := NewFakeNode()
 		t.Cleanup(s.Close)
 		s.SetLast(worker.ID(i) << 40)
 		servers, addrs = append(servers, s), append(addrs, s.Addr)
@@ -342,7 +341,7 @@ func TestPatienceWithoutDeadline(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	s := clienttest.NewServerWithToken("secret")
+	s := NewFakeNodeWithToken("secret")
 	t.Cleanup(s.Close)
 	good := open(t, Config{Addrs: []string{s.Addr}, Token: "secret"})
 	if _, err := good.Next(by(t, long)); err != nil {

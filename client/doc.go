@@ -49,6 +49,5 @@
 //
 // # Tests
 //
-// Package ids/idstest has an ids.Source without a network, which is enough for most tests. Package
-// clienttest provides a fake node, for tests of what a program does when nodes fail.
+// Package ids/idstest has an ids.Source without a network, for tests of programs that use a client.
 package client

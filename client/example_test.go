@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/client/clienttest"
 )
 
+func newNode() *client.FakeNode { return client.NewFakeNode() } // of this package's tests
+
 func Example() {
-	node := clienttest.NewServer() // in production: unix:/run/flaked/flaked.sock
+	node := newNode() // in production: unix:/run/flaked/flaked.sock
 	defer node.Close()
 
 	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
@@ -34,7 +35,7 @@ func Example() {
 
 // With several nodes, the client asks the first one that answers.
 func Example_failover() {
-	first, second := clienttest.NewServer(), clienttest.NewServer()
+	first, second := newNode(), newNode()
 	defer first.Close()
 	defer second.Close()
 	second.SetLast(1000)
@@ -58,7 +59,7 @@ func Example_failover() {
 
 // An error contains the last node's answer.
 func ExampleReplyError() {
-	node := clienttest.NewServer()
+	node := newNode()
 	defer node.Close()
 	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/client/clienttest"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
 )
@@ -12,7 +11,7 @@ import (
 var _ ids.Source = (*client.Client)(nil)
 
 func TestClientIsASource(t *testing.T) {
-	server := clienttest.NewServer()
+	server := client.NewFakeNode()
 	defer server.Close()
 	c, err := client.New(client.Config{Addrs: []string{server.Addr}})
 	if err != nil {

@@ -9,26 +9,19 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/client/clienttest"
 	"github.com/flaked/flaked/client/httpid"
+	"github.com/flaked/flaked/ids/idstest"
 )
 
-// newIDs returns a client of a fake node. A real node has a fixed address, like
-// unix:/run/flaked/flaked.sock.
-func newIDs() (ids *client.Client, closes func()) {
-	node := clienttest.NewServer()
-	node.SetLast(2123840319823806550)
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
-	if err != nil {
-		panic(err)
-	}
-	return ids, func() { ids.Close(); node.Close() }
+// newIDs returns a source for tests. In production it is a client.Client.
+func newIDs() *idstest.Source {
+	ids := idstest.New()
+	ids.SetNext("", 2123840319823806551)
+	return ids
 }
 
 func Example() {
-	ids, closes := newIDs()
-	defer closes()
+	ids := newIDs()
 
 	// Every line that is logged with the request's context has the request's ID.
 	log := slog.New(httpid.LogHandler(withoutTime(), ""))
@@ -53,8 +46,7 @@ func Example() {
 
 // hclog takes no context, so the handler makes a logger with the ID.
 func Example_hclog() {
-	ids, closes := newIDs()
-	defer closes()
+	ids := newIDs()
 
 	log := hclog.New(&hclog.LoggerOptions{Name: "shop", Output: os.Stdout, DisableTime: true})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,8 +65,7 @@ func Example_hclog() {
 
 // Behind a proxy that gives requests an ID, keep the proxy's ID.
 func ExampleConfig_trust() {
-	ids, closes := newIDs()
-	defer closes()
+	ids := newIDs()
 
 	identify, err := httpid.New(httpid.Config{IDs: ids, Trust: httpid.Always})
 	if err != nil {

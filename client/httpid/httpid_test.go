@@ -1,16 +1,20 @@
 package httpid
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/slogtest"
 	"time"
@@ -18,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/client/clienttest"
+	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -136,9 +140,28 @@ func TestConfig(t *testing.T) {
 // With a real client and no node, requests are served without an ID of the cluster, and do
 // not wait for one.
 func TestRequestsAreServedWithoutANode(t *testing.T) {
-	node := clienttest.NewServer()
+	node, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer node.Close()
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
+	var requests atomic.Int64
+	go func() {
+		for {
+			conn, err := node.Accept()
+			if err != nil {
+				return
+			}
+			for in := bufio.NewScanner(conn); in.Scan(); {
+				reply := "1\n"
+				if requests.Add(1) > 1 {
+					reply = "-CLOCK retry_after_ms=3600000\n" // no IDs for an hour
+				}
+				_, _ = io.WriteString(conn, reply)
+			}
+		}
+	}()
+	ids, err := client.New(client.Config{Addrs: []string{node.Addr().String()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,15 +179,14 @@ func TestRequestsAreServedWithoutANode(t *testing.T) {
 	if id := get(); id != "1" {
 		t.Errorf("%q", id)
 	}
-	node.Refuse("CLOCK", "retry_after_ms=3600000") // no IDs for an hour
 	began := time.Now()
 	for range 3 {
 		if id := get(); len(id) != 32 {
 			t.Errorf("%q", id)
 		}
 	}
-	if took := time.Since(began); took > time.Second || node.Requests() != 2 {
-		t.Errorf("%d requests in %v", node.Requests(), took)
+	if took := time.Since(began); took > time.Second || requests.Load() != 2 {
+		t.Errorf("%d requests in %v", requests.Load(), took)
 	}
 }
 
@@ -246,14 +268,7 @@ func TestTransport(t *testing.T) {
 }
 
 func BenchmarkMiddleware(b *testing.B) {
-	node := clienttest.NewServer()
-	defer node.Close()
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr}, Prefetch: 1000})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ids.Close()
-	m, err := New(Config{IDs: ids})
+	m, err := New(Config{IDs: idstest.New()})
 	if err != nil {
 		b.Fatal(err)
 	}

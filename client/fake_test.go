@@ -1,7 +1,4 @@
-// Package clienttest provides a fake node for tests of programs that use package client. It
-// speaks the line protocol like a real node, on a loopback port, with IDs from 1 on. It can
-// refuse, be slow, cut connections, stop and start again.
-package clienttest
+package client
 
 import (
 	"context"
@@ -17,8 +14,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Server is a node without a cluster. Its methods may be called at any time by any goroutine.
-type Server struct {
+// FakeNode is a node without a cluster. Its methods may be called at any time by any goroutine.
+type FakeNode struct {
 	// Addr is the address of the node, for client.Config.Addrs. Stop and Start do not
 	// change it.
 	Addr string
@@ -36,21 +33,21 @@ type Server struct {
 	stop    func()
 }
 
-// NewServer starts a node on a free port of the loopback interface. It panics if it cannot
+// NewFakeNode starts a node on a free port of the loopback interface. It panics if it cannot
 // listen. Close must be called.
-func NewServer() *Server { return NewServerWithToken("") }
+func NewFakeNode() *FakeNode { return NewFakeNodeWithToken("") }
 
-// NewServerWithToken starts a node that requires a token, unless token is empty. Otherwise it
-// is like NewServer.
-func NewServerWithToken(token string) *Server {
-	s := &Server{cutAt: -1, Addr: "127.0.0.1:0", next: make(map[string]int64), keyed: make(map[string]int64)}
-	cfg := lineproto.Config{Backend: (*backend)(s), Sequences: (*sequences)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
+// NewFakeNodeWithToken starts a node that requires a token, unless token is empty. Otherwise it
+// is like NewFakeNode.
+func NewFakeNodeWithToken(token string) *FakeNode {
+	s := &FakeNode{cutAt: -1, Addr: "127.0.0.1:0", next: make(map[string]int64), keyed: make(map[string]int64)}
+	cfg := lineproto.Config{Backend: (*fakeBackend)(s), Sequences: (*fakeSequences)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
 	if token != "" {
 		cfg.Authenticate = func(sent []byte) (*sequence.Rights, bool) { return nil, string(sent) == token }
 	}
 	proto, err := lineproto.New(cfg)
 	if err != nil {
-		panic(fmt.Sprintf("clienttest: %v", err))
+		panic(fmt.Sprintf("fake node: %v", err))
 	}
 	s.proto = proto
 	s.Start()
@@ -58,7 +55,7 @@ func NewServerWithToken(token string) *Server {
 }
 
 // SetLast makes the next ID the one after last.
-func (s *Server) SetLast(last worker.ID) {
+func (s *FakeNode) SetLast(last worker.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = last
@@ -66,7 +63,7 @@ func (s *Server) SetLast(last worker.ID) {
 
 // SetNext makes v the next value of a sequence. Every name is a sequence of this node, from 1 on, and may be asked with
 // keys.
-func (s *Server) SetNext(name string, v int64) {
+func (s *FakeNode) SetNext(name string, v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[name] = v
@@ -74,13 +71,13 @@ func (s *Server) SetNext(name string, v int64) {
 
 // Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called. code
 // must be one of the protocol, like NOTREADY, CLOCK or FENCED. Otherwise Refuse panics.
-func (s *Server) Refuse(code, text string) { s.refuse(code, text, -1) }
+func (s *FakeNode) Refuse(code, text string) { s.refuse(code, text, -1) }
 
 // RefuseNext is like Refuse, but only for the next n requests for IDs.
-func (s *Server) RefuseNext(n int, code, text string) { s.refuse(code, text, n) }
+func (s *FakeNode) RefuseNext(n int, code, text string) { s.refuse(code, text, n) }
 
-func (s *Server) refuse(code, text string, n int) {
-	e, err := protoError(code, text)
+func (s *FakeNode) refuse(code, text string, n int) {
+	e, err := fakeError(code, text)
 	if err != nil {
 		panic(err)
 	}
@@ -90,7 +87,7 @@ func (s *Server) refuse(code, text string, n int) {
 }
 
 // Delay makes every request for IDs, not for values, take d longer, until Serve is called.
-func (s *Server) Delay(d time.Duration) {
+func (s *FakeNode) Delay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
@@ -98,24 +95,24 @@ func (s *Server) Delay(d time.Duration) {
 
 // CutReplies makes the node cut each connection after n more bytes of replies, until Serve is
 // called.
-func (s *Server) CutReplies(n int) {
+func (s *FakeNode) CutReplies(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cutAt = n
 }
 
 // Serve cancels Refuse, RefuseNext, Delay and CutReplies.
-func (s *Server) Serve() {
+func (s *FakeNode) Serve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuses, s.delay, s.cutAt = 0, 0, -1
 }
 
 // IDs returns how many IDs the node has answered with, whether clients read them or not.
-func (s *Server) IDs() int64 { return s.proto.Counters().IDs }
+func (s *FakeNode) IDs() int64 { return s.proto.Counters().IDs }
 
 // Requests returns how many requests for IDs there were: GET and GET n, refused ones too.
-func (s *Server) Requests() int64 {
+func (s *FakeNode) Requests() int64 {
 	var n int64
 	for _, r := range s.proto.Counters().Requests {
 		if r.Command == "GET" {
@@ -126,10 +123,10 @@ func (s *Server) Requests() int64 {
 }
 
 // Conns returns how many connections there have been.
-func (s *Server) Conns() int64 { return s.proto.Counters().ConnsTotal }
+func (s *FakeNode) Conns() int64 { return s.proto.Counters().ConnsTotal }
 
 // Start makes the node listen again after Stop. It does nothing if the node is running.
-func (s *Server) Start() {
+func (s *FakeNode) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stop != nil {
@@ -137,10 +134,10 @@ func (s *Server) Start() {
 	}
 	l, err := net.Listen("tcp", s.Addr)
 	if err != nil {
-		panic(fmt.Sprintf("clienttest: %v", err))
+		panic(fmt.Sprintf("fake node: %v", err))
 	}
 	s.Addr = l.Addr().String()
-	cut := &listener{Listener: l, s: s, conns: make(map[net.Conn]bool)}
+	cut := &fakeListener{Listener: l, s: s, conns: make(map[net.Conn]bool)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +152,7 @@ func (s *Server) Start() {
 }
 
 // Stop acts like kill -9: connections are reset, and new ones refused.
-func (s *Server) Stop() {
+func (s *FakeNode) Stop() {
 	s.mu.Lock()
 	stop := s.stop
 	s.stop = nil
@@ -166,14 +163,14 @@ func (s *Server) Stop() {
 }
 
 // Close stops the node. It may be called more than once.
-func (s *Server) Close() { s.Stop() }
+func (s *FakeNode) Close() { s.Stop() }
 
-// backend is the lineproto.Backend of a Server.
-type backend Server
+// fakeBackend is the lineproto.Backend of a Node.
+type fakeBackend FakeNode
 
-var _ lineproto.Backend = (*backend)(nil)
+var _ lineproto.Backend = (*fakeBackend)(nil)
 
-func (b *backend) Reserve(ctx context.Context, n int) (worker.Run, error) {
+func (b *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	b.mu.Lock()
 	delay := b.delay
 	b.mu.Unlock()
@@ -196,7 +193,7 @@ func (b *backend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 
 // refused returns the error for a request, or nil. If counts is set, the request is one of
 // those that RefuseNext counts. The caller holds b.mu.
-func (b *backend) refused(counts bool) error {
+func (b *fakeBackend) refused(counts bool) error {
 	if b.refuses == 0 {
 		return nil
 	}
@@ -206,76 +203,76 @@ func (b *backend) refused(counts bool) error {
 	return b.refusal
 }
 
-func (b *backend) Ready() error {
+func (b *fakeBackend) Ready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refused(false)
 }
 
-func (b *backend) Decode(id worker.ID) (string, error) { return fmt.Sprintf("id=%d", id), nil }
-func (b *backend) Worker() string                      { return "worker=0 term=1 node=test name=test state=serving" }
-func (b *backend) Ceiling() int64                      { return 0 }
-func (b *backend) Waits() int64                        { return 0 }
-func (b *backend) Stats() []lineproto.Stat             { return nil }
-func (b *backend) Now() time.Time                      { return time.Now() }
-func (b *backend) Version() string                     { return "test" }
+func (b *fakeBackend) Decode(id worker.ID) (string, error) { return fmt.Sprintf("id=%d", id), nil }
+func (b *fakeBackend) Worker() string                      { return "worker=0 term=1 node=test name=test state=serving" }
+func (b *fakeBackend) Ceiling() int64                      { return 0 }
+func (b *fakeBackend) Waits() int64                        { return 0 }
+func (b *fakeBackend) Stats() []lineproto.Stat             { return nil }
+func (b *fakeBackend) Now() time.Time                      { return time.Now() }
+func (b *fakeBackend) Version() string                     { return "test" }
 
-func protoError(code, text string) (*lineproto.Error, error) {
+func fakeError(code, text string) (*lineproto.Error, error) {
 	for c := lineproto.ERR; c <= lineproto.BUSY; c++ {
 		if c.String() == strings.TrimPrefix(code, "-") {
 			return &lineproto.Error{Code: c, Text: text}, nil
 		}
 	}
-	return nil, fmt.Errorf("clienttest: the protocol has no error %q", code)
+	return nil, fmt.Errorf("fake node: the protocol has no error %q", code)
 }
 
-// listener makes connections that can be cut.
-type listener struct {
+// fakeListener makes connections that can be cut.
+type fakeListener struct {
 	net.Listener
-	s     *Server
+	s     *FakeNode
 	mu    sync.Mutex // guards conns
 	conns map[net.Conn]bool
 }
 
-func (l *listener) Accept() (net.Conn, error) {
+func (l *fakeListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &conn{Conn: nc, l: l}
+	c := &fakeConn{Conn: nc, l: l}
 	l.conns[c] = true
 	return c, nil
 }
 
-func (l *listener) closeAll() {
+func (l *fakeListener) closeAll() {
 	_ = l.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
-		cut(c.(*conn).Conn)
+		reset(c.(*fakeConn).Conn)
 	}
 }
 
-// cut closes a connection with a reset, as happens when its process is killed while data is
+// reset closes a connection with a reset, as happens when its process is killed while data is
 // unread.
-func cut(nc net.Conn) {
+func reset(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
 	_ = nc.Close()
 }
 
-type conn struct {
+type fakeConn struct {
 	net.Conn
-	l    *listener
+	l    *fakeListener
 	sent int // since CutReplies
 }
 
-var errCut = errors.New("clienttest: cut")
+var errFakeCut = errors.New("fake node: cut")
 
-func (c *conn) Write(b []byte) (int, error) {
+func (c *fakeConn) Write(b []byte) (int, error) {
 	c.l.s.mu.Lock()
 	limit := c.l.s.cutAt
 	c.l.s.mu.Unlock()
@@ -287,14 +284,48 @@ func (c *conn) Write(b []byte) (int, error) {
 	c.sent += n
 	if err == nil && n < len(b) {
 		_ = c.Conn.Close()
-		err = errCut
+		err = errFakeCut
 	}
 	return n, err
 }
 
-func (c *conn) Close() error {
+func (c *fakeConn) Close() error {
 	c.l.mu.Lock()
 	delete(c.l.conns, c)
 	c.l.mu.Unlock()
 	return c.Conn.Close()
 }
+
+// fakeSequences is the lineproto.Sequences of a Node.
+type fakeSequences FakeNode
+
+var _ lineproto.Sequences = (*fakeSequences)(nil)
+
+// Take is part of lineproto.Sequences.
+func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ func(), to []worker.Run) ([]worker.Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := (*fakeBackend)(s).refused(true); err != nil {
+		return to, err
+	}
+	first := max(s.next[string(name)], 1)
+	if zero, ok := s.next[string(name)]; ok {
+		first = zero
+	}
+	if key := string(name) + " " + w.Key; w.Key != "" {
+		if known, ok := s.keyed[key]; ok {
+			return append(to, worker.Run{First: worker.ID(known), Step: 1, Len: 1}), nil
+		}
+		s.keyed[key] = first
+	}
+	s.next[string(name)] = first + int64(n)
+	return append(to, worker.Run{First: worker.ID(first), Step: 1, Len: n}), nil
+}
+
+// Show is part of lineproto.Sequences.
+func (s *fakeSequences) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) {
+	return fmt.Sprintf("name=%s mode=segment", name), nil
+}
+
+// List is part of lineproto.Sequences. No client asks for it.
+func (s *fakeSequences) List([]byte, *sequence.Rights) []string { return nil }
