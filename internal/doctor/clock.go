@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,12 +14,11 @@ import (
 )
 
 // checkClock judges this machine's clock without comparing it with another machine's.
-func checkClock(ctx context.Context, dirs []stateDir) []Finding {
+func checkClock(dirs []stateDir) []Finding {
 	kernel, err := timeguard.KernelClock()
 	return []Finding{
 		judgeKernel(kernel, err, timekeepers("/proc")),
 		judgeMemory(dirs, time.Now().UnixMilli()),
-		judgeStep(watchClock(ctx)),
 	}
 }
 
@@ -94,39 +92,6 @@ func judgeMemory(dirs []stateDir, now int64) Finding {
 			f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
 			f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove its state directory with rm -r and start it as a new node"
 		}
-	}
-	return f
-}
-
-// watched is the time for which doctor watches the clock for a step.
-const watched = 200 * time.Millisecond
-
-// watchClock returns the step of the wall clock within the watched time, by the monotonic
-// clock. It is positive if the wall clock leapt ahead.
-func watchClock(ctx context.Context) time.Duration {
-	begin := time.Now()
-	select {
-	case <-ctx.Done():
-	case <-time.After(watched):
-	}
-	end := time.Now()
-	// Round strips the monotonic reading.
-	return end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
-}
-
-// step is the least change that counts as a step. Slewing stays below it: within 200 ms, 500
-// ppm make 0.1 ms, and chronyd's default maximum of 83,333 ppm makes 17 ms.
-const step = 50 * time.Millisecond
-
-func judgeStep(by time.Duration) Finding {
-	f := Finding{Check: "clock-steps", Level: OK, Text: fmt.Sprintf("the clock did not step in %s", watched)}
-	if by.Abs() >= step {
-		word := "ahead"
-		if by < 0 {
-			word = "back"
-		}
-		f.Level, f.Text = Warn, fmt.Sprintf("the clock stepped %s %s while doctor observed it", by.Abs().Round(time.Millisecond), word)
-		f.Advice = "Configure NTP to slew instead of step (makestep in chrony.conf), and find out what sets the clock"
 	}
 	return f
 }

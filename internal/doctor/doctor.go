@@ -94,9 +94,9 @@ func Run(ctx context.Context, cfg Config) Report {
 		func(ctx context.Context) []Finding { return checkServers(ctx, cfg) },
 		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dirs) },
 		func(ctx context.Context) []Finding { return checkDirs(ctx, cfg, dirs) },
-		func(ctx context.Context) []Finding { return checkClock(ctx, dirs) },
+		func(context.Context) []Finding { return checkClock(dirs) },
 		func(context.Context) []Finding { return checkDescriptors(dirs) },
-		func(ctx context.Context) []Finding { return checkPorts(ctx, cfg, dirs) },
+		func(context.Context) []Finding { return checkPorts(cfg, dirs) },
 	}
 	found := make([][]Finding, len(parts))
 	var wg sync.WaitGroup

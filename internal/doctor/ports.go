@@ -1,23 +1,17 @@
 package doctor
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // checkPorts judges for each address whether a node could listen there, or does.
-func checkPorts(ctx context.Context, cfg Config, dirs []stateDir) []Finding {
+func checkPorts(cfg Config, dirs []stateDir) []Finding {
 	running := false
 	for _, d := range dirs {
 		running = running || d.look.Locked
@@ -29,39 +23,27 @@ func checkPorts(ctx context.Context, cfg Config, dirs []stateDir) []Finding {
 	found := make([]Finding, len(addresses))
 	var wg sync.WaitGroup
 	for i, a := range addresses {
-		wg.Go(func() { found[i] = checkPort(ctx, a[0], a[1], running) })
+		wg.Go(func() { found[i] = checkPort(a[0], a[1], running) })
 	}
 	wg.Wait()
 	return found
 }
 
-func checkPort(ctx context.Context, network, address string, running bool) Finding {
-	flag, question := "--listen", "VERSION\n"
+func checkPort(network, address string, running bool) Finding {
+	flag := "--listen"
 	if network == "admin" {
-		network, flag, question = "tcp", "--admin", "HEAD /livez HTTP/1.0\r\n\r\n"
+		network, flag = "tcp", "--admin"
 	}
-	err := tryListen(network, address)
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return judgePort(flag, address, err, running)
-	}
-	who := ""
-	if reply, err := exchange(ctx, network, address, question); err == nil {
-		who = recognise(reply)
-	}
-	if who == "" {
-		return Finding{Check: "ports", Level: Fail, Text: address + " is already in use, and no flaked answers there", Advice: "Choose another " + flag + ", or stop the process (ss -lptn shows it)"}
-	}
-	f := Finding{Check: "ports", Level: OK, Text: fmt.Sprintf("%s is in use by %s", address, who)}
-	if !running {
-		f.Level, f.Text = Warn, f.Text+", which does not use this state directory as far as is visible from here"
-		f.Advice = "A node started now needs another " + flag
-	}
-	return f
+	return judgePort(flag, address, tryListen(network, address), running)
 }
 
 func judgePort(flag, address string, err error, running bool) Finding {
 	f := Finding{Check: "ports", Level: Fail, Text: address + ": "}
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && running:
+		f.Level, f.Text = OK, address+" is in use, and a node runs here"
+	case errors.Is(err, syscall.EADDRINUSE):
+		f.Text, f.Advice = address+" is already in use, and no node that is visible from here uses the state directory", "Choose another "+flag+", or stop the process (ss -lptn shows it)"
 	case err == nil && running:
 		f.Level, f.Text, f.Advice = Warn, address+" is free, though a node runs here", "The node is starting or stopping, or serves elsewhere. Give doctor the node's --config"
 	case err == nil:
@@ -105,46 +87,4 @@ func tryListen(network, address string) error {
 	}
 	_ = conn.Close()
 	return syscall.EADDRINUSE
-}
-
-func exchange(ctx context.Context, network, address, question string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	by, _ := ctx.Deadline()
-	_ = conn.SetDeadline(by)
-	if _, err := io.WriteString(conn, question); err != nil {
-		return "", err
-	}
-	var reply strings.Builder
-	lines := bufio.NewReader(io.LimitReader(conn, 4<<10))
-	for {
-		line, err := lines.ReadString('\n')
-		reply.WriteString(line)
-		if err != nil || recognise(reply.String()) != "" {
-			return reply.String(), nil
-		}
-	}
-}
-
-// recognise returns the name of the flaked that sent reply, or "". A flaked is known by its
-// version, its refusal of a client without TLS or without a token, or its HTTP header.
-func recognise(reply string) string {
-	for line := range strings.Lines(reply) {
-		line = strings.TrimSpace(line)
-		if server, ok := strings.CutPrefix(line, "Server: flaked/"); ok {
-			return "flaked " + server
-		}
-		if strings.HasPrefix(line, "flaked ") {
-			return line
-		}
-		if strings.HasPrefix(line, "-NOAUTH ") || line == "-ERR this port requires TLS. Connect with TLS" {
-			return "a flaked"
-		}
-	}
-	return ""
 }

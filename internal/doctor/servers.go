@@ -123,13 +123,10 @@ const slowServer = 100 * time.Millisecond
 // judgeServers returns a line for each server. A server that does not serve is a failure if no
 // other does, else a warning.
 func judgeServers(servers []server) []Finding {
-	up, old := 0, ""
+	up := 0
 	for _, s := range servers {
 		if s.err == nil {
 			up++
-		}
-		if s.version != "" && older(s.version, 3, 5) {
-			old = s.version
 		}
 	}
 	var found []Finding
@@ -157,9 +154,6 @@ func judgeServers(servers []server) []Finding {
 		}
 		found = append(found, f)
 	}
-	if old != "" {
-		found = append(found, Finding{Check: "zookeeper", Level: Warn, Text: "version " + old + " is older than 3.5", Advice: "Upgrade ZooKeeper: flaked is tested with 3.8"})
-	}
 	return found
 }
 
@@ -175,14 +169,6 @@ func reason(err error) string {
 		err = call.Err
 	}
 	return err.Error()
-}
-
-// older reports whether version is older than major.minor. It returns false for a version
-// that it cannot parse.
-func older(version string, major, minor int) bool {
-	var x, y int
-	_, err := fmt.Sscanf(version, "%d.%d", &x, &y)
-	return err == nil && (x < major || x == major && y < minor)
 }
 
 // withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
