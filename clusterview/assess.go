@@ -68,7 +68,7 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 // Judge completes a report with the shortest lease and the problems, after nodes were asked.
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
-		if _, refuses := w.Refuses(); w.State == Live && !refuses {
+		if _, refuses := w.Refuses(); (w.State == Live || r.Source == SourceNodes && w.Says != nil && w.Says.Ready) && !refuses {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
@@ -196,3 +196,10 @@ const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 // BeyondWarning reports whether a clock offset is certainly above WarnOffsetMs, even if it is smaller
 // by its uncertainty. Both are in milliseconds.
 func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }
+
+// AssessNodes returns the report of nodes that were asked because ZooKeeper was not read. why is the reason.
+func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {
+	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers, Summary: Summary{Asked: true, NowMs: now.UnixMilli()}}
+	r.Judge()
+	return r
+}

@@ -96,7 +96,7 @@ func TestNoNodeServes(t *testing.T) {
 
 // A node that refuses this client has answered.
 func TestNodeThatDeniesAccessIsNotSilent(t *testing.T) {
-	r := AssessNodes(Unread{}, Addresses{}, []NodeReport{{Address: "a:1", Asked: AccessDenied, Why: "-WRONGPASS wrong token"}}, local(t0))
+	r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Asked: AccessDenied, Why: "-WRONGPASS wrong token"}}, local(t0))
 	if got := r.Summary.Problems; len(got) != 1 || !strings.Contains(got[0].String(), "denied access (-WRONGPASS wrong token). Give --token-file") {
 		t.Errorf("%+v", got)
 	}

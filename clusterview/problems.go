@@ -17,13 +17,21 @@ func problems(r Report) []Problem {
 	var out problemList
 	all := func(wanted func(WorkerReport) bool) []WorkerReport { return pick(r.Workers, wanted) }
 
-	causes, refusing := byCause(r.Workers, WorkerReport.Refuses)
-	for _, cause := range causes {
-		said, advice := "", "Its READY and its log say why. Usually its clock is wrong."
-		if cause != "" {
-			said, advice = " ("+string(cause)+")", cmp.Or(refusalAdvice[cause], seeRefusals)
+	refuses := WorkerReport.Refuses
+	if r.Source == SourceNodes {
+		r.askedNodes(&out)
+		refuses = WorkerReport.notReady
+	}
+	causes, refusing := byCause(r.Workers, refuses)
+	for _, of := range causes {
+		said, row := "", cause{Critical, "", "Its READY and its log say why. Usually its clock is wrong."}
+		if of != "" {
+			said, row = " ("+string(of)+")", refusalOf(of, "")
 		}
-		out.workers(Critical, refusing[cause], "refuses to serve"+said, "refuse to serve"+said, advice)
+		if text := strings.Replace(row.text, "%s", "", 1); text != "" {
+			said += ": " + text
+		}
+		out.workers(Critical, refusing[of], "refuses to serve"+said, "refuse to serve"+said, row.advice)
 	}
 	out.workers(Critical, all(func(w WorkerReport) bool { return w.State == Live && w.LeaseLeft() != nil && *w.LeaseLeft() <= 0 }),
 		"is past its lease and must not issue IDs", "are past their leases and must not issue IDs",
@@ -41,7 +49,9 @@ func problems(r Report) []Problem {
 	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says == nil && !w.unanswered() && !replaced(w) }),
 		"is disconnected: its node is not connected to ZooKeeper", "are disconnected: their nodes are not connected to ZooKeeper",
 		"Start the node again, or restore its connection to ZooKeeper.")
-	out.workers(Critical, disconnected(func(w WorkerReport) bool { return w.Says != nil && !w.Says.ZooKeeperOK }),
+	out.workers(Critical, disconnected(func(w WorkerReport) bool {
+		return w.Says != nil && !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready)
+	}),
 		"is disconnected, but its node answers: it is disconnected from ZooKeeper", "are disconnected, but their nodes answer: they are disconnected from ZooKeeper",
 		"Restore the connection to ZooKeeper before the lease expires.")
 	out.workers(Warning, disconnected(func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK && !Starting(w.Says.Cause) }),
@@ -54,13 +64,17 @@ func problems(r Report) []Problem {
 		"Check whether the process was killed a moment ago, or hangs.")
 	out.workers(Warning, all(WorkerReport.silent),
 		"is live in ZooKeeper, but its node does not answer at its admin address", "are live in ZooKeeper, but their nodes do not answer at their admin addresses",
-		"Check whether the process runs or hangs, and the network to the address (ADMIN in -o wide).")
+		"Check whether the process runs or hangs, and the network to the address (admin in -o json).")
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == Live && w.Asked == AnotherNode }),
 		"has an admin address at which another node answers", "have admin addresses at which other nodes answer",
 		"Give each node an --admin and --advertise address of its own.")
-	for _, trouble := range troubles {
-		out.workers(trouble.severity, all(func(w WorkerReport) bool { return w.troubled(trouble.word) }),
-			trouble.text, trouble.text, trouble.advice)
+	for _, word := range node.Troubles() {
+		if r.covers(word) {
+			continue
+		}
+		row := troubles[word]
+		text := strings.Replace(row.text, "%s", "", 1)
+		out.workers(row.severity, all(func(w WorkerReport) bool { return w.troubled(word) }), text, text, row.advice)
 	}
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == RecordMissing }),
 		"has no readable record in ZooKeeper", "have no readable record in ZooKeeper",
@@ -74,10 +88,43 @@ func problems(r Report) []Problem {
 		out.add(Warning, fmt.Sprintf("the newest report is %s old by this machine's clock", Brief(r.suspect)),
 			"Either this clock is ahead, or no live node reports any more. After an outage of ZooKeeper, wait for the next heartbeats.")
 	}
-	if s := r.Summary; s.FewFree() {
+	if s := r.Summary; r.Source != SourceNodes && s.FewFree() {
 		out.add(Warning, fmt.Sprintf("%d of %d workers are free", s.Free, s.Slots), FreeWorkers+".")
 	}
 	return out.sorted()
+}
+
+// covers reports whether other problems of the report say what a trouble means, from what ZooKeeper has recorded.
+func (r Report) covers(word string) bool {
+	switch word {
+	case node.TroubleZooKeeper:
+		return true
+	case node.TroubleOffset, node.TroubleFrozen:
+		return r.Source != SourceNodes
+	}
+	return false
+}
+
+// askedNodes adds the problems of nodes that were asked without reading ZooKeeper.
+func (r Report) askedNodes(out *problemList) {
+	switch left := r.Summary.ShortestLeaseMs; {
+	case r.ZooKeeperError == "":
+	case slices.ContainsFunc(r.Workers, func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK }):
+		out.add(Warning, "ZooKeeper cannot be reached from here, but a node can reach it", "Check --zk (FLAKED_ZK) and the network.")
+	case left != nil:
+		out.add(Critical, "ZooKeeper cannot be reached", "Start it again within "+Brief(*left)+": then the next lease expires.")
+	default:
+		out.add(Critical, "ZooKeeper cannot be reached", "Start it again.")
+	}
+	for _, w := range r.Workers {
+		switch why := " (" + cmp.Or(w.Why, w.Asked) + ")"; {
+		case w.Says != nil:
+		case w.Asked == AccessDenied:
+			out.add(Warning, "node at "+w.Address+" denied access"+why, "Give --token-file or --tls, as its answer says.")
+		default:
+			out.add(Critical, "node at "+w.Address+" did not answer"+why, "Check the process and the network to it.")
+		}
+	}
 }
 
 // FrozenProblem returns the problem of frozen registration, and whether there is one.
@@ -145,6 +192,14 @@ func (w WorkerReport) WhatToDo() string {
 	return strings.Join(all, " ")
 }
 
+// notReady reports whether a node has said that it is not ready, and the cause.
+func (w WorkerReport) notReady() (of node.Cause, is bool) {
+	if w.Says == nil {
+		return "", false
+	}
+	return w.Says.Cause, !w.Says.Ready
+}
+
 // Refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
 // The node's own answer counts more than its last report to ZooKeeper.
 func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
@@ -157,66 +212,23 @@ func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
 	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
 }
 
-const seeRefusals = "See docs/troubleshooting.md."
-
-const (
-	setClock   = "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."
-	checkClock = "Check its time synchronisation (chronyc tracking)."
-	thawAdvice = "Start the missing nodes again, or see flaked cluster thaw --help."
-	justWait   = "Wait. The node then serves by itself."
-)
-
-// refusalAdvice says what to do about a refusal, by its cause.
-var refusalAdvice = map[node.Cause]string{
-	node.CauseNoWorkerYet:          "Wait. If this lasts, the node's log says why.",
-	node.CauseZooKeeperUnreachable: "Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself.",
-	node.CauseZooKeeperSlow:        "Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down.",
-	node.CauseConfirming:           justWait,
-	node.CauseLeaseExpiredAway:     justWait,
-	node.CauseNewWorker:            "Wait. Then find out why the clock went back.",
-	node.CauseBelowFloor:           "Wait 3 s. If this lasts, the machine's clock went back. Set the clock right.",
-	node.CauseReservedBound:        "Free space on the disk of --state-dir, or repair the disk. The node then serves again by itself.",
-	node.CauseLeaseBorrowed:        "Wait. If this happens often, check whether heartbeats renew the lease.",
-	node.CauseClockBehind:          setClock,
-	node.CauseClockWrong:           setClock + " If it is right, the other clocks are wrong: flaked doctor says whose.",
-	node.CauseLeaseExpired:         restoreZK + ". The node then serves again by itself. Do not restart it.",
-	node.CauseLostWorker:           justWait,
-	node.CauseTimeUsedUp:           "Check the clock. If it is right, make a new cluster with another layout.",
-	node.CauseDraining:             "An operator stops it. No action needed: clients use other nodes.",
-	node.CauseStopping:             "No action needed: clients use other nodes.",
-}
-
-// trouble is a word of node.Troubles, what it means, and what to do.
-type trouble struct {
-	severity           Severity
-	word, text, advice string
-}
-
-// troubles are those that only the nodes know of, in the words of /v1/status.
-var troubles = []trouble{
-	{Critical, node.TroubleDisk, "cannot write to the state directory", "Check its disk. The reserved bound is only seconds ahead."},
-	{Warning, node.TroubleLeap, "runs on a machine whose clock leapt ahead, unconfirmed by ZooKeeper and peers", checkClock},
-	{Warning, node.TroubleCoasting, "coasts, because the machine's clock went back", checkClock},
-	{Warning, node.TroubleFromCache, "runs only from its state directory", "Restore its connection to ZooKeeper."},
-}
-
-// byCause groups what refuses by its cause. causes has the causes in the order of all.
-func byCause[T any](all []T, refuses func(T) (node.Cause, bool)) (causes []node.Cause, found map[node.Cause][]T) {
-	found = make(map[node.Cause][]T)
-	for _, v := range all {
-		cause, is := refuses(v)
+// byCause groups the workers that refuse by their causes, in the order of all.
+func byCause(all []WorkerReport, refuses func(WorkerReport) (node.Cause, bool)) (causes []node.Cause, found map[node.Cause][]WorkerReport) {
+	found = make(map[node.Cause][]WorkerReport)
+	for _, w := range all {
+		of, is := refuses(w)
 		if !is {
 			continue
 		}
-		if found[cause] == nil {
-			causes = append(causes, cause)
+		if found[of] == nil {
+			causes = append(causes, of)
 		}
-		found[cause] = append(found[cause], v)
+		found[of] = append(found[of], w)
 	}
 	return causes, found
 }
 
-func pick[T any](all []T, wanted func(T) bool) (found []T) {
+func pick(all []WorkerReport, wanted func(WorkerReport) bool) (found []WorkerReport) {
 	for _, v := range all {
 		if wanted(v) {
 			found = append(found, v)
@@ -234,6 +246,8 @@ func Whom(workers []WorkerReport) string {
 	switch {
 	case len(workers) > 1:
 		return fmt.Sprintf("%d workers (%s)", len(workers), atMostFive(numbers))
+	case workers[0].Worker < 0:
+		return "node " + Clean(workers[0].Name)
 	case workers[0].Name != "":
 		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
 	}

@@ -77,8 +77,8 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 	}{
 		{"ready", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true}), ""},
 		{"confirming", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Phase: "confirming", Cause: "confirming"}), ""},
-		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong). Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
-		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached). Free space on the disk of --state-dir"},
+		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"), "2 workers (0, 1) refuse to serve (reserved-bound-reached): The node cannot write its state directory. Free space on the disk of --state-dir"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"), "refuses to serve (solar-flare). See docs/troubleshooting.md."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "refuses to serve. Its READY and its log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, says(Answer{Ready: true, Phase: "serving"}), ""},
@@ -86,7 +86,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"restarted", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Phase: "confirming", Cause: "confirming", ZooKeeperOK: true}), ""},
 		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true}), "is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection"},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api) cannot write to the state directory. Check its disk"},
-		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. Check"},
+		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"clock-leap"}}), "leapt ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap. Check"},
 	} {
 		r := Assess("prod", exampleCluster(), row.entry, local(t0))
 		for i := range r.Workers {
@@ -141,7 +141,7 @@ func TestWorstProblemsFirst(t *testing.T) {
 	for _, p := range r.Summary.Problems {
 		got = append(got, string(p.Severity)+" "+p.Text)
 	}
-	want := []string{"critical worker 2 (api) refuses to serve (reserved-bound-reached)", "critical worker 1 (api) is disconnected: its node is not connected to ZooKeeper", "warning worker 0 (api) has a clock more than 500 ms off that of ZooKeeper's leader"}
+	want := []string{"critical worker 2 (api) refuses to serve (reserved-bound-reached): The node cannot write its state directory", "critical worker 1 (api) is disconnected: its node is not connected to ZooKeeper", "warning worker 0 (api) has a clock more than 500 ms off that of ZooKeeper's leader"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

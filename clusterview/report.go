@@ -14,10 +14,13 @@ import (
 // Report is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not
 // changed. Times are Unix milliseconds. An unknown value is null.
 type Report struct {
-	// Source is SourceZooKeeper. In a NodesReport it is SourceNodes.
-	Source  string         `json:"source"`
-	Cluster ClusterReport  `json:"cluster"`
-	Workers []WorkerReport `json:"workers"` // those ever held, by number
+	// Source is SourceZooKeeper, or SourceNodes if ZooKeeper was not read. ZooKeeperError is then the reason, "" with
+	// --addr.
+	Source         string        `json:"source"`
+	ZooKeeperError string        `json:"zookeeper_error"`
+	Cluster        ClusterReport `json:"cluster"`
+	// Workers are those ever held, by number. If ZooKeeper was not read, they are those of the nodes that were asked.
+	Workers []WorkerReport `json:"workers"`
 	Summary Summary        `json:"summary"`
 
 	// suspect is the doubt about this machine's clock, in milliseconds: see presentTime.
@@ -26,7 +29,7 @@ type Report struct {
 
 // WorkerReport is one worker: its record in ZooKeeper, and what its node says.
 type WorkerReport struct {
-	Worker  int    `json:"worker"`
+	Worker  int    `json:"worker"` // -1: the node has not said which
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
 	State   string `json:"state"`   // live, disconnected, stopped, releasing, record-missing or free
@@ -62,7 +65,7 @@ type WorkerReport struct {
 	ReleasedBy string `json:"released_by"`
 	// Asked is the result of asking the node itself, "" if it was not asked.
 	Asked string `json:"asked"`
-	// Why has the details for people if Asked is TLSFailed.
+	// Why has the details for people if there is no answer.
 	Why string `json:"why"`
 	// Says is the node's answer, null if there is none.
 	Says *Answer `json:"says"`
@@ -94,7 +97,7 @@ type Summary struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Report.Source, and NodesReport.Source.
+// Report.Source.
 const (
 	SourceZooKeeper = "zookeeper"
 	SourceNodes     = "nodes"
@@ -115,17 +118,15 @@ func States() []string {
 	return []string{Live, Disconnected, Stopped, Releasing, RecordMissing, Free}
 }
 
-// The results of asking a node, WorkerReport.Asked and NodeReport.Asked. The last two are only
-// of nodes that were asked without reading ZooKeeper.
+// The results of asking a node, WorkerReport.Asked. NoAddress is only of `flaked seq recover`.
 const (
-	Answered       = "answered"
-	NoAnswer       = "no answer"
-	TimedOut       = "timed out"
-	AnotherNode    = "another node"    // answers at its address
-	AccessDenied   = "access denied"   // no valid token, or no client certificate
-	TLSFailed      = "TLS failed"      // one side refused the other's certificate
-	AnotherCluster = "another cluster" // a node of another cluster answers at the address
-	NoAddress      = "no address"      // no address of the node can be reached from here
+	Answered     = "answered"
+	NoAnswer     = "no answer"
+	TimedOut     = "timed out"
+	AnotherNode  = "another node"  // answers at its address
+	AccessDenied = "access denied" // no valid token, or no client certificate
+	TLSFailed    = "TLS failed"    // one side refused the other's certificate
+	NoAddress    = "no address"    // no address of the node can be reached from here
 )
 
 // Answer has a node's own report on one of its workers, from /v1/status.

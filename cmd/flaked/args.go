@@ -2,26 +2,14 @@ package main
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
 
-// durationOf returns the value of a flag that is given without one. It returns "" for flags that need
-// a value.
-func durationOf(flag string) string {
-	switch flag {
-	case "watch":
-		return "2s"
-	}
-	return ""
-}
-
 // arrange reorders a command line for the library, which stops at the first argument that is
 // not a flag. In `flaked decode 123 -o json` it would take -o for an ID. `flaked help get`
-// becomes `flaked get --help`, and a --watch without a value gets the default.
+// becomes `flaked get --help`.
 func arrange(commands []*cli.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"flaked"}
@@ -87,14 +75,6 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 		switch {
 		case assigned || !takesValue(cmd, name):
 			flags = append(flags, arg)
-		case durationOf(name) != "":
-			interval := durationOf(name)
-			if i+1 < len(args) {
-				if d, ok := parseInterval(args[i+1]); ok {
-					interval, i = d, i+1
-				}
-			}
-			flags = append(flags, arg+"="+interval)
 		case i+1 < len(args):
 			flags, i = append(flags, arg, args[i+1]), i+1
 		default: // no value: an argument must not take its place
@@ -107,14 +87,4 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 func takesValue(cmd *cli.Command, name string) bool {
 	f, ok := flagNamed(cmd.Flags, name).(cli.DocGenerationFlag)
 	return ok && f.TakesValue()
-}
-
-// parseInterval returns s as a duration's text: 2s, 500ms, or 2 for seconds. It returns
-// false if s is no duration.
-func parseInterval(s string) (string, bool) {
-	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
-		return s + "s", true
-	}
-	_, err := time.ParseDuration(s)
-	return s, err == nil
 }

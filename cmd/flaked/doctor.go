@@ -38,13 +38,12 @@ cluster's, and one file without a name to the disk.
   clock-peers      this clock against those of the nodes that report
   clock-kernel     the kernel's own estimate, and whether a program sets the clock
   clock-state      whether the clock is behind what a node here may have issued
-  clock-steps      whether the clock steps while doctor observes it for 0.2 s
   state-dir        whether a node can use it, which process does, and what it holds
   filesystem, space, durability
                    of the state directory: its filesystem, what is free, and how long
                    writes and their syncs take
   descriptors      whether there are enough for 10,000 connections
-  ports            whether --listen and --admin are free, or in use by a flaked
+  ports            whether --listen and --admin are free, or in use while a node runs here
 
 Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
 only because ZooKeeper cannot be reached. It takes at most --timeout and a few

@@ -168,7 +168,7 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 		if w.State != clusterview.Live && w.State != clusterview.Disconnected {
 			continue
 		}
-		t, seen := target{addr: a.reachLine(w.Address, w.Host)}, clusterview.Seen{Name: w.Name, Address: w.Address}
+		t := target{addr: a.reachLine(w.Address, w.Host), address: w.Address}
 		known := -1
 		for k := range all {
 			if t.addr != "" && all[k].addr == t.addr {
@@ -178,7 +178,7 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 		if known < 0 {
 			all, known = append(all, t), len(all)
 		}
-		all[known].seen = append(all[known].seen, seen)
+		all[known].names = append(all[known].names, clusterview.Clean(w.Name))
 	}
 	return all
 }
@@ -186,15 +186,9 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 // askOne asks one node what it knows of the sequence.
 func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record) knownNode {
 	n := knownNode{address: t.addr, asked: clusterview.NoAddress}
-	var names []string
-	for _, s := range t.seen {
-		names = append(names, clusterview.Clean(s.Name))
-		if t.addr == "" {
-			n.address = clusterview.Clean(s.Address)
-		}
-	}
-	n.names = strings.Join(names, ", ")
+	n.names = strings.Join(t.names, ", ")
 	if t.addr == "" {
+		n.address = clusterview.Clean(t.address)
 		return n
 	}
 	if n.asked = clusterview.NoAnswer; r.nodes.access.err != nil {

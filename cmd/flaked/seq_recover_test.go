@@ -78,11 +78,7 @@ func TestRecoverAsksAllNodesThatRun(t *testing.T) {
 	})
 	var got []string
 	for _, one := range targets {
-		var names []string
-		for _, s := range one.seen {
-			names = append(names, s.Name)
-		}
-		got = append(got, one.addr+" "+strings.Join(names, "+"))
+		got = append(got, one.addr+" "+strings.Join(one.names, "+"))
 	}
 	if want := "a:1 |10.0.0.1:7609 n1+n3|10.0.0.2:7609 n2| n4"; strings.Join(got, "|") != want {
 		t.Errorf("%q, not %q", strings.Join(got, "|"), want)
@@ -92,7 +88,7 @@ func TestRecoverAsksAllNodesThatRun(t *testing.T) {
 func TestRecoverNamesNodesThatCannotBeAsked(t *testing.T) {
 	r := recoverer{name: "order", nodes: &asker{}}
 	record := seqstore.Record{Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: 100}}
-	n := r.askOne(context.Background(), target{seen: []clusterview.Seen{{Name: "n4", Address: "127.0.0.1:7609"}}}, record)
+	n := r.askOne(context.Background(), target{names: []string{"n4"}, address: "127.0.0.1:7609"}, record)
 	if n.asked != clusterview.NoAddress || n.address != "127.0.0.1:7609" || n.names != "n4" {
 		t.Errorf("%+v", n)
 	}

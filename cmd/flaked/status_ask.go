@@ -231,7 +231,7 @@ func askedLine(workers []clusterview.WorkerReport) string {
 	}
 	var parts []string
 	for _, row := range [][2]string{
-		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, fmt.Sprintf("timed out after %v", askTime)},
+		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, "did not answer in time"},
 		{clusterview.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"}, {clusterview.TLSFailed, "failed in TLS (" + why + ")"}, {clusterview.AnotherNode, "replaced by another node"},
 		{"", "without an address that can be reached from here"},
 	} {

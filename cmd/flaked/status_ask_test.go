@@ -251,31 +251,3 @@ func testAsk(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
-
-// A screen that is too small loses rows of the table first.
-func TestDrawScreen(t *testing.T) {
-	const text = "HEAD\nw0\nw1\nw2\nw3\n\nfoot 1\nfoot 2\n"
-	for _, row := range []struct {
-		rows int
-		want string
-	}{
-		{0, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
-		{9, "HEAD w0 w1 w2 w3  foot 1 foot 2"},
-		{8, "HEAD w0 w1 ... 2 more lines  foot 1 foot 2"},
-		{6, "HEAD ... 4 more lines  foot 1 foot 2"},
-		{4, "HEAD ... 6 more lines foot 2"},
-		{2, "... 8 more lines"},
-	} {
-		var b strings.Builder
-		if err := drawScreen(&b, text, row.rows); err != nil {
-			t.Fatal(err)
-		}
-		got := strings.NewReplacer("\x1b[H", "", "\x1b[?7l", "", "\x1b[?7h", "", "\x1b[J", "", "\x1b[K\n", "\n").Replace(b.String())
-		if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", " "); got != row.want {
-			t.Errorf("%d rows: %q, want %q", row.rows, got, row.want)
-		}
-		if row.rows > 0 && strings.Count(b.String(), "\n") > row.rows-1 {
-			t.Errorf("%d rows: %q", row.rows, b.String())
-		}
-	}
-}

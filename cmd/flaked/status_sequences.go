@@ -22,21 +22,6 @@ type sequencesRead struct {
 // sequencesTime is how long status reads sequences. A cluster may have 100,000.
 const sequencesTime = 2 * time.Second
 
-// sequencesReader reads the sequences, which takes a tenth of the time at most: 20,000 of them take ZooKeeper
-// a second or two, and --watch would keep it busy.
-type sequencesReader struct {
-	last sequencesRead
-	next time.Time // of the next reading
-}
-
-func (r *sequencesReader) read(ctx context.Context, store zkstore.Store) sequencesRead {
-	if began := time.Now(); !began.Before(r.next) {
-		r.last = readSequences(ctx, store)
-		r.next = began.Add(10 * time.Since(began))
-	}
-	return r.last
-}
-
 func readSequences(ctx context.Context, store zkstore.Store) sequencesRead {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()

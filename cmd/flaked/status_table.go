@@ -15,14 +15,14 @@ import (
 
 // style says how to print a page.
 type style struct {
-	wide, colour bool
-	columns      int // of the terminal, 0 for no limit. A wide table has no limit
+	colour  bool
+	columns int // of the terminal, 0 for no limit
 }
 
 // styleOf returns the style for output of a command.
 func styleOf(c *cli.Context, out io.Writer) style {
 	_, columns, _ := size(out)
-	return style{asWide(c), colours(out), columns}
+	return style{colours(out), columns}
 }
 
 // printLines prints lines, and continues each that is longer than columns in the next line.
@@ -46,15 +46,12 @@ func printLines(w io.Writer, lines []string, columns int) error {
 }
 
 // print prints the table and the lines below it. Problems follow on standard error.
-func (p recordsPage) print(w io.Writer, s style) error {
-	shown := p.Workers
-	if !s.wide {
-		shown = slices.DeleteFunc(slices.Clone(shown), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
-	}
+func (p statusReport) print(w io.Writer, s style) error {
+	shown := slices.DeleteFunc(slices.Clone(p.Workers), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
 	if err := printWorkers(w, shown, s); err != nil {
 		return err
 	}
-	footer := append(statusFooter(p.Report, len(p.Workers)-len(shown)), p.lines()...)
+	footer := append(statusFooter(p.Report), p.lines()...)
 	if len(shown) > 0 {
 		footer = append([]string{""}, footer...)
 	}
@@ -67,9 +64,9 @@ func printWorkers(w io.Writer, workers []clusterview.WorkerReport, s style) erro
 		return nil
 	}
 	t := textTable{right: map[int]bool{0: true}}
-	t.add(statusHeader(s.wide)...)
+	t.add(statusHeader...)
 	for _, worker := range workers {
-		row := t.add(statusCells(worker, s.wide)...)
+		row := t.add(statusCells(worker)...)
 		row[stateColumn].colour = stateColour(worker.State)
 		if worker.ClockOff() {
 			row[clockColumn].colour = red
@@ -78,9 +75,7 @@ func printWorkers(w io.Writer, workers []clusterview.WorkerReport, s style) erro
 			row[saysColumn].colour = red
 		}
 	}
-	if !s.wide {
-		t.fit(s.columns, "VERSION", "TERM", "REPORT", "ADDRESS")
-	}
+	t.fit(s.columns, "VERSION", "TERM", "REPORT", "ADDRESS")
 	return t.print(w, s.colour)
 }
 
@@ -91,22 +86,17 @@ const (
 	clockColumn = 6
 )
 
-func statusHeader(wide bool) []string {
-	cells := []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
-	if wide {
-		cells = append(cells, "PHASE", "CONFIRMED", "NODE", "HOST", "PID", "ADMIN")
-	}
-	return cells
-}
+var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 
-func statusCells(w clusterview.WorkerReport, wide bool) []string {
+func statusCells(w clusterview.WorkerReport) []string {
+	worker := ""
+	if w.Worker >= 0 {
+		worker = strconv.Itoa(w.Worker)
+	}
 	cells := []string{
-		strconv.Itoa(w.Worker), w.Name, w.Address, w.State, w.SaysText(),
+		worker, w.Name, w.Address, w.State, w.SaysText(),
 		span(w.ReportAgeMs), w.OffsetText(), span(w.LeaseLeft()),
 		strconv.FormatInt(w.Term, 10), w.Version,
-	}
-	if wide {
-		cells = append(cells, w.Phase, strconv.FormatBool(w.Confirmed), w.Node, w.Host, strconv.Itoa(w.PID), w.Admin)
 	}
 	for i, cell := range cells {
 		cells[i] = printable(cell)
@@ -134,9 +124,18 @@ func span(ms *int64) string {
 	return clusterview.Brief(*ms)
 }
 
-func statusFooter(r clusterview.Report, hidden int) []string {
+func statusFooter(r clusterview.Report) (lines []string) {
 	s, c := r.Summary, r.Cluster
-	lines := []string{
+	if r.Source == clusterview.SourceNodes {
+		if r.ZooKeeperError != "" {
+			lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
+		}
+		if line := askedLine(r.Workers); line != "" {
+			lines = append(lines, line)
+		}
+		return lines
+	}
+	lines = []string{
 		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clusterview.Clean(c.UUID), clusterview.Clean(c.Layout)),
 		s.HeldLine(),
 	}
@@ -151,12 +150,6 @@ func statusFooter(r clusterview.Report, hidden int) []string {
 	}
 	if c.Frozen {
 		lines = append(lines, "registration frozen until "+clusterview.Instant(c.FrozenUntilMs, time.UnixMilli(s.NowMs)))
-	}
-	switch {
-	case hidden == 1:
-		lines = append(lines, "1 free worker that was held before is not shown (-o wide shows it)")
-	case hidden > 1:
-		lines = append(lines, fmt.Sprintf("%d free workers that were held before are not shown (-o wide shows them)", hidden))
 	}
 	if s.Used == 0 {
 		lines = append(lines, "no node has registered yet: start one with `flaked serve`")

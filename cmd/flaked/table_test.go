@@ -22,14 +22,14 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	r := judged("prod", exampleCluster(), entries, local(t0))
 	r.Workers[3].Says = &clusterview.Answer{Phase: "refusing", Cause: "reserved-bound-reached"}
 	r.Judge()
-	nodes := exampleNodes()
+	nodes := clusterview.AssessNodes("ZooKeeper cannot be reached: refused", []clusterview.WorkerReport{parsed("zookeeper_ok false")}, local(t0))
 	for _, columns := range []int{80, 120} {
-		for name, page := range map[string]statusPage{"records": recordsPage{Report: r}, "nodes": nodes} {
+		for name, page := range map[string]statusReport{"records": {Report: r}, "nodes": {Report: nodes}} {
 			var b strings.Builder
 			if err := page.print(&b, style{columns: columns}); err != nil {
 				t.Fatal(err)
 			}
-			for line := range strings.Lines(b.String() + wrapped(page.verdict(), "", columns)) {
+			for line := range strings.Lines(b.String() + wrapped(degraded(page.Summary.Problems), "", columns)) {
 				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > columns {
 					t.Errorf("%s at %d columns: a line of %d: %s", name, columns, n, line)
 				}
@@ -42,7 +42,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 	}
 	var whole strings.Builder
-	if err := (recordsPage{Report: r}).print(&whole, style{}); err != nil || !strings.Contains(whole.String(), "VERSION") || !strings.Contains(whole.String(), "not ready: reserved-bound-reached") {
+	if err := (statusReport{Report: r}).print(&whole, style{}); err != nil || !strings.Contains(whole.String(), "VERSION") || !strings.Contains(whole.String(), "not ready: reserved-bound-reached") {
 		t.Errorf("without a terminal:\n%s", whole.String())
 	}
 }

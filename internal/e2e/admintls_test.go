@@ -83,7 +83,7 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 		return err == nil && code == 200
 	})
 	status := func(env []string, args ...string) result {
-		return executeEnv(t, env, s.build.binary(t), append([]string{"status", "--zk", s.connect, "-o", "wide"}, args...)...)
+		return executeEnv(t, env, s.build.binary(t), append([]string{"status", "--zk", s.connect}, args...)...)
 	}
 	trust, foreign := []string{"--tls-ca", p.file("servers.pem")}, []string{"--tls-ca", p.file("customers.pem")}
 	for _, row := range []struct {
@@ -101,10 +101,10 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 		{"another name", nil, append(trust, "--tls-server-name", "ids-9"), "TLS failed", "Give the certificate's name with --tls-server-name NAME"},
 	} {
 		r := status(row.env, row.args...)
-		if !regexp.MustCompile(`(?m)^ *\d+ +`+secure.name+` .* live +`+row.says+` .* https://`+regexp.QuoteMeta(addr)+`$`).MatchString(r.stdout) || !strings.Contains(r.stdout, row.line) {
+		if !regexp.MustCompile(`(?m)^ *\d+ +`+secure.name+` .* live +`+row.says+` `).MatchString(r.stdout) || !strings.Contains(r.stdout, row.line) {
 			t.Errorf("%s: exit %d\n%s%s", row.name, r.code, r.stdout, r.stderr)
 		}
-		if !regexp.MustCompile(`(?m)^ *\d+ +` + plain.name + ` .* live +ready .* 127\.0\.0\.1:\d+$`).MatchString(r.stdout) {
+		if !regexp.MustCompile(`(?m)^ *\d+ +` + plain.name + ` .* live +ready `).MatchString(r.stdout) {
 			t.Errorf("%s: the plain node:\n%s", row.name, r.stdout)
 		}
 	}
@@ -134,9 +134,9 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 	})
 	status(nil, append(trust, "--token-file", token)...).wants(t, 0, "nodes asked: 2 answered")
 
-	// doctor finds the port in use by a flaked.
+	// doctor finds the port in use, beside the node.
 	r := s.command("doctor", "--state-dir", secure.dir, "--heartbeat", "200ms", "--listen", secure.listen, "--admin", addr, "--timeout", "20s")
-	if !regexp.MustCompile(`(?m)^ok +ports +` + regexp.QuoteMeta(addr) + ` is in use by flaked `).MatchString(r.stdout) {
+	if !regexp.MustCompile(`(?m)^ok +ports +` + regexp.QuoteMeta(addr) + ` is in use, and a node runs here`).MatchString(r.stdout) {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

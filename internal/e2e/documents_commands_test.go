@@ -155,7 +155,7 @@ var howRun = map[string]how{
 
 	// docs/operations.md and docs/guides
 	`flaked status`: {codes: []int{0, 4}, shown: head},
-	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                         {codes: []int{4}, prints: `1 of 2 nodes answered, 1 of them ready`},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                         {codes: []int{4}, prints: `nodes asked: 1 answered, 1 did not answer`},
 	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:              {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
 	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`: {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
 	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:            {},

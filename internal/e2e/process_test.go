@@ -199,13 +199,12 @@ func executeEnv(t testing.TB, env []string, binary string, args ...string) resul
 	return executeCmd(t, cmd)
 }
 
-// executeCmd runs a command. Its Env is added to cleanEnv. Unless Env names a cache directory,
-// `flaked status` remembers nothing.
+// executeCmd runs a command. Its Env is added to cleanEnv.
 func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(append(cleanEnv(), "XDG_CACHE_HOME=/dev/null"), cmd.Env...)
+	cmd.Env = append(cleanEnv(), cmd.Env...)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = dieWithUs()
 	}
