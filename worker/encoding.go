@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,16 +41,6 @@ var alphabets = [...]alphabet{
 
 // Encodings returns all encodings, Decimal first.
 func Encodings() []Encoding { return []Encoding{Decimal, Hex, Base32, Base36, Base58, Base62} }
-
-// ParseEncoding finds an encoding by its name: decimal, hex, base32, base36,
-// base58 or base62.
-func ParseEncoding(name string) (Encoding, error) {
-	i := slices.IndexFunc(alphabets[:], func(a alphabet) bool { return a.name == name })
-	if i < 0 {
-		return 0, fmt.Errorf("unknown encoding %q", name)
-	}
-	return Encoding(i), nil
-}
 
 // String returns the encoding's name.
 func (e Encoding) String() string { return alphabets[e].name }

@@ -45,17 +45,6 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-func TestEncodingNames(t *testing.T) {
-	for _, e := range Encodings() {
-		if got, err := ParseEncoding(e.String()); err != nil || got != e {
-			t.Errorf("%s is %s, %v", e, got, err)
-		}
-	}
-	if _, err := ParseEncoding("base64"); err == nil {
-		t.Error("base64 is none of them")
-	}
-}
-
 func TestDecode(t *testing.T) {
 	for _, row := range []struct {
 		name     string

@@ -130,16 +130,3 @@ func withFullStop(text string) string {
 	}
 	return text + "."
 }
-
-// joinSentences joins texts, and makes a sentence of each.
-func joinSentences(texts []string) string {
-	var b strings.Builder
-	for i, text := range texts {
-		if i > 0 {
-			b.WriteByte(' ')
-			text = strings.ToUpper(text[:1]) + text[1:]
-		}
-		b.WriteString(strings.TrimSuffix(text, ".") + ".")
-	}
-	return b.String()
-}

@@ -286,7 +286,7 @@ func TestHelpFitsOnOneScreen(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 	for line := range strings.Lines(help) {
-		if len(line) > 130 {
+		if len(line) > 101 {
 			t.Errorf("a long line: %s", line)
 		}
 	}
