@@ -23,9 +23,10 @@ var notRun = map[string]string{
 	"diff ~/download/SHA256SUMS dist/SHA256SUMS":                     "needs the files of a release; make nightly compares two builds",
 
 	"for host in ids-1 ids-2 ids-3; do\n  ssh $host 'sudo flaked drain; sudo systemctl restart flaked' || break\n  timeout 120 sh -c \"until flaked healthcheck --addr $host:7609; do sleep 1; done\" || break\ndone": "needs machines and ssh",
-	"zkCli.sh *": "is ZooKeeper's own, and looks at what Leaf has there",
-	"eval *":     "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
-	".ci/run":    "is what runs this",
+	"rm -r /var/lib/flaked/*": "is for a node that systemd has stopped",
+	"zkCli.sh *":              "is ZooKeeper's own, and looks at what Leaf has there",
+	"eval *":                  "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
+	".ci/run":                 "is what runs this",
 
 	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/systemd checks them",
 	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/artifacts/deploycheck does in a container",
@@ -80,29 +81,25 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181`:                  {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
 
-	// docs/admin.md
-	`curl 'http://127.0.0.1:7610/readyz?verbose'`:              {prints: `(?s)\[\+\] worker: 0, serving\n\[\+\] lease: .* left\n.*\nok\n`},
+	// docs/http.md
 	`curl http://127.0.0.1:7610/v1/ids?n=2`:                    {shown: shape},
 	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`: {shown: exact},
 
 	`flaked seq create ticket`:                                           {first: (*docWorld).counts},
 	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/next?n=2`:    {shown: exact},
 	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/range?n=100`: {shown: exact},
-	`curl http://127.0.0.1:7610/v1/sequences/ticket`:                     {prints: `(?m)^{"name":"ticket","mode":"segment","start":"1",`},
 
-	// docs/deployment.md
-	`printf 'GET\nQUIT\n' | nc 127.0.0.1 7609`: {prints: oneID},
+	// docs/deploy.md
 
-	// docs/development.md
-	`bin/flaked serve --zk 127.0.0.1:2181 --heartbeat 200ms --listen 127.0.0.1:7611 --state-dir /tmp/second --name second`: {first: (*docWorld).asked},
+	// CONTRIBUTING.md
 
-	// docs/embedding.md
-	`bin/flaked serve --listen unix:/tmp/shop.sock --state-dir /tmp/sidecar-state`: {first: (*docWorld).asked},
+	// docs/go.md
 
-	// docs/scaling.md
+	// docs/performance.md
 	`flaked cluster init --zk zk1:2181 --cluster west --layout twitter --datacenter 3`: {alone: true, prints: `workers +32\ndatacenter +3\n`},
+	`flaked doctor --config /etc/flaked.yaml`:                                          {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
 
-	// docs/getting-started.md. It starts its own nodes, which end with the test.
+	// docs/start.md. It starts its own nodes, which end with the test.
 	`export FLAKED_CLUSTER=walk`:                {alone: true},
 	`bin/flaked cluster init --confirm-time 2s`: {alone: true},
 	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
@@ -123,63 +120,45 @@ var howRun = map[string]how{
 	`rm -r /tmp/walk`: {alone: true},
 
 	// docs/layouts.md
-	`flaked layout wide14`:                                 {alone: true, shown: exact},
 	`flaked cluster init --zk zk1:2181 --layout sonyflake`: {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
-	`flaked serve --zk zk1:2181 --bootstrap --layout time=41@1ms,worker=8,sequence=14,epoch=2026-01-01`: {env: []string{"FLAKED_CLUSTER=another"}},
-	`flaked decode --layout twitter 563583455628754944`:                                                 {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
+	`flaked decode --layout twitter 563583455628754944`:    {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
 
 	// docs/migration.md
-	`flaked decode --layout leaf 2123840256405929993`: {alone: true, shown: exact},
-	`flaked get | flaked decode`:                      {prints: `(?s)ID .*\n\d{19} `},
+	`flaked decode --layout leaf 2123840256405929993`:                                                                                                            {alone: true, shown: exact},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
-	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster frozen`:                                                                                       {alone: true},
 	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
 	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
-	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster tweets --layout twitter --datacenter 31`:                                                      {alone: true, prints: `workers +32\ndatacenter +31\n`},
-	`flaked decode --layout twitter,epoch=2015-01-01 563583455628754944`:                                                                                         {alone: true, prints: `2019-04-05`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony --layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {alone: true, prints: `workers +32768\n`},
-	`printf 'INCR order\n' | nc -N 127.0.0.1 7609`:                                                                                                               {shown: exact, first: (*docWorld).counts},
 	`flaked seq create order --start 5000000`:                                                                                                                    {codes: []int{0, 1}, first: (*docWorld).counts},
 
-	// docs/comparison.md
-	`flaked seq create user --max int32`:                          {first: (*docWorld).counts},
-	`flaked seq create ticket --start 1000`:                       {first: (*docWorld).counts},
-	`flaked seq create 'order:*' --max-names 4000`:                {first: (*docWorld).counts},
-	`flaked seq create 'chat:*' --mode strict --max-names 100000`: {first: (*docWorld).counts},
-	`flaked seq create version --mode strict`:                     {first: (*docWorld).counts},
-	`flaked seq create parcel --scatter 40`:                       {first: (*docWorld).counts},
-	`flaked seq create coupon --salt 16`:                          {first: (*docWorld).counts},
-	`flaked seq create left --start 1 --increment 2`:              {first: (*docWorld).counts},
-	`flaked seq create right --start 2 --increment 2`:             {first: (*docWorld).counts},
-	`flaked seq delete order`:                                     {codes: []int{1, 2}},
+	// docs/faq.md
+	`flaked seq create user --max int32`:              {first: (*docWorld).counts},
+	`flaked seq create 'order:*' --max-names 4000`:    {first: (*docWorld).counts},
+	`flaked seq create parcel --scatter 40`:           {first: (*docWorld).counts},
+	`flaked seq create coupon --salt 16`:              {first: (*docWorld).counts},
+	`flaked seq create left --start 1 --increment 2`:  {first: (*docWorld).counts},
+	`flaked seq create right --start 2 --increment 2`: {first: (*docWorld).counts},
+	`flaked seq delete order`:                         {codes: []int{1, 2}},
 
-	// docs/operations.md and docs/guides
+	`flaked seq set order --next 200000`: {codes: []int{0, 1}, first: (*docWorld).counts},
+	`flaked seq set order --next 5000`:   {codes: []int{0, 1, 2}, first: (*docWorld).counts},
+	`flaked seq show NAME -o json`:       {codes: []int{1}},
+
+	// docs/operate.md, docs/security.md and docs/troubleshooting.md
 	`flaked status`: {codes: []int{0, 4}, shown: head},
-	`flaked status --addr ids-1:7609 --addr ids-2:7609`:                         {codes: []int{4}, prints: `nodes asked: 1 answered, 1 did not answer`},
-	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:              {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
-	`flaked workers release --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders 7`: {codes: []int{2}, prints: `--confirm 'release worker 0 of ids-3'`},
-	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`:            {},
-	`flaked cluster thaw --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`:      {codes: []int{0, 2}},
-	`flaked drain --state-dir /var/lib/flaked --release`:                        {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	`flaked drain --state-dir /var/lib/flaked`:                                  {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	`flaked state show --state-dir DIR`:                                         {codes: []int{1}, prints: "no state found"},
-	`flaked serve --config /etc/flaked.yaml --bootstrap`:                        {env: []string{"FLAKED_CLUSTER=another", "FLAKED_STATE_DIR=another"}},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`:              {codes: []int{4}, prints: `nodes asked: 1 answered, 1 did not answer`},
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:   {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
+	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`: {},
+	`flaked drain --state-dir /var/lib/flaked --release`:             {codes: []int{1, 3}, prints: "no state found|no running node uses"},
+	`flaked drain --state-dir /var/lib/flaked`:                       {codes: []int{1, 3}, prints: "no state found|no running node uses"},
 	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \\\n  -keyout ca.key -out ca.pem":                                     {},
 	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \\\n  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr": {},
 	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`:                                                                             {},
 	`openssl rand -hex 32 > /etc/flaked/token && chmod 600 /etc/flaked/token`:                                                                                                           {},
-	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --admin 0.0.0.0:7610 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key --admin-tls": {stays: true, first: func(w *docWorld) {
+	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                                           {prints: oneID},
+	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key": {stays: true, first: func(w *docWorld) {
 		w.halt()
 		w.shell("mv ca.pem node.key node.pem etc", "")
-	}},
-	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                                        {prints: oneID},
-	`flaked status --config /etc/flaked.yaml --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                             {codes: []int{0, 4}, prints: `nodes asked: .*1 answered`},
-	`printf 'user = ":%s"\n' "$REDISCLI_AUTH" | curl -K - --cacert /etc/flaked/ca.pem https://ids-1:7610/v1/ids`:                                                                     {prints: `{"ids":\["\d{19}"\]}`},
-	`export REDISCLI_AUTH=$(cat /etc/flaked/token)`:                                                                                                                                  {},
-	`redis-cli -h ids-1 -p 7609 --tls --cacert /etc/flaked/ca.pem GET`:                                                                                                               {prints: oneID},
-	"printf 'AUTH %s\\nGET\\nQUIT\\n' \"$REDISCLI_AUTH\" | openssl s_client -quiet -verify_return_error \\\n  -verify_hostname ids-1 -CAfile /etc/flaked/ca.pem -connect ids-1:7609": {prints: oneID},
-	`printf 'AUTH %s\nGET\n' "$REDISCLI_AUTH" | nc -N -U /run/flaked.sock`: {prints: oneID, first: func(w *docWorld) {
-		w.serve("flaked serve --listen unix:"+w.dir+"/flaked.sock --token-file etc/token --state-dir "+w.dir+"/third", nil)
 	}},
 	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
 
@@ -204,12 +183,11 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
-	`flaked seq show`:                               {codes: []int{2}},
-	`bin/flaked seq create ticket --salt 8`:         {codes: []int{0, 1}, first: (*docWorld).counts},
-	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`: {prints: `^\d+\n$`},
+	// docs/maps.md
+	`bin/flaked seq create ticket --salt 8`:                                          {codes: []int{0, 1}, first: (*docWorld).counts},
+	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`:                                  {prints: `^\d+\n$`},
 	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1}, first: (*docWorld).counts},
 	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`:                                 {prints: `^\d{10}\n$`},
-	`flaked seq set voucher --next-position 5000000 --vouch-after-loss`:              {codes: []int{1, 2}},
 
 	// docs/protocol.md
 	`telnet 127.0.0.1 7609`:                       {shown: shape, answers: answers},
@@ -229,17 +207,16 @@ type settings struct {
 
 // settingsOf returns the settings for the commands of a document.
 func settingsOf(doc string) settings {
-	if doc == "docs/operations.md" || strings.HasPrefix(doc, "docs/guides/") {
-		doc = "docs/guides"
+	if doc == "docs/security.md" || doc == "docs/troubleshooting.md" {
+		doc = "docs/operate.md"
 	}
 	return special[doc]
 }
 
-// special has the settings for single documents, and for docs/guides.
+// special has the settings for single documents. Those of docs/operate.md are for three documents.
 var special = map[string]settings{
-	"docs/getting-started.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
-	"docs/backup.md":          {env: []string{"FLAKED_CLUSTER=orders"}},
-	"docs/guides": { // and docs/operations.md
+	"docs/start.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
+	"docs/operate.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},
 		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0", "ids-2:7609", "127.0.0.1:1"},
