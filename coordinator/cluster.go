@@ -213,7 +213,6 @@ func frozenAfterLoss(found, mine Cluster, now int64) Cluster {
 	next := mine
 	next.Confirmed = mine.Confirmed || found.UUID == mine.UUID && found.Confirmed
 	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
-	next.Needs = max(found.Needs, mine.Needs)
 	until := now + mine.LeaseMs
 	if found.UUID == mine.UUID && found.Incarnation > mine.Incarnation && now < found.FrozenUntil {
 		next.Incarnation, next.FrozenUntil = found.Incarnation, found.FrozenUntil

@@ -482,6 +482,10 @@ func TestParseCluster(t *testing.T) {
 	if c, err := parseCluster([]byte(older)); err == nil || !strings.Contains(err.Error(), "another release") {
 		t.Errorf("an older release's record is %+v, %v", c, err)
 	}
+	newer := `{"uuid":"u","slots":4,"highest_slot":1,"needs":"x"}`
+	if c, err := parseCluster([]byte(newer)); err == nil || !strings.Contains(err.Error(), "Upgrade it") {
+		t.Errorf("a newer release's record is %+v, %v", c, err)
+	}
 }
 
 func TestLabelsAreNoIdentity(t *testing.T) {

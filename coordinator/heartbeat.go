@@ -144,11 +144,6 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (HeartbeatResult, error) {
 	e := c.gather(r)
 	beat := HeartbeatResult{Claim: hold.Claim}
-	if e.self.Changes > 1 && v.cl.Needs == "" { // ZooKeeper, or a node that puts the record back, has lost it
-		if err := setNeeds(ctx, c.Store, NeedsSequences); err != nil {
-			return beat, err
-		}
-	}
 	if e.now < v.cl.FrozenUntil {
 		beat.FrozenUntil, beat.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}

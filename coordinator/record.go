@@ -58,12 +58,34 @@ type Cluster struct {
 	// FrozenBy is the operator who froze registration. Empty: a holder did, because
 	// ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
-	// Needs is what every node of the cluster must know. It is empty or NeedsSequences.
-	Needs string `json:"needs,omitempty"`
 }
 
 // Frozen reports whether registration is frozen at now, Unix ms.
 func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
+
+func (c Cluster) marshal() []byte { return mustMarshal(c) }
+
+// parseCluster parses the cluster's record. It refuses a record without the highest slot, which would
+// pass for a cluster whose workers were never held. A record of a newer release may say that it needs
+// nodes which know more than this one does.
+func parseCluster(b []byte) (Cluster, error) {
+	var r struct {
+		Cluster
+		Highest *int   `json:"highest_slot"`
+		Needs   string `json:"needs"`
+	}
+	if err := json.Unmarshal(b, &r); err != nil || r.UUID == "" || r.Slots < 1 {
+		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
+	}
+	if r.Needs != "" {
+		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked does not. Upgrade it", r.Needs)
+	}
+	if r.Highest == nil {
+		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q", clusterPath, b)
+	}
+	r.Cluster.HighestSlot = *r.Highest
+	return r.Cluster, nil
+}
 
 // Labels describe a node to people. Nothing is decided by them, because names and addresses
 // move and collide.
@@ -126,7 +148,7 @@ type Slot struct {
 
 // Followed says how far a node has followed the changes of named sequences.
 type Followed struct {
-	// Changes is the number of changes plus 1. 0: the node's version has no sequences.
+	// Changes is the number of changes plus 1. 0: none is known.
 	Changes int64 `json:"followed,omitempty"`
 	// Epoch is that of the sequences in which the node has counted them.
 	Epoch int64 `json:"followed_epoch,omitempty"`

@@ -21,6 +21,12 @@ type Entry struct {
 	Absent bool
 }
 
+// Holds reports whether the slot's last holder may run: it has not stopped cleanly. An operator who
+// released the slot has not stopped its holder.
+func (e Entry) Holds() bool {
+	return e.Slot.Node != "" && !e.Slot.Stopped && (!e.Slot.Released || e.Slot.ReleasedBy != "")
+}
+
 // readAtOnce is the most records that are read in one round trip.
 const readAtOnce = 64
 

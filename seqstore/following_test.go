@@ -64,12 +64,12 @@ func TestGuardIsAskedBeforeJumps(t *testing.T) {
 	s := newStage(t)
 	s.node()
 	ctx := context.Background()
-	var asked []Jump
+	var asked []Followed
 	var refuses error
 	o := s.operator()
-	o.Guard = func(_ context.Context, store zkstore.Store, j Jump) ([]zkstore.Op, error) {
-		asked = append(asked, j)
-		return []zkstore.Op{zkstore.CheckOp{Path: statePath, Version: zkstore.AnyVersion}}, refuses
+	o.Guard = func(_ context.Context, _ zkstore.Store, after Followed) error {
+		asked = append(asked, after)
+		return refuses
 	}
 	d := Definition{Name: "order", Map: plain(), Settings: settings(1000)}
 	unguarded := s.operator()
@@ -80,24 +80,24 @@ func TestGuardIsAskedBeforeJumps(t *testing.T) {
 	ceiling, next := Change{Settings: func(s *Settings) { s.Ceiling = 5 }}, Change{Next: new(int64(50))}
 	steps := []struct {
 		do   func() error
-		want Jump // zero: not asked
+		want *Followed // nil: not asked
 	}{
-		{func() error { _, err := o.Create(ctx, d); return err }, Jump{true, Followed{}}},
-		{func() error { _, err := o.Set(ctx, "order", ceiling); return err }, Jump{}},
-		{func() error { _, err := o.Set(ctx, "order", next); return err }, Jump{false, Followed{3, 1}}},
-		{func() error { _, err := o.Delete(ctx, "order"); return err }, Jump{false, Followed{4, 1}}},
-		{func() error { _, err := o.Create(ctx, d); return err }, Jump{true, Followed{5, 1}}},
+		{func() error { _, err := o.Create(ctx, d); return err }, &Followed{}},
+		{func() error { _, err := o.Set(ctx, "order", ceiling); return err }, nil},
+		{func() error { _, err := o.Set(ctx, "order", next); return err }, &Followed{3, 1}},
+		{func() error { _, err := o.Delete(ctx, "order"); return err }, &Followed{4, 1}},
+		{func() error { _, err := o.Create(ctx, d); return err }, &Followed{5, 1}},
 	}
 	for k, step := range steps {
 		asked, refuses = nil, errors.New("not now")
 		before := *s.view("order").state
-		if err := step.do(); step.want != (Jump{}) && !errors.Is(err, refuses) {
+		if err := step.do(); step.want != nil && !errors.Is(err, refuses) {
 			t.Errorf("step %d: %v", k, err)
 		}
-		if step.want != (Jump{}) && (len(asked) != 1 || asked[0] != step.want || s.view("order").state.Changes != before.Changes) {
+		if step.want != nil && (len(asked) != 1 || asked[0] != *step.want || s.view("order").state.Changes != before.Changes) {
 			t.Errorf("step %d: asked %+v", k, asked)
 		}
-		if refuses = nil; step.want != (Jump{}) {
+		if refuses = nil; step.want != nil {
 			if err := step.do(); err != nil {
 				t.Fatalf("step %d: %v", k, err)
 			}

@@ -16,23 +16,16 @@ type Operator struct {
 	// Now returns Unix milliseconds.
 	Now func() int64
 	By  string
-	// Guard is called with Store before a Jump. The jump is written together with the operations that it
-	// returns, or not at all if it returns an error. An operator without a guard makes no jump.
-	Guard func(context.Context, zkstore.Store, Jump) ([]zkstore.Op, error)
-}
-
-// Jump is a change that the skip after a loss of data does not cover: a creation, a deletion, or a raised
-// next value. If ZooKeeper loses it, a node must put it back. So nodes should follow each jump before the
-// next one of the same name.
-type Jump struct {
-	Creates bool
-	// After is the last change of the name. It may be a later one of another name. It is zero for a
-	// name that is new.
-	After Followed
+	// Guard is called with Store before a jump: a change that the skip after a loss of data does not cover.
+	// That is a creation, a deletion, or a raised next value. If ZooKeeper loses a jump, a node must put it
+	// back. So nodes should follow each jump before the next one of the same name. after is the last change
+	// of the name, or a later one of another name. It is zero for a name that is new. The jump is not
+	// written if Guard returns an error. An operator without a guard makes no jump.
+	Guard func(ctx context.Context, store zkstore.Store, after Followed) error
 }
 
 // Unguarded is a guard that lets each jump pass. It is for tests, which know that all nodes have followed.
-func Unguarded(context.Context, zkstore.Store, Jump) ([]zkstore.Op, error) { return nil, nil }
+func Unguarded(context.Context, zkstore.Store, Followed) error { return nil }
 
 // ErrNoState: no node of this cluster has served sequences yet.
 var ErrNoState = errors.New("no node of this cluster has served sequences yet")
@@ -43,7 +36,7 @@ var ErrNotFound = errors.New("sequence not found")
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
 func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
-	r, err := o.update(ctx, name, &Jump{}, func(st State, old *Record) (Record, error) {
+	r, err := o.update(ctx, name, true, func(st State, old *Record) (Record, error) {
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}
@@ -98,8 +91,8 @@ func outpaced(err error) bool {
 }
 
 // update changes a record and /seq in one write, and tries again if another write was faster. old is
-// nil if there is no record, and jump is nil for other changes.
-func (o Operator) update(ctx context.Context, name string, jump *Jump, change func(st State, old *Record) (Record, error)) (Record, error) {
+// nil if there is no record, and jump is false for other changes.
+func (o Operator) update(ctx context.Context, name string, jump bool, change func(st State, old *Record) (Record, error)) (Record, error) {
 	for {
 		v, bound, err := o.look(ctx, name)
 		if err != nil {
@@ -120,11 +113,12 @@ func (o Operator) update(ctx context.Context, name string, jump *Jump, change fu
 		if data := r.marshal(); len(data) > maxRecord {
 			return Record{}, fmt.Errorf("the record of the sequence has %d bytes, at most %d are allowed", len(data), maxRecord)
 		}
-		also, err := o.guard(ctx, name, jump, v)
-		if err != nil {
-			return Record{}, err
+		if jump {
+			if err := o.guard(ctx, name, v); err != nil {
+				return Record{}, err
+			}
 		}
-		if err = o.write(bound, name, v, r, append(also, key...)); err == nil && v.record != nil && v.record.ID != r.ID {
+		if err = o.write(bound, name, v, r, key); err == nil && v.record != nil && v.record.ID != r.ID {
 			err = o.deleteKey(ctx, v.record.ID)
 		}
 		if !outpaced(err) {
@@ -133,18 +127,15 @@ func (o Operator) update(ctx context.Context, name string, jump *Jump, change fu
 	}
 }
 
-func (o Operator) guard(ctx context.Context, name string, jump *Jump, v view) ([]zkstore.Op, error) {
-	switch {
-	case jump == nil:
-		return nil, nil
-	case o.Guard == nil:
-		return nil, errors.New("the operator has no guard, so nodes may not have followed the last change")
+func (o Operator) guard(ctx context.Context, name string, v view) error {
+	if o.Guard == nil {
+		return errors.New("the operator has no guard, so nodes may not have followed the last change")
 	}
 	after := Followed{Changes: v.state.lastChange(name) + 1, Epoch: v.state.Epoch}
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		after = Followed{}
 	}
-	return o.Guard(ctx, o.Store, Jump{jump.Creates, after})
+	return o.Guard(ctx, o.Store, after)
 }
 
 // look reads /seq and a record. Writes that go by them must use the context that look returns: in another

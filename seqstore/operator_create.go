@@ -58,7 +58,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
 	}
-	return o.update(ctx, d.Name, &Jump{Creates: true}, func(st State, old *Record) (Record, error) {
+	return o.update(ctx, d.Name, true, func(st State, old *Record) (Record, error) {
 		switch {
 		case old != nil && old.DeletedAt == 0:
 			return Record{}, ErrExists

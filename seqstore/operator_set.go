@@ -36,11 +36,7 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
-	var jump *Jump
-	if c.jumps() {
-		jump = &Jump{}
-	}
-	return o.update(ctx, name, jump, func(st State, old *Record) (Record, error) {
+	return o.update(ctx, name, c.jumps(), func(st State, old *Record) (Record, error) {
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}

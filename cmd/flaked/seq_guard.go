@@ -34,36 +34,13 @@ type seqGuard struct {
 
 // check blocks until all connected nodes have followed the last change of the sequence. It returns an error if they do
 // not within guardTime.
-func (g seqGuard) check(ctx context.Context, store zkstore.Store, jump seqstore.Jump) ([]zkstore.Op, error) {
-	if err := coordinator.CheckSequences(ctx, store, g.now()); err != nil {
-		return nil, unfitText(err)
-	}
-	last := coordinator.Change{At: coordinator.Followed(jump.After), MadeMs: g.now()}
+func (g seqGuard) check(ctx context.Context, store zkstore.Store, after seqstore.Followed) error {
+	last := coordinator.Change{At: coordinator.Followed(after), MadeMs: g.now()}
 	behind, err := g.await(ctx, func() ([]string, error) { return g.behind(ctx, store, last) })
-	if err != nil {
-		return nil, err
+	if err == nil && len(behind) > 0 {
+		err = exitWith(exitFailure, "%w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", errNotFollowed, guardTime, listed(behind))
 	}
-	if len(behind) > 0 {
-		return nil, exitWith(exitFailure, "%w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", errNotFollowed, guardTime, listed(behind))
-	}
-	if !jump.Creates {
-		return nil, nil
-	}
-	op, err := coordinator.RequireSequences(ctx, store, g.now())
-	return []zkstore.Op{op}, unfitText(err)
-}
-
-// unfitText says what to do about nodes of a version without sequences.
-func unfitText(err error) error {
-	var unfit *coordinator.UnfitError
-	if !errors.As(err, &unfit) {
-		return err
-	}
-	var nodes []string
-	for _, e := range unfit.Nodes {
-		nodes = append(nodes, workerText(e))
-	}
-	return exitWith(exitFailure, "nodes of a version without named sequences run in this cluster, and could hide a loss of data: %s. Upgrade or stop them. Nothing was changed", listed(nodes))
+	return err
 }
 
 // behind returns the workers of connected nodes that have not followed a change.

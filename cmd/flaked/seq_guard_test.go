@@ -22,11 +22,7 @@ func (w *seqWorld) holds(worker int, s coordinator.Slot) *zkstore.MemSession {
 	if err != nil || json.Unmarshal(data, &cl) != nil {
 		w.t.Fatalf("%v: %s", err, data)
 	}
-	for _, name := range []string{"highest_slot", "highest_worker"} {
-		if cl[name] != nil {
-			cl[name] = 3
-		}
-	}
+	cl["highest_slot"] = 3
 	put(w.t, w.store, "/cluster", cl, false)
 	session := w.mem.Session()
 	if _, err := session.Create(w.t.Context(), fmt.Sprintf("/live/%04d", worker), nil, zkstore.Ephemeral); err != nil {
@@ -57,15 +53,4 @@ func TestSeqJumpsWaitForEachOther(t *testing.T) {
 	w.call("create", "ticket").wants(t, exitOK, "created", "")               // another name
 	w.holds(2, coordinator.Slot{Followed: follows(2)})                       // the ceiling was the last change of order
 	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitFailure, "", behind)
-}
-
-func TestSeqCreateRefusesOldNodes(t *testing.T) {
-	w := newSeqWorld(t)
-	w.holds(1, coordinator.Slot{Labels: coordinator.Labels{Name: "n1", Version: "v0.9"}})
-	const text = "nodes of a version without named sequences run in this cluster, and could hide a loss of data: worker 1 (n1, version v0.9). Upgrade or stop them. Nothing was changed.\n"
-	w.call("create", "order").wants(t, exitFailure, "", text)
-	w.call("show", "order").wants(t, exitFailure, "", "not found")
-	if cl, err := coordinator.ReadCluster(t.Context(), w.store); err != nil || cl.Needs != "" {
-		t.Errorf("%v %+v", err, cl)
-	}
 }
