@@ -76,13 +76,10 @@ func (w *seqWorld) taken(name string, next int64) {
 }
 
 // call runs `flaked seq` with these arguments in this cluster.
-func (w *seqWorld) call(args ...string) result { return w.reads("", args...) }
-
-// reads is call with a standard input.
-func (w *seqWorld) reads(stdin string, args ...string) result {
+func (w *seqWorld) call(args ...string) result {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	app := newApp(strings.NewReader(stdin), &stdout, &stderr)
+	app := newApp(strings.NewReader(""), &stdout, &stderr)
 	for i, cmd := range app.Commands {
 		if cmd.Name == "seq" {
 			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, zkstore.Store) error) error { return f(c.Context, w.store) })
