@@ -55,18 +55,18 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
 			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
+				"This node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected. Start it."},
 		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"ZooKeeper has not answered this node since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
+				"This node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
 		{name: "only the cluster cannot be read", v: view{Own: []ownView{own(well)}, Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: Last reading of ZooKeeper: 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
 		{name: "the disk is full", v: view{Own: []ownView{own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
 		})}},
 			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
-				"The node cannot write its state directory (no space left).>Free space on the disk of --state-dir or repair the disk, at once."},
+				"This node cannot write to the state directory (no space left).>Check its disk. The reserved bound is only seconds ahead. Free space or repair it at once."},
 		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
@@ -74,22 +74,22 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose.|" +
+				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose.|" +
 				"worker 71 (b) refuses to serve. See its log."},
 		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"This machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
 		{name: "it has just started", v: view{Own: []ownView{refuses("NOTREADY", "no-worker-yet", noWorker)}},
 			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
 				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
 		{name: "it cannot start", v: view{Own: []ownView{refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"ZooKeeper does not answer (connection refused), and this node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
+				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
 		{name: "one of two workers", v: view{Ready: true, Own: []ownView{own(well), refuses("FENCED", "lost-worker", func(w *node.Snapshot) { w.Worker = new(9) })}},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: This node lost its worker and is acquiring another one. The log says why.>Wait. The node then serves by itself."},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: The node lost its worker and is acquiring another one. The log says why.>Wait. The node then serves by itself."},
 		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
 			want: "warn|Serving IDs|1m0s left: the node stops serving at 10:33:05 UTC unless it reaches ZooKeeper||" +
-				"ZooKeeper has not answered this node since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
+				"This node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
 		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|worker 5: heartbeat overdue. Wait a few seconds."},
 		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},

@@ -47,7 +47,7 @@ var refusals = map[node.Cause]cause{
 
 // troubles says what is wrong with a node that may serve. A text goes on after the name of the node.
 var troubles = map[string]cause{
-	node.TroubleDisk:      {Critical, "cannot write to the state directory%s", "Check its disk. The reserved bound is only seconds ahead. Free space or repair the disk at once."},
+	node.TroubleDisk:      {Critical, "cannot write to the state directory%s", "Check its disk. The reserved bound is only seconds ahead. Free space or repair it at once."},
 	node.TroubleZooKeeper: {Critical, "has had no answer from ZooKeeper%s", "Restore its connection to ZooKeeper before its lease expires."},
 	node.TroubleOffset:    {Warning, "has a clock more than 500 ms off another's%s", checkClock},
 	node.TroubleLeap:      {Warning, "runs on a machine whose clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap", checkClock},

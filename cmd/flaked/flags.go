@@ -84,27 +84,13 @@ func logFlags() []cli.Flag {
 	}
 }
 
-// outputFlag returns -o of a command without a wide table. The environment and the file are
-// for all commands, so wide from there means table.
+// outputFlag returns -o.
 func outputFlag() cli.Flag {
-	return outputFlagOf("table or json", func(c *cli.Context, f string) bool {
-		return f == formatTable || f == formatJSON || f == formatWide && originOf(c, "output") != onCommandLine
-	})
-}
-
-// wideOutputFlag returns -o of a command with a wide table.
-func wideOutputFlag() cli.Flag {
-	return outputFlagOf("table, wide or json", func(_ *cli.Context, f string) bool {
-		return f == formatTable || f == formatJSON || f == formatWide
-	})
-}
-
-func outputFlagOf(formats string, is func(*cli.Context, string) bool) cli.Flag {
 	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: " + formats, Value: formatTable, EnvVars: env("output"),
+		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: formatTable, EnvVars: env("output"),
 		Action: func(c *cli.Context, f string) error {
-			if !is(c, f) {
-				return withHelp(c, usageError("--output: %q is not %s", f, formats))
+			if f != formatTable && f != formatJSON {
+				return withHelp(c, usageError("--output: %q is not table or json", f))
 			}
 			return nil
 		},
@@ -113,13 +99,10 @@ func outputFlagOf(formats string, is func(*cli.Context, string) bool) cli.Flag {
 
 const (
 	formatTable = "table"
-	formatWide  = "wide"
 	formatJSON  = "json"
 )
 
 func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
-
-func asWide(c *cli.Context) bool { return c.String("output") == formatWide }
 
 // addrFlag returns --addr, which givenAddrs parses.
 func addrFlag() cli.Flag {
