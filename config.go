@@ -19,7 +19,6 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/worker"
 )
 
 // Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The comment
@@ -67,11 +66,6 @@ type Config struct {
 	// ReleaseOnClose makes Close release the worker, for programs that do not start again:
 	// short jobs, and pods without a lasting disk. If StateDir is empty, Close always does.
 	ReleaseOnClose bool
-	// SequenceStart is where the sequence field of an ID begins in a tick. It has nothing to do
-	// with named sequences. 0 means worker.StartRandom.
-	SequenceStart worker.SequenceStart
-	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
-	SegmentStart worker.SegmentStart
 	// ZooKeeperReplaced says that this ZooKeeper has taken the place of the one that StateDir
 	// was used with before, for good. See docs/troubleshooting.md before you set it.
 	ZooKeeperReplaced bool
@@ -134,10 +128,6 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("Config.StartTimeout is %s, must not be negative. 0 means no limit", c.StartTimeout)
-	case c.SequenceStart < worker.StartRandom || c.SequenceStart > worker.StartCarryOn:
-		return c, fmt.Errorf("Config.SequenceStart is %d, must be worker.StartRandom, StartZero or StartCarryOn", c.SequenceStart)
-	case c.SegmentStart < worker.SegmentZero || c.SegmentStart > worker.SegmentRandom:
-		return c, fmt.Errorf("Config.SegmentStart is %d, must be worker.SegmentZero or SegmentRandom", c.SegmentStart)
 	case strings.ContainsAny(c.Name, " \t\r\n"):
 		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
 	}
@@ -187,7 +177,6 @@ func (c Config) node() node.Config {
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
 		Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
-		SequenceStart: c.SequenceStart, SegmentStart: c.SegmentStart,
 	}
 }
 

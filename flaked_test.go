@@ -205,8 +205,6 @@ func TestWrongConfigs(t *testing.T) {
 		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
 		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
 		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
-		{"sequence start", Config{InMemory: true, SequenceStart: 3}, "Config.SequenceStart is 3"},
-		{"segment start", Config{InMemory: true, SegmentStart: -1}, "Config.SegmentStart is -1"},
 		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)}, "Config.Admin has 4097 bytes, must have 4096 at most"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},

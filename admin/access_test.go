@@ -25,16 +25,16 @@ func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 	}{
 		{"nobody is asked", nil, "", nil, "/ /page.js /livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
 		{"probes bring nothing", knows, "", nil, "/livez /readyz /metrics", 200},
-		{"others have to", knows, "", nil, "/ /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId /debug/pprof/", 401},
-		{"a token", knows, "", bearer, "/livez /v1/status /v1/ids /api/snowflake/get/x /debug/pprof/", 200},
+		{"others have to", knows, "", nil, "/ /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId", 401},
+		{"a token", knows, "", bearer, "/livez /v1/status /v1/ids /api/snowflake/get/x", 200},
 		{"a password", knows, "", browser, "/v1/status /v1/ids", 200},
 		{"another", knows, "", wrong, "/v1/status /v1/ids", 401},
-		{"closed", nil, "other machines can reach this", bearer, "/ /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x /debug/pprof/", 403},
+		{"closed", nil, "other machines can reach this", bearer, "/ /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x", 403},
 		{"closed, but to probes", nil, "other machines can reach this", nil, "/livez /readyz /metrics", 200},
 		{"what is not there is not a secret", knows, "", nil, "/v1/nothing", 404},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			addr, _ := start(t, Config{Authenticate: row.authenticate, Closed: row.closed, Workers: leafCluster, Pprof: true})
+			addr, _ := start(t, Config{Authenticate: row.authenticate, Closed: row.closed, Workers: leafCluster})
 			for path := range strings.FieldsSeq(row.paths) {
 				r := mustRequest("http://" + addr + path)
 				if row.bring != nil {
@@ -83,7 +83,7 @@ func TestForeignHostNameIsRefusedOnLoopback(t *testing.T) {
 // Every other request from it is refused.
 func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 	const ids = "/v1/ids /api/snowflake/get/x"
-	const others = "/v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId /debug/pprof/"
+	const others = "/v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId"
 	for _, row := range []struct {
 		name    string
 		headers string
@@ -107,7 +107,7 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 		{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cfg := whole(Config{Workers: leafCluster, Pprof: true})
+			cfg := whole(Config{Workers: leafCluster})
 			made := 0
 			reserve := cfg.Reserve
 			cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made++; return reserve(ctx, n) }
@@ -137,13 +137,5 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 				t.Errorf("%d times IDs were taken", made)
 			}
 		})
-	}
-}
-
-// Without Config.Pprof there are no profiles.
-func TestPprofIsOffByDefault(t *testing.T) {
-	addr, _ := start(t, Config{})
-	if code, _, _ := do(t, "GET", "http://"+addr+"/debug/pprof/"); code != 404 {
-		t.Errorf("%d, want 404", code)
 	}
 }

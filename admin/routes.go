@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"net/http/pprof"
 	"strings"
 )
 
@@ -50,15 +49,6 @@ func (s *Server) routes() []route {
 		{path: "/tinyid/id/nextSegmentIdSimple", about: "the same, in plain text", open: true, waits: true, methods: post, serve: s.tinyid(true, s.tinyidBlock)},
 		{path: "/api/snowflake/get/{key}", about: "an ID, for any key, as Leaf's server answers", methods: all, serve: s.leafGet},
 		{path: "/decodeSnowflakeId", about: "decode ?snowflakeId=ID, as Leaf's server does", methods: all, serve: s.leafDecode},
-	}
-	if s.cfg.Pprof {
-		routes = append(routes,
-			route{path: "/debug/pprof/", about: "profiles of the process, for go tool pprof", serve: pprof.Index},
-			route{path: "/debug/pprof/cmdline", about: "command line of the process", serve: pprof.Cmdline},
-			route{path: "/debug/pprof/profile", about: "CPU profile for ?seconds=5, less than 10", waits: true, serve: pprof.Profile},
-			route{path: "/debug/pprof/trace", about: "execution trace for ?seconds=1, less than 10", waits: true, serve: pprof.Trace},
-			route{path: "/debug/pprof/symbol", about: "function names of program counters", methods: post, serve: pprof.Symbol},
-			route{path: "/debug/pprof/{profile}", about: "named profile: goroutine, heap, mutex, ...", serve: pprof.Index})
 	}
 	return append(routes,
 		route{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},

@@ -66,8 +66,6 @@ type Config struct {
 	// ClientCertificate refuses requests without a client certificate that TLS has verified.
 	// It applies to the same requests as Authenticate, and in addition to it.
 	ClientCertificate bool
-	// Pprof serves profiles of the process at /debug/pprof/.
-	Pprof bool
 	// Events are shown in the status document and on the page. nil means no events.
 	Events *Events
 	// About describes the process. An empty Version means that no Server header is sent.

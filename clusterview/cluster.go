@@ -20,6 +20,9 @@ type ClusterReport struct {
 	ConfirmMs  int64  `json:"confirm_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
+	// SequenceStart is random, zero or carry-on. SegmentStart is zero or random.
+	SequenceStart string `json:"sequence_start"`
+	SegmentStart  string `json:"segment_start"`
 	// Confirmed is true once a node has served in the cluster.
 	Confirmed bool `json:"confirmed"`
 	// Frozen is true if no new node gets a worker until FrozenUntilMs, 0
@@ -39,6 +42,7 @@ func DescribeCluster(name string, cl coordinator.Cluster, now time.Time) Cluster
 	r := ClusterReport{
 		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
 		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.Confirmed, OnRollback: node.OnRollback(cl), BorrowMs: cl.BorrowMs,
+		SequenceStart: node.SequenceStart(cl), SegmentStart: node.SegmentStart(cl),
 	}
 	if now.UnixMilli() < cl.FrozenUntil {
 		r.Frozen, r.FrozenUntilMs, r.FrozenBy = true, cl.FrozenUntil, cl.FrozenBy

@@ -43,6 +43,11 @@ type Cluster struct {
 	OnRollback string `json:"on_rollback,omitempty"`
 	// BorrowMs is how far ahead of the clock a burst may issue IDs.
 	BorrowMs int64 `json:"borrow_ms,omitempty"`
+	// SequenceStart is where the sequence begins in a tick, and SegmentStart the segment that
+	// a tick begins in, in the words of worker.SequenceStart and worker.SegmentStart. Empty:
+	// random and zero.
+	SequenceStart string `json:"sequence_start,omitempty"`
+	SegmentStart  string `json:"segment_start,omitempty"`
 	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to
 	// HighestSlot has no record, ZooKeeper has lost it, and the slot is not free.
 	HighestSlot int `json:"highest_slot"`

@@ -75,12 +75,6 @@ type Config struct {
 	// Goroutines serve connections elsewhere, and connections that are not plain TCP or
 	// unix sockets.
 	Engine Engine
-	// Loops is how many event loops each listener has, 1 to 64. 0 means 1.
-	Loops int
-	// Spin is how long an idle loop polls for requests before it sleeps, at most 1 ms.
-	// It saves some 30 microseconds of latency and keeps a core busy. 0 means no
-	// polling.
-	Spin time.Duration
 	// Measure turns on Counters.Durations: how long requests take. It costs reading a
 	// clock now and then (measureEvery).
 	Measure bool
@@ -102,19 +96,12 @@ const (
 	Goroutines // one for each connection
 )
 
-// Limits of Config.
-const (
-	MaxLoops = 64
-	MaxSpin  = time.Millisecond
-)
-
 // withDefaults replaces zero fields by their defaults and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("Config.Backend is required")
 	}
 	c.MaxConns, c.MaxBatch = cmp.Or(c.MaxConns, DefaultMaxConns), cmp.Or(c.MaxBatch, DefaultMaxBatch)
-	c.Loops = cmp.Or(c.Loops, 1)
 	if c.MaxConns < 0 {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
@@ -123,12 +110,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Engine > Goroutines {
 		return c, fmt.Errorf("Config.Engine is %d, must be 0 to 2", c.Engine)
-	}
-	if c.Loops < 0 || c.Loops > MaxLoops {
-		return c, fmt.Errorf("Config.Loops is %d, must be 1 to %d", c.Loops, MaxLoops)
-	}
-	if c.Spin < 0 || c.Spin > MaxSpin {
-		return c, fmt.Errorf("Config.Spin is %v, must be 0 to %v", c.Spin, MaxSpin)
 	}
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
 	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, min(DefaultFirstByteTimeout, c.IdleTimeout))

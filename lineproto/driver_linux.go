@@ -3,7 +3,6 @@ package lineproto
 import (
 	"context"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -107,14 +106,6 @@ func (d *driver) wait() int {
 	n := rawsocket.Poll(l.epfd, d.events)
 	if n > 0 || l.queue.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
 		return n
-	}
-	if spin := l.e.srv.cfg.Spin; spin > 0 {
-		for start := time.Now(); n == 0 && time.Since(start) < spin; {
-			n = rawsocket.Poll(l.epfd, d.events)
-		}
-		if n > 0 {
-			return n
-		}
 	}
 	return rawsocket.Wait(l.epfd, d.events, -1)
 }

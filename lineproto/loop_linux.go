@@ -136,16 +136,13 @@ type loops struct {
 	wakeWatcher chan struct{}
 }
 
-// open makes n loops. If it returns an error, it has made none.
-func (ls *loops) open(e *engine, n int) error {
-	for range n {
-		l, err := newLoop(e)
-		if err != nil {
-			ls.close()
-			return err
-		}
-		ls.all = append(ls.all, l)
+// open makes the loop of a listener.
+func (ls *loops) open(e *engine) error {
+	l, err := newLoop(e)
+	if err != nil {
+		return err
 	}
+	ls.all = []*loop{l}
 	ls.wakeWatcher = make(chan struct{}, 1)
 	return nil
 }

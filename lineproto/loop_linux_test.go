@@ -13,7 +13,7 @@ import (
 // goroutine runs the loop: tests call its driver.
 func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) {
 	e := newEngine(newTestServer(t, cfg))
-	if err := e.loops.open(e, 1); err != nil {
+	if err := e.loops.open(e); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.loops.close)

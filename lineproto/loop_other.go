@@ -12,7 +12,7 @@ import (
 // loops has no event loops on this system.
 type loops struct{}
 
-func (*loops) open(*engine, int) error {
+func (*loops) open(*engine) error {
 	return errors.New("event loops are available on Linux only. Use Auto or Goroutines")
 }
 

@@ -148,7 +148,7 @@ func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 	if s.cfg.Engine == Goroutines {
 		return nil
 	}
-	err := e.loops.open(e, s.cfg.Loops)
+	err := e.loops.open(e)
 	switch {
 	case err == nil:
 	case s.cfg.Engine == EventLoops:

@@ -284,7 +284,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
 		Floor: n.layout.CeilTick(claim.Floor), Clock: n.clock, Rollback: n.onRollback,
 		CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
-		SequenceStart: n.cfg.SequenceStart, SegmentStart: n.cfg.SegmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
+		SequenceStart: n.sequenceStart, SegmentStart: n.segmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
 	})
 	if err != nil {
 		return err

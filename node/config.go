@@ -13,7 +13,6 @@ import (
 	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -64,11 +63,7 @@ type Config struct {
 	// ReleaseOnExit releases the slot at a clean stop. It is for nodes whose state directory
 	// does not outlive them.
 	ReleaseOnExit bool
-	// SequenceStart is where the sequence begins in a tick. 0 means worker.StartRandom.
-	SequenceStart worker.SequenceStart
-	// SegmentStart is the segment that a tick begins in. 0 means worker.SegmentZero.
-	SegmentStart worker.SegmentStart
-	// Rand returns a number in [0, n), for a random SequenceStart or SegmentStart. nil means
+	// Rand returns a number in [0, n), for a random first sequence value or segment. nil means
 	// math/rand/v2.
 	Rand func(n uint32) uint32
 	// Identity returns a new identity for a node. nil means a random UUID.

@@ -11,15 +11,15 @@ import (
 type Setting string
 
 const (
-	SettingLayout       Setting = "layout"
-	SettingDatacenter   Setting = "datacenter"
-	SettingLease        Setting = "lease"
-	SettingConfirmTime  Setting = "confirm-time"
-	SettingOnRollback   Setting = "on-rollback"
-	SettingBorrow       Setting = "borrow"
-	SettingHeartbeat    Setting = "heartbeat"
-	SettingReserve      Setting = "reserve"
-	SettingSegmentStart Setting = "segment-start"
+	SettingLayout        Setting = "layout"
+	SettingDatacenter    Setting = "datacenter"
+	SettingLease         Setting = "lease"
+	SettingConfirmTime   Setting = "confirm-time"
+	SettingOnRollback    Setting = "on-rollback"
+	SettingBorrow        Setting = "borrow"
+	SettingHeartbeat     Setting = "heartbeat"
+	SettingSequenceStart Setting = "sequence-start"
+	SettingSegmentStart  Setting = "segment-start"
 )
 
 // DiffersError says that the cluster has another value of a setting (Has) than this node asks

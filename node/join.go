@@ -144,7 +144,7 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	if r.layout.Unit > n.cfg.Reserve/3 {
-		return r, &RangeError{Setting: SettingReserve, Problem: fmt.Sprintf("the reserve %s is too short for ticks of %s: it must be three ticks or more", n.cfg.Reserve, r.layout.Unit), Least: 3 * r.layout.Unit}
+		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. Create a cluster with another layout", r.layout.Unit, n.cfg.Reserve, n.cfg.Reserve/3)
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +17,9 @@ type rules struct {
 	onRollback timeguard.RollbackPolicy
 	// borrow is how far ahead of the clock a burst may make IDs. 0: not at all.
 	borrow time.Duration
+	// sequenceStart and segmentStart are where the sequence and the segment begin in a tick.
+	sequenceStart worker.SequenceStart
+	segmentStart  worker.SegmentStart
 }
 
 // rulesOf returns a cluster's rules, or why this node cannot make IDs by them.
@@ -27,11 +31,8 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
-		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a restart after a crash may wait %s", r.borrow, coast, n.cfg.Reserve, most)
-		return r, &RangeError{Setting: SettingReserve, Problem: problem, Most: limits.MaxReserve - r.borrow - coast}
-	}
-	if n.cfg.SegmentStart == worker.SegmentRandom && r.layout.SegmentBits == 0 {
-		return r, &FieldError{Setting: SettingSegmentStart, Value: "random", Field: "segment", Layout: r.layout}
+		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a restart after a crash may wait %s, more than %s", r.borrow, coast, n.cfg.Reserve, most, limits.MaxReserve)
+		return r, errors.New(problem)
 	}
 	return r, nil
 }
@@ -47,9 +48,21 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 		}
 	}
 	r.borrow = ms(cl.BorrowMs)
+	if cl.SequenceStart != "" {
+		if r.sequenceStart, err = worker.ParseSequenceStart(cl.SequenceStart); err != nil {
+			return r, err
+		}
+	}
+	if cl.SegmentStart != "" {
+		if r.segmentStart, err = worker.ParseSegmentStart(cl.SegmentStart); err != nil {
+			return r, err
+		}
+	}
 	switch {
 	case r.onRollback.Counts() && r.layout.RollbackBits == 0:
 		err = &FieldError{Setting: SettingOnRollback, Value: r.onRollback, Field: "rollback", Layout: r.layout}
+	case r.segmentStart == worker.SegmentRandom && r.layout.SegmentBits == 0:
+		err = &FieldError{Setting: SettingSegmentStart, Value: r.segmentStart, Field: "segment", Layout: r.layout}
 	case r.borrow < 0 || r.borrow > 0 && r.borrow < r.layout.Unit:
 		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be 0 or at least one tick (%s)", r.borrow, r.layout.Unit), Least: r.layout.Unit}
 	case r.borrow+r.onRollback.Coast() > limits.MaxAhead:

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -40,6 +41,11 @@ type Settings struct {
 	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The
 	// default is 0.
 	Borrow *time.Duration
+	// SequenceStart is where the sequence field of an ID begins in a tick. It has nothing to
+	// do with named sequences. The default is worker.StartRandom.
+	SequenceStart *worker.SequenceStart
+	// SegmentStart is the segment that a tick begins in. The default is worker.SegmentZero.
+	SegmentStart *worker.SegmentStart
 }
 
 // Record returns the record of a new cluster with these settings, and the defaults for those
@@ -74,6 +80,12 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
 		}
 		cl.BorrowMs = s.Borrow.Milliseconds()
+	}
+	if s.SequenceStart != nil {
+		cl.SequenceStart = s.SequenceStart.String()
+	}
+	if s.SegmentStart != nil {
+		cl.SegmentStart = s.SegmentStart.String()
 	}
 	_, err = readRules(cl)
 	return cl, err
@@ -111,8 +123,22 @@ func (s Settings) Agree(cl coordinator.Cluster) error {
 		return &DiffersError{SettingOnRollback, s.OnRollback, OnRollback(cl)}
 	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:
 		return &DiffersError{SettingBorrow, *s.Borrow, ms(cl.BorrowMs)}
+	case s.SequenceStart != nil && s.SequenceStart.String() != SequenceStart(cl):
+		return &DiffersError{SettingSequenceStart, s.SequenceStart, SequenceStart(cl)}
+	case s.SegmentStart != nil && s.SegmentStart.String() != SegmentStart(cl):
+		return &DiffersError{SettingSegmentStart, s.SegmentStart, SegmentStart(cl)}
 	}
 	return nil
+}
+
+// SequenceStart returns the word for where the sequence begins in a tick of a cluster.
+func SequenceStart(cl coordinator.Cluster) string {
+	return cmp.Or(cl.SequenceStart, worker.StartRandom.String())
+}
+
+// SegmentStart returns the word for the segment that a tick of a cluster begins in.
+func SegmentStart(cl coordinator.Cluster) string {
+	return cmp.Or(cl.SegmentStart, worker.SegmentZero.String())
 }
 
 // OnRollback returns a cluster's rollback policy in the form that

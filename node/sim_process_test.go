@@ -103,9 +103,9 @@ func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
 		// processes have the same timeout.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
 		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
-		ReleaseOnExit: s.chance(4), SequenceStart: pick(s, worker.StartZero, worker.StartRandom, worker.StartCarryOn), SegmentStart: s.segmentStart,
-		Rand:     s.rng.Uint32N,
-		Identity: func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
+		ReleaseOnExit: s.chance(4),
+		Rand:          s.rng.Uint32N,
+		Identity:      func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
 	})
 	if err != nil {
 		s.violated(wrongSim, "%s: %v", p.name, err)

@@ -35,9 +35,10 @@ type world struct {
 	crowded bool
 	// onRollback, borrow and segmentStart are zero (Leaf's rule, no borrowing, the first
 	// segment), except in the worlds of sim_worlds_test.go.
-	onRollback   timeguard.RollbackPolicy
-	borrow       time.Duration
-	segmentStart worker.SegmentStart
+	onRollback    timeguard.RollbackPolicy
+	borrow        time.Duration
+	sequenceStart worker.SequenceStart
+	segmentStart  worker.SegmentStart
 	// bootstrap: nodes create the cluster. Otherwise it exists before they start.
 	bootstrap bool
 	// slowHeartbeat: one process in so many has a heartbeat that is too slow for a holder to
@@ -64,6 +65,7 @@ func (s *sim) drawWorld() {
 	}
 	w.crowded = w.layout.WorkerBits < 4 && !s.chance(3)
 	w.bootstrap = !s.chance(4)
+	w.sequenceStart = pick(s, worker.StartZero, worker.StartRandom, worker.StartCarryOn)
 	w.slowHeartbeat = 40
 	if s.chance(30) { // the layout's time field runs out in this history
 		w.layout.TimeBits = 16
@@ -221,7 +223,7 @@ func (s *sim) found() {
 }
 
 func (s *sim) settings() Settings {
-	return Settings{Layout: &s.layout, Lease: &s.lease, ConfirmTime: &s.confirm, OnRollback: &s.onRollback, Borrow: &s.borrow}
+	return Settings{Layout: &s.layout, Lease: &s.lease, ConfirmTime: &s.confirm, OnRollback: &s.onRollback, Borrow: &s.borrow, SequenceStart: &s.sequenceStart, SegmentStart: &s.segmentStart}
 }
 
 func pick[T any](s *sim, of ...T) T               { return of[s.rng.IntN(len(of))] }

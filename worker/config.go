@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -38,6 +39,20 @@ const (
 	StartCarryOn
 )
 
+// sequenceStarts are the words for the values of SequenceStart.
+var sequenceStarts = []string{"random", "zero", "carry-on"}
+
+func (s SequenceStart) String() string { return sequenceStarts[s] }
+
+// ParseSequenceStart parses the word for a SequenceStart.
+func ParseSequenceStart(text string) (SequenceStart, error) {
+	i := slices.Index(sequenceStarts, text)
+	if i < 0 {
+		return 0, fmt.Errorf("the first sequence value must be random, zero or carry-on, not %q", text)
+	}
+	return SequenceStart(i), nil
+}
+
 // SegmentStart says in which segment a tick begins, if the layout has segments. After a
 // tick that was used up it is always the first.
 type SegmentStart int
@@ -50,6 +65,20 @@ const (
 	// fewer numbers a tick has.
 	SegmentRandom
 )
+
+// segmentStarts are the words for the values of SegmentStart.
+var segmentStarts = []string{"zero", "random"}
+
+func (s SegmentStart) String() string { return segmentStarts[s] }
+
+// ParseSegmentStart parses the word for a SegmentStart.
+func ParseSegmentStart(text string) (SegmentStart, error) {
+	i := slices.Index(segmentStarts, text)
+	if i < 0 {
+		return 0, fmt.Errorf("the first segment must be zero or random, not %q", text)
+	}
+	return SegmentStart(i), nil
+}
 
 var (
 	// ErrClosed: the generator was closed, because its tenure has ended.

@@ -22,6 +22,8 @@ func TestAdvised(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, noField := node.Settings{OnRollback: &counts}.Record("u", time.Second)
+	random := worker.SegmentRandom
+	_, noSegment := node.Settings{SegmentStart: &random}.Record("u", time.Second)
 	lease := time.Hour
 	cl, err := node.Settings{}.Record("u", 3*time.Second)
 	if err != nil {
@@ -47,7 +49,7 @@ func TestAdvised(t *testing.T) {
 			"cluster c exists: --lease 1h0m0s differs from the cluster's 24h0m0s. A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster. See `x --help`"},
 		{"a slow heartbeat", fits(node.Config{Heartbeat: 10 * time.Second}),
 			"the heartbeat interval 10s is too long for the confirming time 12s: a holder needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the confirming time, 12s. Give --heartbeat 6s or less"},
-		{"no segment", fits(node.Config{SegmentStart: worker.SegmentRandom}), "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
+		{"no segment", noSegment, "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
 		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " + leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
 		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
 		{"another cluster", &node.OtherClusterError{Ours: "a", Found: "b"}, "the state directory belongs to cluster a, but the node was started in cluster b. Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"},

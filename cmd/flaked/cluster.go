@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -183,6 +184,12 @@ func clusterRows(r clusterview.ClusterReport) [][2]string {
 		{"lease", millis(r.LeaseMs).String()},
 		{"confirming time", millis(r.ConfirmMs).String()},
 		{"on a rollback", clusterview.Clean(r.OnRollback)},
+	}
+	if word := worker.StartRandom.String(); r.SequenceStart != word {
+		rows = append(rows, [2]string{"first sequence", clusterview.Clean(r.SequenceStart)})
+	}
+	if word := worker.SegmentZero.String(); r.SegmentStart != word {
+		rows = append(rows, [2]string{"first segment", clusterview.Clean(r.SegmentStart)})
 	}
 	if r.BorrowMs > 0 {
 		rows = append(rows, [2]string{"borrows", "up to " + millis(r.BorrowMs).String()})

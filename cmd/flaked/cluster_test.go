@@ -145,7 +145,7 @@ func TestClusterDenied(t *testing.T) {
 func TestCommandsExit3WithoutZooKeeper(t *testing.T) {
 	began := time.Now()
 	for _, args := range []string{"status", "cluster show", "cluster init", "cluster thaw", "decode 1", "status -o json"} {
-		args := append(strings.Fields(args), "--zk", "127.0.0.1:1", "--zk-session-timeout", "500ms")
+		args := append(strings.Fields(args), "--zk", "127.0.0.1:1")
 		call(t, "", args...).wants(t, exitUnreachable, "", "connection refused by 127.0.0.1:1")
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -154,10 +154,11 @@ func TestCommandsExit3WithoutZooKeeper(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "1m")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	began := time.Now()
-	callCtx(t, ctx, "", "status", "--zk", "127.0.0.1:1", "--zk-session-timeout", "1m").wants(t, exitFailure, "", "flaked: interrupted\n")
+	callCtx(t, ctx, "", "status", "--zk", "127.0.0.1:1").wants(t, exitFailure, "", "flaked: interrupted\n")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

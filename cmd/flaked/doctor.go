@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/doctor"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/node"
 )
 
@@ -62,7 +63,7 @@ Examples:
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may take", Value: 3 * time.Second, EnvVars: env("timeout")}}
 	for _, f := range serveFlags() {
-		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "reserve", "release-on-exit", "layout", "datacenter", "on-rollback", "borrow", "segment-start"}, f.Names()[0]) {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "release-on-exit", "layout"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}
@@ -114,11 +115,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	segment, err := segmentStart(c)
-	if err != nil {
-		return cfg, err
-	}
-	wanted := node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: c.Duration("reserve"), SegmentStart: segment}
+	wanted := node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: limits.DefaultReserve}
 	cfg.Fits = func(cl coordinator.Cluster) error {
 		if err := wanted.Fits(cl); err != nil {
 			return errors.New(advised(err))

@@ -37,7 +37,7 @@ func TestIgnoredVariables(t *testing.T) {
 	}
 	t.Setenv("FLAKED_LISTN", "1")
 	call(t, "", "layout", "leaf").wants(t, exitOK, "leaf", "flaked: warning: environment variable FLAKED_LISTN is ignored")
-	if r := call(t, "", "serve", "--dev", "--max-batch", "0"); !strings.Contains(r.stderr, "[WARN]  flaked: environment variable FLAKED_LISTN is ignored") {
+	if r := call(t, "", "serve", "--dev", "--drain-time=-1s"); !strings.Contains(r.stderr, "[WARN]  flaked: environment variable FLAKED_LISTN is ignored") {
 		t.Errorf("%+v", r)
 	}
 }

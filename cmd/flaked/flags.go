@@ -37,7 +37,6 @@ func zkFlags(fallback string) []cli.Flag {
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: zkCategory},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: zkCategory},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: zkCategory},
-		&cli.DurationFlag{Name: "zk-session-timeout", Usage: "how long ZooKeeper waits for a silent client", Value: 6 * time.Second, EnvVars: env("zk-session-timeout"), Category: zkCategory},
 	}, tlsFlags("zk-tls", zkCategory, "use TLS. Any of the flags below implies it", "the server's")...)
 }
 
@@ -48,7 +47,10 @@ func clusterFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.DurationFlag{Name: "lease", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
 		confirmTimeFlag("12s"),
-		onRollbackFlag("leaf"), borrowFlag("0s"),
+		&cli.StringFlag{Name: "on-rollback", Usage: "`POLICY` when the clock goes back. leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field", DefaultText: "leaf", EnvVars: env("on-rollback")},
+		&cli.DurationFlag{Name: "borrow", Usage: "let a burst use timestamps up to this far ahead of the clock. A restart after a crash waits this much longer", DefaultText: "0s", EnvVars: env("borrow")},
+		&cli.StringFlag{Name: "sequence-start", Usage: "the first sequence `VALUE` of a tick: random (below 100, as in Leaf), zero, or carry-on (where the last one ended)", DefaultText: "random", EnvVars: env("sequence-start")},
+		&cli.StringFlag{Name: "segment-start", Usage: "the first `SEGMENT` of a tick, if the layout has the field: zero, or random (as in PearFlower)", DefaultText: "zero", EnvVars: env("segment-start")},
 	}
 }
 
@@ -58,16 +60,6 @@ func confirmTimeFlag(fallback string) cli.Flag {
 		Name: "confirm-time", EnvVars: env("confirm-time"), DefaultText: fallback,
 		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect",
 	}
-}
-
-// onRollbackFlag returns --on-rollback, which timeguard.ParseRollbackPolicy parses.
-func onRollbackFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "on-rollback", Usage: "`POLICY` when the clock goes back. leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field", DefaultText: fallback, EnvVars: env("on-rollback")}
-}
-
-// borrowFlag returns --borrow: how far ahead of the clock a burst may make IDs.
-func borrowFlag(fallback string) cli.Flag {
-	return &cli.DurationFlag{Name: "borrow", Usage: "let a burst use timestamps up to this far ahead of the clock. A restart after a crash waits this much longer", DefaultText: fallback, EnvVars: env("borrow")}
 }
 
 // layoutFlag returns --layout, which worker.ParseLayout parses.

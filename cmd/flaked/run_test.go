@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
+	os.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "1s") // see forTests
 	zktest.Main(m)
 }
 
@@ -92,7 +93,6 @@ func TestUsageErrors(t *testing.T) {
 		{"status --zk h:0", `--zk: connect string "h:0": host "h:0": port "0" must be between 1 and 65535`},
 		{"status --zk zk://h", `remove the scheme: write host:port,host:port/chroot`},
 		{"status --zk h --cluster a/b", `--cluster: cluster name "a/b"`},
-		{"status --zk h --zk-session-timeout 6", `--zk-session-timeout: "6" is not a duration such as 500ms`},
 		{"status --zk h --zk-tls=maybe", `--zk-tls: "maybe" is not true or false`},
 		{"status --zk h -o json --output json", `two forms of the same flag`},
 		{"get 0", "N must be a whole number of at least 1, not \"0\". See `flaked get --help`."},
@@ -103,7 +103,6 @@ func TestUsageErrors(t *testing.T) {
 		{"get --addr unix:run", `must begin with /`},
 		{"get --addr unix:/" + strings.Repeat("a", 200), "the path has 201 bytes, and a unix socket's may have "},
 		{"get --token-file /", "--token-file: / is a directory. Give a file"},
-		{"status --zk h --zk-session-timeout 1ms", "--zk-session-timeout: session timeout 1ms must be between"},
 		{"get --timeout 0s", `--timeout must be positive, not 0s`},
 		{"get --timeout=-1s", `--timeout must be positive, not -1s`},
 		{"bench x", `unexpected argument "x"`},
@@ -170,8 +169,8 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestBadEnvironment(t *testing.T) {
-	t.Setenv("FLAKED_ZK_SESSION_TIMEOUT", "soon")
-	call(t, "", "status", "--zk", "h").wants(t, exitUsage, "", `environment variable FLAKED_ZK_SESSION_TIMEOUT: "soon" is not a duration`)
+	t.Setenv("FLAKED_LEASE", "soon")
+	call(t, "", "cluster", "init", "--zk", "h").wants(t, exitUsage, "", `environment variable FLAKED_LEASE: "soon" is not a duration`)
 }
 
 // An empty variable counts as not set.

@@ -144,8 +144,8 @@ func (o options) serve(ctx context.Context, n *flaked.Node, guard *credentials.S
 	nodes, sequences := n.LineProtocol()
 	front := &backend{Backend: nodes}
 	server, err := lineproto.New(lineproto.Config{
-		Backend: front, Sequences: sequences, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), MaxBatch: o.maxBatch, AdminHint: o.adminHint(), Logger: log,
-		Engine: o.engine, Loops: o.loops, Spin: o.spin, Measure: adminListener != nil,
+		Backend: front, Sequences: sequences, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), AdminHint: o.adminHint(), Logger: log,
+		Measure: adminListener != nil,
 	})
 	if err != nil {
 		return err

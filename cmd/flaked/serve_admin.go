@@ -58,10 +58,10 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	switch {
 	case isLoopback(o.admin):
 	case authenticate != nil && !o.adminTLS:
-		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --admin-tls encrypts them with the certificate of --tls-cert", "address", o.admin)
+		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and --tls-key encrypt them", "address", o.admin)
 	case authenticate == nil && !o.allowOpen && !(o.adminTLS && o.guard.ClientCA != ""):
-		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file, --admin-tls with --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
-		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), require client certificates (--admin-tls and --tls-client-ca FILE), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
+		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file, --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
+		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), require client certificates (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
 	}
 	return authenticate, closed
 }
@@ -73,8 +73,8 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *cr
 		secured = guard.ProbeTLS()
 	}
 	cfg := admin.Of(n)
-	cfg.Counters, cfg.Reserve, cfg.MaxBatch = server.Counters, server.Reserve, o.maxBatch
-	cfg.Authenticate, cfg.Closed, cfg.Loopback, cfg.Pprof = authenticate, closed, isLoopback(o.admin) && !o.allowOpen, o.adminPprof
+	cfg.Counters, cfg.Reserve = server.Counters, server.Reserve
+	cfg.Authenticate, cfg.Closed, cfg.Loopback = authenticate, closed, isLoopback(o.admin) && !o.allowOpen
 	cfg.TLS, cfg.ClientCertificate = secured, o.adminTLS && o.guard.ClientCA != ""
 	cfg.Events, cfg.Logger = events, log
 	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.dev

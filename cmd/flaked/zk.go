@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
@@ -22,7 +23,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 	cfg := zkstore.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
-		SessionTimeout: c.Duration("zk-session-timeout"),
+		SessionTimeout: forTests("SESSION_TIMEOUT", 6*time.Second),
 		Logger:         log,
 	}
 	if cfg.Connect == "" {
@@ -44,7 +45,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 // zkFlagOf returns the flag that an error of zkstore.NewZK is about, as "--zk: ", or "".
 func zkFlagOf(err error) string {
 	for _, of := range []struct{ begins, flag string }{
-		{"connect string", "--zk: "}, {"cluster name", "--cluster: "}, {"session timeout", "--zk-session-timeout: "},
+		{"connect string", "--zk: "}, {"cluster name", "--cluster: "},
 	} {
 		if strings.HasPrefix(err.Error(), of.begins) {
 			return of.flag

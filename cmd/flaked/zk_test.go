@@ -65,12 +65,13 @@ func zkOf(t *testing.T, args ...string) (cfg zkstore.ZKConfig, err error) {
 
 func TestZKConfig(t *testing.T) {
 	cert, key := keyPair(t)
+	t.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "")
 	cfg, err := zkOf(t)
 	if err != nil || cfg.TLS != nil || cfg.DigestAuth != "" || cfg.Cluster != "default" || cfg.SessionTimeout != 6*time.Second {
 		t.Errorf("%+v %v", cfg, err)
 	}
-	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\n"), "--cluster", "eu", "--zk-session-timeout", "10s")
-	if err != nil || cfg.DigestAuth != "me:pass:word" || cfg.Cluster != "eu" || cfg.SessionTimeout != 10*time.Second {
+	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\n"), "--cluster", "eu")
+	if err != nil || cfg.DigestAuth != "me:pass:word" || cfg.Cluster != "eu" {
 		t.Errorf("%+v %v", cfg, err)
 	}
 	cfg, err = zkOf(t, "--zk-tls")
@@ -101,7 +102,6 @@ func TestZKConfigRefuses(t *testing.T) {
 		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key: only one is given. Give both or neither"},
 		{"key for certificate", []string{"--zk-tls-cert", key, "--zk-tls-key", key}, "--zk-tls-cert and --zk-tls-key: tls: "},
 		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is false, but other --zk-tls-... flags are given. Leave out --zk-tls=false or the others"},
-		{"session timeout", []string{"--zk-session-timeout", "1ms"}, "session timeout 1ms must be between 500ms and 1h"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := zkOf(t, row.args...)

@@ -32,9 +32,7 @@ func (f *flags) forStart() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	drawn := []string{
-		"--zk-session-timeout", []string{"2s", "6s", "30s"}[f.rng.IntN(3)],
 		"--heartbeat", []time.Duration{slowest / 4, slowest / 2, slowest}[f.rng.IntN(3)].String(),
-		"--sequence-start", []string{"random", "zero", "carry-on"}[f.rng.IntN(3)],
 	}
 	if f.first || f.rng.IntN(2) == 0 {
 		drawn = append(drawn, "--bootstrap")
@@ -44,6 +42,13 @@ func (f *flags) forStart() []string {
 		drawn = append(drawn, "--release-on-exit")
 	}
 	return drawn
+}
+
+// sessionTimeout returns the session timeout of one start, drawn at random.
+func (f *flags) sessionTimeout() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []string{"2s", "6s", "30s"}[f.rng.IntN(3)]
 }
 
 func (f *flags) String() string {

@@ -83,8 +83,8 @@ func (m *machine) args(listen string) []string {
 	}
 	return append([]string{
 		"serve", "--zk", strings.Join(zk, ","), "--state-dir", m.dir, "--listen", listen, "--name", fmt.Sprint("n", m.id),
-		"--confirm-time", confirm.String(), "--lease", lease.String(), "--reserve", reserve.String(),
-		"--start-timeout", "20s", "--log-format", "text", "--admin", "off",
+		"--confirm-time", confirm.String(), "--lease", lease.String(),
+		"--log-format", "text", "--admin", "off",
 	}, m.flags.forStart()...)
 }
 
@@ -101,7 +101,8 @@ func (m *machine) launch() {
 	args := m.args(m.listen)
 	cmd := exec.Command(m.c.binary, args...)
 	cmd.Stdout, cmd.Stderr = m.log, m.log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
+		"FLAKED_TEST_START_TIMEOUT=20s", "FLAKED_TEST_SESSION_TIMEOUT=" + m.flags.sessionTimeout()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	fmt.Fprintf(m.log, "---- started at %s of the campaign: %s\n", moment(m.c.now()), strings.Join(args, " "))
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})

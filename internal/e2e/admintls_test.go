@@ -33,7 +33,7 @@ func httpsAt(t testing.TB, p *process) (addr string) {
 
 // adminFlags returns the flags of a node with an admin port over TLS.
 func (p *pki) adminFlags(args ...string) []string {
-	return append([]string{"--admin", "127.0.0.1:0", "--admin-tls", "--tls-cert", p.file("node.pem"), "--tls-key", p.file("node.key")}, args...)
+	return append([]string{"--admin", "0.0.0.0:0", "--advertise", "127.0.0.1", "--tls-cert", p.file("node.pem"), "--tls-key", p.file("node.key")}, args...)
 }
 
 // httpsGet returns the status and the body of a GET request on a connection of its own, and the
@@ -146,8 +146,8 @@ func TestNodesAreAskedOverTLS(t *testing.T) {
 func TestAdminPortOverTLS(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
-	open, _ := guarded(t, nil, append(p.flags(), "--admin", "127.0.0.1:0", "--admin-tls")...)
-	both, _ := guarded(t, nil, append(p.flags(), "--admin", "0.0.0.0:0", "--admin-tls", "--tls-client-ca", p.file("customers.pem"))...)
+	open, _ := guarded(t, nil, append(p.flags(), "--admin", "0.0.0.0:0", "--allow-open")...)
+	both, _ := guarded(t, nil, append(p.flags(), "--admin", "0.0.0.0:0", "--tls-client-ca", p.file("customers.pem"))...)
 	cert, key := p.withPair(p.customers, "customer", time.Now().Add(time.Hour))
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -186,7 +186,7 @@ func TestAdminPortOverTLS(t *testing.T) {
 	if code, _, _, err := httpsGet(foreign, "https://"+httpsAt(t, both)+"/livez", ""); err == nil {
 		t.Errorf("a client certificate of another authority is accepted: %d", code)
 	}
-	if _, body, _, err := httpsGet(p.client(), "https://"+httpsAt(t, open)+"/v1/status", ""); err != nil || !strings.Contains(body, `"admin":"https://127.0.0.1:`) {
+	if _, body, _, err := httpsGet(p.client(), "https://"+httpsAt(t, open)+"/v1/status", ""); err != nil || !strings.Contains(body, `"admin":"https://0.0.0.0:`) {
 		t.Errorf("%s %v", body, err)
 	}
 	curl, err := exec.LookPath("curl")
@@ -214,12 +214,11 @@ func TestAdminPortOverTLS(t *testing.T) {
 	}
 }
 
-// Without --admin-tls, the admin port of a node with a certificate speaks plain HTTP, so that
-// probes go on. The health check asks the port for clients, which uses TLS.
-func TestAdminPortIsPlainUnlessAsked(t *testing.T) {
+// On a loopback address, the admin port of a node with a certificate speaks plain HTTP. The health check asks the port for clients, which uses TLS.
+func TestAdminPortIsPlainOnLoopback(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
-	for _, extra := range [][]string{nil, {"--admin-tls"}} {
+	for _, extra := range [][]string{nil, {"--admin", "0.0.0.0:0"}} {
 		node, addr := guarded(t, nil, append(append(p.flags(), "--admin", "127.0.0.1:0"), extra...)...)
 		for _, row := range []struct {
 			args []string
@@ -248,5 +247,4 @@ func TestAdminPortIsPlainUnlessAsked(t *testing.T) {
 			return regexp.MustCompile(`a client used the wrong scheme.*right_scheme=http `).MatchString(node.log())
 		})
 	}
-	refused(t, execute(t, shipped.binary(t), "serve", "--dev", "--admin-tls"), 2, "--admin-tls needs --tls-cert and --tls-key")
 }

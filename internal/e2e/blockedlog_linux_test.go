@@ -31,6 +31,7 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	}
 	cmd := exec.Command(s.build.binary(t), n.args()...)
 	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), dieWithUs(), stderr
+	withTestTimes(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,26 @@ func cleanEnv() []string {
 	return env
 }
 
+// testTimes are the arguments that stand for variables of the tests. flaked has no such flags: these times
+// are fixed.
+var testTimes = map[string]string{
+	"--reserve": "FLAKED_TEST_RESERVE", "--start-timeout": "FLAKED_TEST_START_TIMEOUT", "--zk-session-timeout": "FLAKED_TEST_SESSION_TIMEOUT",
+}
+
+// withTestTimes moves the arguments of testTimes into the environment of a command, which must be set.
+func withTestTimes(cmd *exec.Cmd) {
+	var args []string
+	for i := 0; i < len(cmd.Args); i++ {
+		if name := testTimes[cmd.Args[i]]; name != "" && i+1 < len(cmd.Args) {
+			i++
+			cmd.Env = append(cmd.Env, name+"="+cmd.Args[i])
+			continue
+		}
+		args = append(args, cmd.Args[i])
+	}
+	cmd.Args = args
+}
+
 // launch starts the binary, on the given clock unless that is nil: then it must be the build
 // clocked. If the test fails, the end of the log is shown.
 func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
@@ -91,6 +111,7 @@ func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, b
 	defer log.Close() // the child has its own descriptor
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(cleanEnv(), env...)
+	withTestTimes(p.cmd)
 	p.cmd.SysProcAttr = dieWithUs()
 	start := p.cmd.Start
 	if clock != nil {
@@ -205,6 +226,7 @@ func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(cleanEnv(), cmd.Env...)
+	withTestTimes(cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = dieWithUs()
 	}

@@ -33,7 +33,7 @@ func TestRollbackPolicies(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, zktest.Chroot(t, zk), append([]string{"--reserve", "3s"}, row.flags...)...)
+			s := newSite(t, zktest.Chroot(t, zk), "--reserve", "3s").made(append([]string{"--confirm-time", "800ms"}, row.flags...)...)
 			if len(row.flags) > 0 && row.flags[0] == "--layout" {
 				var err error
 				if s.ids.layout, err = worker.ParseLayout(row.flags[1]); err != nil {
@@ -92,15 +92,15 @@ func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Dura
 func TestBorrowedTimeIsWaitedOutAfterACrash(t *testing.T) {
 	t.Parallel()
 	const layout = "leaf,worker=16,sequence=6" // 64 IDs a millisecond
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "1s", "--borrow", "2s", "--max-batch", "100000", "--layout", layout)
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "1s").made("--confirm-time", "800ms", "--borrow", "2s", "--layout", layout)
 	var err error
 	if s.ids.layout, err = worker.ParseLayout(layout); err != nil {
 		t.Fatal(err)
 	}
 	n := s.started().ready()
 	var ids []worker.ID
-	n.until("a burst of a second's IDs that does not take a second", func() bool {
-		ids = n.get(64_000)
+	n.until("a burst that takes less time than its IDs cover", func() bool {
+		ids = n.get(10_000)
 		f, err := s.ids.layout.Decode(ids[len(ids)-1])
 		if err != nil {
 			t.Fatal(err)

@@ -305,16 +305,10 @@ func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 // token appears in the log.
 func TestTokensAreRotated(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"auto", "goroutines"} {
-		t.Run(engine, func(t *testing.T) { rotateTokens(t, engine) })
-	}
-}
-
-func rotateTokens(t *testing.T, engine string) {
 	const first, second = "first-5a1c9e77b2d04f38", "second-0d94b6ce1f7a4e25"
 	dir := t.TempDir()
 	file := certtest.Write(t, dir, "tokens", []byte(first+"\n"))
-	node, addr := guarded(t, nil, "--listen", "127.0.0.1:0", "--token-file", file, "--engine", engine)
+	node, addr := guarded(t, nil, "--listen", "127.0.0.1:0", "--token-file", file)
 
 	old := wireTo(t, "tcp", addr, nil)
 	old.wants("PING", "-NOAUTH .*")
