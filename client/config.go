@@ -58,8 +58,8 @@ type Config struct {
 	// Patience is the time limit of a call whose context has no deadline. 0 means
 	// 5 seconds. At least 1 ms.
 	Patience time.Duration
-	// MaxBatch is the most IDs of one request, 1 to 10,000. It must not exceed --max-batch
-	// of the nodes. 0 means 1,000.
+	// MaxBatch is the most IDs of one request, 1 to 10,000, the limit of a node.
+	// 0 means 1,000.
 	MaxBatch int
 
 	// Prefetch is how many IDs are requested in advance, so that Next need not wait: up to

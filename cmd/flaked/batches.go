@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -17,11 +16,8 @@ type batches struct {
 	advice  func(*replyError) string // what to do about an error reply, after a full stop
 }
 
-// largestBatch is the most numbers of one request. It is the default of --max-batch.
+// largestBatch is the most numbers of one request.
 const largestBatch = 10_000
-
-// lowerLimit matches the reply of a node with a lower --max-batch.
-var lowerLimit = regexp.MustCompile(`a count (?:must be|is) 1 to (\d+)`)
 
 // printBatches prints n numbers, one per line. A batch is printed when all of it has been read.
 func printBatches(c *cli.Context, n int, b batches) error {
@@ -29,14 +25,9 @@ func printBatches(c *cli.Context, n int, b batches) error {
 	if err != nil {
 		return err
 	}
-	size := largestBatch
 	for printed := 0; printed < n; {
-		want := min(size, n-printed)
+		want := min(largestBatch, n-printed)
 		lines, err := nodes.ask(c.Context, b.request(want), want)
-		if limit, ok := limitOf(err); ok && limit < want {
-			size = limit
-			continue
-		}
 		if err == nil {
 			err = b.check(nodes.addrs[0], lines)
 		}
@@ -49,20 +40,6 @@ func printBatches(c *cli.Context, n int, b batches) error {
 		printed += want
 	}
 	return nil
-}
-
-// limitOf returns the limit in a node's reply that it gives fewer numbers for one request.
-func limitOf(err error) (limit int, ok bool) {
-	reply, is := errors.AsType[*replyError](err)
-	if !is {
-		return 0, false
-	}
-	m := lowerLimit.FindStringSubmatch(reply.line)
-	if m == nil {
-		return 0, false
-	}
-	limit, _ = strconv.Atoi(m[1])
-	return limit, limit > 0
 }
 
 // check returns an error unless all lines are numbers.

@@ -14,8 +14,8 @@ func getCommand() *cli.Command {
 		Usage:     "print new IDs",
 		ArgsUsage: "[N]",
 		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line. More than 10,000
-(or the node's --max-batch) are fetched and printed in batches. If a batch fails, the
-error says how many were printed, and exits with 1 or 3.
+are fetched and printed in batches. If a batch fails, the error says how many were
+printed, and exits with 1 or 3.
 
 Examples:
   flaked get

@@ -18,8 +18,8 @@ func seqNext() *cli.Command {
 		UsageText: "flaked seq next NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Asks a node for new values of a sequence, and prints them, one per line. More than
-10,000 (or the node's --max-batch) are fetched and printed in batches. If a batch fails,
-the error says how many were printed, and exits with 1 or 3.
+10,000 are fetched and printed in batches. If a batch fails, the error says how many
+were printed, and exits with 1 or 3.
 
 Examples:
   flaked seq next order
