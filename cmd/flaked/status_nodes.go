@@ -139,6 +139,9 @@ func describeStats(w *clusterview.WorkerReport, stats map[string]string) {
 	if n := number("worker"); n != nil {
 		w.Worker = int(*n)
 	}
+	if n := number("term"); n != nil {
+		w.Term = *n
+	}
 	if w.State = clusterview.Disconnected; s.ZooKeeper.OK {
 		w.State = clusterview.Live
 	}

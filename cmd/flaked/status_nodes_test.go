@@ -71,7 +71,7 @@ func parsed(values ...string) clusterview.WorkerReport {
 func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
 	r := parsed()
 	want := clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
-	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.State != clusterview.Live ||
+	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != clusterview.Live ||
 		*r.ReportAgeMs != 400 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
 		t.Errorf("%+v, says %+v", r, r.Says)
 	}
