@@ -10,22 +10,15 @@ import (
 // heartbeat writes them again.
 const maxHistory = 4
 
-// maxHistoryText is the longest name there, in bytes.
-const maxHistoryText = 64
-
-// PastHolder is an earlier holder of a slot. It is for people. Only Claim.wasLost decides by
-// it.
+// PastHolder is an earlier holder of a slot. Only Claim.wasLost decides by it.
 type PastHolder struct {
 	Node string `json:"node"`
-	Name string `json:"name,omitempty"`
-	Host string `json:"host,omitempty"` // empty if it equals the name
 	// Term is the first term of this holder. Granted is when it began, by its own clock,
 	// Unix milliseconds; 0: not known.
 	Term    int64 `json:"term,omitempty"`
 	Granted int64 `json:"granted,omitempty"`
-	// Ended is one of the Ended constants. By is the operator who ended it.
+	// Ended is one of the Ended constants.
 	Ended string `json:"ended"`
-	By    string `json:"by,omitempty"`
 }
 
 // How the holding of a former holder ended.
@@ -105,11 +98,7 @@ func (s *Slot) inherit(old Slot, now int64) {
 // pastHolder returns the holder of s as an entry of the history. now is the clock of the next
 // holder, Unix ms.
 func (s Slot) pastHolder(now int64) PastHolder {
-	f := PastHolder{Node: s.Node, Name: clip(s.Name), Host: clip(s.Host), Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now), By: clip(s.ReleasedBy)}
-	if f.Host == f.Name {
-		f.Host = ""
-	}
-	return f
+	return PastHolder{Node: s.Node, Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now)}
 }
 
 func (s Slot) ended(now int64) string {
@@ -124,16 +113,4 @@ func (s Slot) ended(now int64) string {
 		return EndedStopped
 	}
 	return EndedVanished
-}
-
-// clip returns at most maxHistoryText bytes of s, and cuts no character in two.
-func clip(s string) string {
-	if len(s) <= maxHistoryText {
-		return s
-	}
-	end := maxHistoryText
-	for end > 0 && s[end]&0xC0 == 0x80 { // within a character of several bytes
-		end--
-	}
-	return s[:end]
 }

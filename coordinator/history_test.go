@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// names returns the name of each former holder of a slot, and how its holding ended.
-func (s Slot) names() (names []string) {
+// ends returns how the holding of each former holder of a slot ended.
+func (s Slot) ends() (ends []string) {
 	for _, f := range s.History.List() {
-		names = append(names, f.Name+" "+f.Ended)
+		ends = append(ends, f.Ended)
 	}
-	return names
+	return ends
 }
 
 // A slot's record lists the former holders and how each holding ended.
@@ -33,7 +33,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("after a release %+v", s)
 	}
 	b := l.serving("B")
-	if s := l.slot(0); !reflect.DeepEqual(s.History, History{{Node: a.disk.claim.Node, Name: "A", Term: 1, Granted: since, Ended: EndedReleased}}) || s.FromTerm != 3 || s.Granted < since {
+	if s := l.slot(0); !reflect.DeepEqual(s.History, History{{Node: a.disk.claim.Node, Term: 1, Granted: since, Ended: EndedReleased}}) || s.FromTerm != 3 || s.Granted < since {
 		t.Errorf("%+v", s)
 	}
 	b.must(b.halt())
@@ -52,15 +52,12 @@ func TestHistory(t *testing.T) {
 	l.pass(labLease + 6*time.Second)
 	e := l.serving("E")
 	e.mustBeat()
-	if got, want := l.slot(0).names(), []string{"A released", "B stopped", "C vanished", "D taken"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).ends(), []string{"released", "stopped", "vanished", "taken"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-	if by := l.slot(0).History[3].By; by != "test" {
-		t.Errorf("by %q", by)
 	}
 	e.must(e.leave())
 	l.serving("F")
-	if got, want := l.slot(0).names(), []string{"B stopped", "C vanished", "D taken", "E released"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).ends(), []string{"stopped", "vanished", "taken", "released"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	l.disjoint()
@@ -80,7 +77,7 @@ func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	a.sess.Heal()
 	a.mustBeat()
 	s := l.slot(0)
-	if got, want := s.names(), []string{"B gave way"}; !reflect.DeepEqual(got, want) || s.Name != "A" {
+	if got, want := s.ends(), []string{"gave way"}; !reflect.DeepEqual(got, want) || s.Name != "A" {
 		t.Errorf("%q, want %q, in %+v", got, want, s)
 	}
 	l.remove(slotPath(0))
@@ -90,8 +87,7 @@ func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	}
 }
 
-// A history that cannot be read must not make the whole record unreadable. Long names must not
-// make the record grow.
+// A history that cannot be read must not make the whole record unreadable.
 func TestHistoryIsBounded(t *testing.T) {
 	const held = `{"node":"n","nonce":"x","term":1,"lease_until":5,"history":`
 	for _, history := range []string{`"x"`, `7`, `{}`, `[1,2]`, `[{"node":3}]`, `null`, `[]`} {
@@ -104,17 +100,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%+v", s.History)
 	}
 
-	s := Slot{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1, Nonce: "x", LeaseUntil: 5, ReleasedBy: strings.Repeat("ä", 500),
-		Labels: Labels{Name: strings.Repeat("ö", 500), Host: "x" + strings.Repeat("ü", 500)}}
-	for range 9 {
-		s.History = s.History.with(s.pastHolder(0))
-	}
-	for _, f := range s.History.List() {
-		if len(f.Name) != 64 || len(f.Host) != 63 || len(f.By) != 64 {
-			t.Errorf("%+v", f)
-		}
-	}
-	short := PastHolder{Node: s.Node, Name: "ids-api-12", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
+	short := PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
 	data, err := json.Marshal(History{short, short, short, short})
 	if err != nil || len(data) > 500 {
 		t.Errorf("%d bytes of %s, %v", len(data), data, err)
@@ -131,7 +117,7 @@ func TestHistoryOmitsHoldersThatNeverConfirmed(t *testing.T) {
 		n.must(n.register())
 		n.must(n.leave())
 	}
-	if past := l.slot(0).History.List(); len(past) != 1 || past[0].Node != l.nodes[0].disk.claim.Node && past[0].Name != "A" {
+	if past := l.slot(0).History.List(); len(past) != 1 || past[0].Node != l.nodes[0].disk.claim.Node {
 		t.Errorf("%+v", past)
 	}
 }

@@ -127,7 +127,7 @@ func TestByHandConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			now, err := ReadSlot(t.Context(), admin, cl, 0)
-			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.names()[0] != "a taken" {
+			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.ends()[0] != "taken" {
 				t.Errorf("%+v, %v", now, err)
 			}
 			if _, is, err := hand.Freeze(t.Context(), time.Hour); err != nil || !is.Frozen(clock()) {
