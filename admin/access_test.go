@@ -34,7 +34,7 @@ func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 		{"what is not there is not a secret", knows, "", nil, "/v1/nothing", 404},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			addr, _ := start(t, Config{Authenticate: row.authenticate, Closed: row.closed, Workers: leafCluster})
+			addr, _ := start(t, Config{Authenticate: row.authenticate, Closed: row.closed, Node: leafCluster})
 			for path := range strings.FieldsSeq(row.paths) {
 				r := mustRequest("http://" + addr + path)
 				if row.bring != nil {
@@ -59,7 +59,7 @@ func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 // DNS rebinding: requests whose Host is not a name of this machine are refused, because
 // another site can point its name at 127.0.0.1.
 func TestForeignHostNameIsRefusedOnLoopback(t *testing.T) {
-	addr, _ := start(t, Config{Loopback: true, Workers: leafCluster})
+	addr, _ := start(t, Config{Loopback: true, Node: leafCluster})
 	for host, code := range map[string]int{
 		addr: 200, "localhost:7610": 200, "LocalHost": 200, "[::1]:7610": 200, "127.0.0.2": 200,
 		"rebound.example:7610": 403, "10.0.0.1": 403, "localhost.example": 403, "127.0.0.1.example:80": 403,
@@ -107,7 +107,7 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 		{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cfg := whole(Config{Workers: leafCluster})
+			cfg := whole(Config{Node: leafCluster})
 			made := 0
 			reserve := cfg.Reserve
 			cfg.Reserve = func(ctx context.Context, n int) (worker.Run, error) { made++; return reserve(ctx, n) }

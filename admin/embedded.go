@@ -6,7 +6,6 @@ import (
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/seqstore"
 )
 
@@ -20,7 +19,7 @@ func Of(n *flaked.Node) Config {
 		Version: backend.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name, StartedMs: time.Now().UnixMilli(),
 	}
 	return Config{
-		Ready: backend.Ready, Live: n.Live, Workers: func() []node.Snapshot { return []node.Snapshot{n.Status()} }, Reserve: backend.Reserve,
+		Ready: backend.Ready, Live: n.Live, Node: n.Status, Reserve: backend.Reserve,
 		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, About: about,
 	}
 }

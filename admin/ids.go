@@ -158,10 +158,8 @@ func (s *Server) decodeID(text string) (decoded, error) {
 
 // layout returns the cluster's layout, or a NOTREADY error while the node does not know it.
 func (s *Server) layout() (worker.Layout, error) {
-	for _, w := range s.cfg.Workers() {
-		if w.Cluster.Layout != "" {
-			return worker.ParseLayout(w.Cluster.Layout)
-		}
+	if text := s.cfg.Node().Cluster.Layout; text != "" {
+		return worker.ParseLayout(text)
 	}
 	return worker.Layout{}, &lineproto.Error{Code: lineproto.NOTREADY, Text: "starting: the cluster's layout is not known yet"}
 }

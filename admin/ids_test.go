@@ -64,9 +64,9 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// leafCluster returns the worker of a cluster with Leaf's layout.
-func leafCluster() []node.Snapshot {
-	return []node.Snapshot{{Cluster: node.ClusterSnapshot{Layout: worker.Leaf().String()}}}
+// leafCluster returns the state of a node of a cluster with Leaf's layout.
+func leafCluster() node.Snapshot {
+	return node.Snapshot{Cluster: node.ClusterSnapshot{Layout: worker.Leaf().String()}}
 }
 
 // leafID is the ID that a comment in the source of Leaf's server decodes: timestamp
@@ -76,7 +76,7 @@ const leafID = "1169786042799259000"
 func TestDecode(t *testing.T) {
 	for _, row := range []struct {
 		name, id string
-		workers  []node.Snapshot
+		state    node.Snapshot
 		code     int
 		body     string
 	}{
@@ -86,12 +86,12 @@ func TestDecode(t *testing.T) {
 		{"no ID", "x", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
 		{"zero", "0", leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
 		{"a zero before", "0" + leafID, leafCluster(), 400, `{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
-		{"too early", leafID, nil, 503, `{"error":{"code":"NOTREADY","text":"starting: the cluster's layout is not known yet"}}`},
-		{"not of this layout", "9223372036854775807", []node.Snapshot{{Cluster: node.ClusterSnapshot{Layout: mustLayout(t, "time=39@10ms,worker=10,sequence=12,epoch=2020-01-01").String()}}},
+		{"too early", leafID, node.Snapshot{}, 503, `{"error":{"code":"NOTREADY","text":"starting: the cluster's layout is not known yet"}}`},
+		{"not of this layout", "9223372036854775807", node.Snapshot{Cluster: node.ClusterSnapshot{Layout: mustLayout(t, "time=39@10ms,worker=10,sequence=12,epoch=2020-01-01").String()}},
 			400, `{"error":{"code":"ERR","text":"9223372036854775807 is not an ID of this layout: it has bits above the 39-bit time field"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			addr, _ := start(t, Config{Workers: func() []node.Snapshot { return row.workers }})
+			addr, _ := start(t, Config{Node: func() node.Snapshot { return row.state }})
 			if code, _, body := do(t, "GET", "http://"+addr+"/v1/decode/"+row.id); code != row.code || strings.TrimSpace(body) != row.body {
 				t.Errorf("%d %s\nwant %d %s", code, body, row.code, row.body)
 			}
@@ -109,7 +109,7 @@ func mustLayout(t *testing.T, text string) worker.Layout {
 }
 
 func TestLeaf(t *testing.T) {
-	addr, _ := start(t, Config{Workers: leafCluster, Reserve: counting(1169786042799259000)})
+	addr, _ := start(t, Config{Node: leafCluster, Reserve: counting(1169786042799259000)})
 	for _, row := range []struct {
 		name, method, path string
 		code               int

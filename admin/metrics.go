@@ -121,7 +121,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	send(m.build, 1, s.cfg.About.Version)
 	send(m.ready, truth(s.cfg.Ready() == nil))
 	m.collectRequests(out, send)
-	m.collectWorkers(out, send)
+	m.collectNode(out, send)
 	for at, n := range s.requests.all() {
 		send(m.httpRequests, float64(n), at.path, strconv.Itoa(at.code))
 	}
@@ -156,32 +156,21 @@ func (m *metrics) collectRequests(out chan<- prometheus.Metric, send sender) {
 	send(m.connsClosed, float64(c.ConnsBadTLS), "tls")
 }
 
-func (m *metrics) collectWorkers(out chan<- prometheus.Metric, send sender) {
-	var sum node.CountsSnapshot
-	workers := m.s.cfg.Workers()
-	for i, w := range workers {
-		name := label(w)
-		if w.Worker == nil && i > 0 {
-			// Several workers may have no number yet, and labels must be unique.
-			name += "-" + strconv.Itoa(i)
-		}
-		m.collectWorker(send, name, w)
-		c := w.Counts
-		sum.Heartbeats, sum.HeartbeatsFailed, sum.HeartbeatsTookMs = sum.Heartbeats+c.Heartbeats, sum.HeartbeatsFailed+c.HeartbeatsFailed, sum.HeartbeatsTookMs+c.HeartbeatsTookMs
-		sum.DiskWrites, sum.DiskWritesFailed, sum.DiskWritesTookMs = sum.DiskWrites+c.DiskWrites, sum.DiskWritesFailed+c.DiskWritesFailed, sum.DiskWritesTookMs+c.DiskWritesTookMs
-		sum.TickWaits, sum.RollbackWaits, sum.RollbackRefusals = sum.TickWaits+c.TickWaits, sum.RollbackWaits+c.RollbackWaits, sum.RollbackRefusals+c.RollbackRefusals
-	}
-	send(m.heartbeats, float64(sum.Heartbeats), "ok")
-	send(m.heartbeats, float64(sum.HeartbeatsFailed), "failed")
-	out <- prometheus.MustNewConstSummary(m.heartbeatTook.desc, uint64(sum.Heartbeats+sum.HeartbeatsFailed), sum.HeartbeatsTookMs/1000, nil)
-	send(m.writes, float64(sum.DiskWrites), "ok")
-	send(m.writes, float64(sum.DiskWritesFailed), "failed")
-	out <- prometheus.MustNewConstSummary(m.writeTook.desc, uint64(sum.DiskWrites+sum.DiskWritesFailed), sum.DiskWritesTookMs/1000, nil)
-	send(m.tickWaits, float64(sum.TickWaits))
-	send(m.rollbackWaits, float64(sum.RollbackWaits))
-	send(m.rollbackRefusals, float64(sum.RollbackRefusals))
-	if len(workers) > 0 && workers[0].Cluster.EpochEndsMs != nil {
-		send(m.epochExpiry, float64(*workers[0].Cluster.EpochEndsMs)/1000, workers[0].Cluster.Name)
+func (m *metrics) collectNode(out chan<- prometheus.Metric, send sender) {
+	w := m.s.cfg.Node()
+	m.collectWorker(send, label(w), w)
+	c := w.Counts
+	send(m.heartbeats, float64(c.Heartbeats), "ok")
+	send(m.heartbeats, float64(c.HeartbeatsFailed), "failed")
+	out <- prometheus.MustNewConstSummary(m.heartbeatTook.desc, uint64(c.Heartbeats+c.HeartbeatsFailed), c.HeartbeatsTookMs/1000, nil)
+	send(m.writes, float64(c.DiskWrites), "ok")
+	send(m.writes, float64(c.DiskWritesFailed), "failed")
+	out <- prometheus.MustNewConstSummary(m.writeTook.desc, uint64(c.DiskWrites+c.DiskWritesFailed), c.DiskWritesTookMs/1000, nil)
+	send(m.tickWaits, float64(c.TickWaits))
+	send(m.rollbackWaits, float64(c.RollbackWaits))
+	send(m.rollbackRefusals, float64(c.RollbackRefusals))
+	if w.Cluster.EpochEndsMs != nil {
+		send(m.epochExpiry, float64(*w.Cluster.EpochEndsMs)/1000, w.Cluster.Name)
 	}
 }
 

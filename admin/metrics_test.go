@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/flaked/flaked/node"
 )
 
 func scrape(t *testing.T, addr string) string {
@@ -103,25 +102,6 @@ flaked_cluster_reads_total{result="failed"} 0
 	}
 	if !regexp.MustCompile(`(?m)^flaked_cluster_read_timestamp_seconds \d`).MatchString(body) {
 		t.Error("nothing says when the slots were read")
-	}
-}
-
-// Several workers have different labels, also those without a number.
-func TestMetricsOfSeveralWorkers(t *testing.T) {
-	addr, _ := start(t, Config{Workers: func() []node.Snapshot {
-		a, b := serving(), serving()
-		b.Worker = new(8)
-		a.Counts.TickWaits, b.Counts.TickWaits = 3, 4
-		return []node.Snapshot{a, b, {}, {}}
-	}})
-	body := scrape(t, addr)
-	for _, line := range []string{
-		`flaked_worker_ready{worker="7"} 1`, `flaked_worker_ready{worker="8"} 1`,
-		`flaked_worker_ready{worker="none-2"} 0`, `flaked_worker_ready{worker="none-3"} 0`, `flaked_sequence_waits_total 7`,
-	} {
-		if !strings.Contains(body, "\n"+line+"\n") {
-			t.Errorf("missing: %s", line)
-		}
 	}
 }
 

@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/node"
 )
 
 // firstView is the first screen, in this order: whether this node serves, for how long
@@ -50,7 +48,7 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	case !v.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
-		if first := firstRefusing(v.Own); first != nil && clusterview.Starting(first.Cause) {
+		if clusterview.Starting(v.Own.Cause) {
 			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, normally within seconds"
 		}
 		return f
@@ -72,65 +70,29 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	return f
 }
 
-// firstRefusing returns the worker whose refusal the first screen shows. It prefers a
-// worker that is not just starting. It returns nil if no worker refuses.
-func firstRefusing(own []ownView) *ownView {
-	var found *ownView
-	for i, w := range own {
-		if !w.Ready && (found == nil || clusterview.Starting(found.Cause)) {
-			found = &own[i]
-		}
-	}
-	return found
-}
-
-// shortest returns for how long all serving workers can go on, in ms, and when that ends.
-// A worker is limited by its lease while it lacks ZooKeeper, and by its reserved bound
-// while it lacks its disk. longer says what would extend the time. If no worker lacks
-// anything, limited is false and left is the time they would have without ZooKeeper. ends
-// is empty if there is no limit.
-func shortest(own []ownView) (left int64, ends, longer string, limited bool) {
-	take := func(ms *int64, w node.Snapshot, extends string) {
+// shortest returns for how long the node can go on, in ms, and when that ends. It is limited by
+// its lease while it lacks ZooKeeper, and by its reserved bound while it lacks its disk. longer
+// says what would extend the time. If the node lacks nothing, limited is false and left is the
+// time that it would have without ZooKeeper. ends is empty if there is no limit.
+func shortest(own ownView) (left int64, ends, longer string, limited bool) {
+	take := func(ms *int64, extends string) {
 		if ms != nil && (ends == "" || *ms < left) {
-			left, ends, longer = max(0, *ms), utc(w.NowMs+max(0, *ms))+" UTC", extends
+			left, ends, longer = max(0, *ms), utc(own.NowMs+max(0, *ms))+" UTC", extends
 		}
 	}
-	for _, w := range own {
-		if w.Ready && w.CutOff() {
-			limited = true
-		}
-		if w.Ready && !w.Disk.OK {
-			limited = true
-			take(w.ReservedLeftMs, w.Snapshot, "it can write its state directory again")
-		}
+	if !own.Disk.OK {
+		take(own.ReservedLeftMs, "it can write its state directory again")
 	}
-	for _, w := range own {
-		if w.Ready && (w.CutOff() || !limited) {
-			take(w.LeaseLeftMs, w.Snapshot, "it reaches ZooKeeper")
-		}
+	limited = own.CutOff() || !own.Disk.OK
+	if own.CutOff() || !limited {
+		take(own.LeaseLeftMs, "it reaches ZooKeeper")
 	}
 	return left, ends, longer, limited
 }
 
-// wrongOf returns the problems of this node, and what to do about each. A problem that
-// several workers share is listed once.
-func wrongOf(v view) (out []clusterview.Problem) {
-	whose := map[clusterview.Problem][]string{}
-	var order []clusterview.Problem
-	for _, w := range v.Own {
-		for _, wrong := range w.Problems() {
-			if whose[wrong] == nil {
-				order = append(order, wrong)
-			}
-			whose[wrong] = append(whose[wrong], label(w.Snapshot))
-		}
-	}
-	for _, wrong := range order {
-		if len(whose[wrong]) < len(v.Own) {
-			wrong.Text = who(whose[wrong]) + wrong.Text
-		}
-		out = append(out, wrong)
-	}
+// wrongOf returns the problems of this node, and what to do about each.
+func wrongOf(v view) []clusterview.Problem {
+	out := v.Own.Problems()
 	if v.Status.Sequences != nil {
 		out = append(out, v.Status.Sequences.Unavailable()...)
 	}
@@ -147,14 +109,14 @@ func wrongOf(v view) (out []clusterview.Problem) {
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
 func clusterWrong(v view, c seen, slots []slotView) (out []string) {
-	if v.Stale && !slices.ContainsFunc(v.Own, ownView.CutOff) {
+	if v.Stale && !v.Own.CutOff() {
 		out = append(out, "Last reading of ZooKeeper: "+v.ReadAt+" UTC. Check whether ZooKeeper is slow or down.")
-	} else if c.err != nil && v.ReadAt == "" && !slices.ContainsFunc(v.Own, ownView.CutOff) {
+	} else if c.err != nil && v.ReadAt == "" && !v.Own.CutOff() {
 		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
 	}
 	for _, problem := range c.Summary.Problems {
 		text := problem.String()
-		if !slices.ContainsFunc(v.Own, func(w ownView) bool { return said(w, text) }) {
+		if !said(v.Own, text) {
 			out = append(out, text)
 		}
 	}
@@ -168,14 +130,6 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 		out = append(out, workersNamed("worker", late)+": heartbeat overdue. Wait a few seconds.")
 	}
 	return out
-}
-
-// who returns the beginning of a sentence, which names some of this process's workers.
-func who(labels []string) string {
-	if labels[0] == "none" {
-		return "One worker of this node: "
-	}
-	return workersNamed("Worker", labels) + ": "
 }
 
 // workersNamed returns the word and the numbers, like "worker 5" or "workers 5, 6".

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,54 +49,49 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		slots []slotView
 		want  string // tone, serves, left; aside; what: do; ...
 	}{
-		{name: "well", v: view{Own: []ownView{own(well)}},
+		{name: "well", v: view{Own: own(well)},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
-		{name: "ZooKeeper is down", v: view{Own: []ownView{own(cutOff)}, Stale: true, ReadAt: "10:31:36"},
+		{name: "ZooKeeper is down", v: view{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
 			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"This node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected. Start it."},
-		{name: "a heartbeat is late", v: view{Own: []ownView{own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })}},
+		{name: "a heartbeat is late", v: view{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"This node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
-		{name: "only the cluster cannot be read", v: view{Own: []ownView{own(well)}, Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
+		{name: "only the cluster cannot be read", v: view{Own: own(well), Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: Last reading of ZooKeeper: 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
-		{name: "the disk is full", v: view{Own: []ownView{own(func(w *node.Snapshot) {
+		{name: "the disk is full", v: view{Own: own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
-		})}},
+		})},
 			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
 				"This node cannot write to the state directory (no space left).>Check its disk. The reserved bound is only seconds ahead. Free space or repair it at once."},
-		{name: "the lease is over", v: view{Own: []ownView{refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })}},
+		{name: "the lease is over", v: view{Own: refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
-		{name: "the clock is wrong", v: view{Own: []ownView{refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
+		{name: "the clock is wrong", v: view{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
-		})}}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
+		})}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose.|" +
 				"worker 71 (b) refuses to serve. See its log."},
-		{name: "the clock went back", v: view{Own: []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })}},
+		{name: "the clock went back", v: view{Own: refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
-		{name: "it has just started", v: view{Own: []ownView{refuses("NOTREADY", "no-worker-yet", noWorker)}},
+		{name: "it has just started", v: view{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
 			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
 				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
-		{name: "it cannot start", v: view{Own: []ownView{refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })}},
+		{name: "it cannot start", v: view{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
-		{name: "one of two workers", v: view{Ready: true, Own: []ownView{own(well), refuses("FENCED", "lost-worker", func(w *node.Snapshot) { w.Worker = new(9) })}},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|Worker 9: The node lost its worker and is acquiring another one. The log says why.>Wait. The node then serves by itself."},
-		{name: "both of two workers", v: view{Own: []ownView{own(cutOff), own(func(w *node.Snapshot) { cutOff(w); w.Worker, w.LeaseLeftMs = new(9), new(int64(60_000)) })}},
-			want: "warn|Serving IDs|1m0s left: the node stops serving at 10:33:05 UTC unless it reaches ZooKeeper||" +
-				"This node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
-		{name: "another node is late", v: view{Own: []ownView{own(well)}}, slots: []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
+		{name: "another node is late", v: view{Own: own(well)}, slots: []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|worker 5: heartbeat overdue. Wait a few seconds."},
-		{name: "a development node", v: view{Dev: true, Own: []ownView{own(well)}},
+		{name: "a development node", v: view{Dev: true, Own: own(well)},
 			want: "warn|Serving IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			row.v.Ready = slices.ContainsFunc(row.v.Own, func(w ownView) bool { return w.Ready })
+			row.v.Ready = row.v.Own.Ready
 			f := firstOf(row.v, row.c, row.slots)
 			got := []string{f.Tone, f.Serves, f.Left, f.Aside}
 			for _, w := range f.Wrong {
@@ -133,7 +127,7 @@ func TestFirstScreenShowsLastStateAfterContactIsLost(t *testing.T) {
 		{"it starts", refuses("NOTREADY", "no-worker-yet", func(*node.Snapshot) {}), false, "Was starting|||"},
 		{"a development node", own(func(*node.Snapshot) {}), true, "Was serving IDs|||"},
 	} {
-		f := firstOf(view{Own: []ownView{row.own}, Ready: row.own.Ready, Dev: row.dev}, seen{}, nil)
+		f := firstOf(view{Own: row.own, Ready: row.own.Ready, Dev: row.dev}, seen{}, nil)
 		if got := strings.Join([]string{f.Then(), f.Until, f.Had, f.Longer}, "|"); got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
@@ -154,7 +148,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 		{"it refuses", refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) { w.Disk.OK = false }), "–", false},
 		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", false},
 	} {
-		html := string(render("node", view{Own: []ownView{row.own}}))
+		html := string(render("node", view{Own: row.own}))
 		cell := regexp.MustCompile(`data-is="Lease left">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
 		if cell == nil || cell[1] != row.lease {
 			t.Errorf("%s: Lease left is %q, want %s", row.name, cell, row.lease)
@@ -170,18 +164,18 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
 	for _, row := range []struct {
 		name, phase string
-		own         []ownView
+		own         ownView
 		trouble     bool
 		leaseLeft   bool
 	}{
-		{"serves", "serving", []ownView{own(func(*node.Snapshot) {})}, false, true},
-		{"refuses, and ZooKeeper has the state before", "serving", []ownView{refuses("CLOCK", "clock-behind", func(*node.Snapshot) {})}, true, false},
-		{"serves again, and ZooKeeper has the state before", "refusing", []ownView{own(func(*node.Snapshot) {})}, false, true},
-		{"a wrong clock", "serving", []ownView{own(clockWrong)}, true, true},
-		{"another node's, by ZooKeeper", "refusing", nil, true, false},
-		{"another node's that serves", "serving", []ownView{refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) })}, false, true},
+		{"serves", "serving", own(func(*node.Snapshot) {}), false, true},
+		{"refuses, and ZooKeeper has the state before", "serving", refuses("CLOCK", "clock-behind", func(*node.Snapshot) {}), true, false},
+		{"serves again, and ZooKeeper has the state before", "refusing", own(func(*node.Snapshot) {}), false, true},
+		{"a wrong clock", "serving", own(clockWrong), true, true},
+		{"another node's, by ZooKeeper", "refusing", ownView{}, true, false},
+		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) }), false, true},
 	} {
-		v := describeSlot(clusterview.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, ownWorkers(row.own), 0, false)
+		v := describeSlot(clusterview.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
 		if got := v.Trouble(); got != row.trouble || (v.LeaseLeftMs != nil) != row.leaseLeft {
 			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble, row.leaseLeft)
 		}
@@ -198,7 +192,7 @@ func TestRefusalRateIsRedOnlyWithAProblem(t *testing.T) {
 		{"well", own(func(*node.Snapshot) {}), true},
 		{"the clock is wrong", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false},
 	} {
-		v := view{Own: []ownView{row.own}, Ready: row.own.Ready, Load: loadView{Fails: "62"}}
+		v := view{Own: row.own, Ready: row.own.Ready, Load: loadView{Fails: "62"}}
 		v.First = firstOf(v, seen{}, nil)
 		banner, figures := string(render("wrong", v)), string(render("node", v))
 		red := strings.Contains(figures, `<b class="bad">62/s refused</b>`)
@@ -220,7 +214,7 @@ func TestAgesGrowSinceTheReading(t *testing.T) {
 		{3900 * time.Millisecond, false, 4827, 56_100}, // not late: it was not read since
 		{41 * time.Second, true, 41_927, 19_000},
 	} {
-		v := describeSlot(w, nil, row.ago, row.stale)
+		v := describeSlot(w, ownView{}, row.ago, row.stale)
 		if *v.ReportAgeMs != row.report || *v.LeaseLeftMs != row.lease || v.Late || v.Was != row.stale {
 			t.Errorf("%v: %d %d %+v", row.ago, *v.ReportAgeMs, *v.LeaseLeftMs, v)
 		}
@@ -229,7 +223,7 @@ func TestAgesGrowSinceTheReading(t *testing.T) {
 		t.Error("the reading itself has changed")
 	}
 	w.ReportAgeMs = new(int64(3600))
-	if v := describeSlot(w, nil, 0, false); !v.Late {
+	if v := describeSlot(w, ownView{}, 0, false); !v.Late {
 		t.Error("a heartbeat that was late when it was read is not")
 	}
 }

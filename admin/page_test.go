@@ -52,8 +52,8 @@ func TestPageRendersWithMissingData(t *testing.T) {
 			Slots: func(context.Context) (clusterview.Report, error) {
 				return clusterview.Report{}, errors.New("ZooKeeper <is> away")
 			},
-			Ready:   func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
-			Workers: func() []node.Snapshot { return nil },
+			Ready: func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
+			Node:  func() node.Snapshot { return node.Snapshot{} },
 		},
 		"a huge cluster": {Slots: func(context.Context) (clusterview.Report, error) {
 			s := clusterview.Report{Summary: clusterview.Summary{Slots: 1 << 22, Used: 3, Live: 3}}

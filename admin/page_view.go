@@ -25,7 +25,7 @@ type view struct {
 	Stale   bool
 	// StoreError is the error that ZooKeeper's library returned, empty if there is none.
 	StoreError string
-	Own        []ownView
+	Own        ownView
 	Load       loadView
 	// Held counts the cluster's workers, "" if they were never read. Clocks compares their clocks.
 	Held, Clocks string
@@ -40,7 +40,7 @@ type view struct {
 	Decoded *decodedView
 }
 
-// ownView is a worker of this process.
+// ownView is this node and its worker.
 type ownView struct {
 	clusterview.OwnWorker
 	Beat  string
@@ -84,19 +84,15 @@ func (s *Server) look(now time.Time) view {
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := s.sequences()
 	status := s.statusWith(sequences)
-	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last)}
-	for _, w := range status.Workers {
-		v.Own = append(v.Own, describeOwn(w))
-	}
+	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || s.slots.overdue()
 	}
 	v.StoreError = storeError(v.Own, c.err)
 	slots := make([]slotView, 0, len(c.Workers))
-	own := ownWorkers(v.Own)
 	for _, w := range c.Workers {
-		slots = append(slots, describeSlot(w, own, now.Sub(c.at), v.Stale))
+		slots = append(slots, describeSlot(w, v.Own, now.Sub(c.at), v.Stale))
 	}
 	v.First = firstOf(v, c, slots)
 	if !c.at.IsZero() {
@@ -112,27 +108,14 @@ func (s *Server) look(now time.Time) view {
 
 // storeError returns the error of a heartbeat, or else err, which is that of reading the
 // cluster.
-func storeError(own []ownView, err error) string {
-	for _, w := range own {
-		if w.ZooKeeper.Error != "" {
-			return oneLine(w.ZooKeeper.Error)
-		}
+func storeError(own ownView, err error) string {
+	if own.ZooKeeper.Error != "" {
+		return oneLine(own.ZooKeeper.Error)
 	}
 	if err != nil {
 		return oneLine(err.Error())
 	}
 	return ""
-}
-
-// ownWorkers returns the workers that this process holds, by number.
-func ownWorkers(views []ownView) map[int]ownView {
-	own := map[int]ownView{}
-	for _, w := range views {
-		if w.Worker != nil {
-			own[*w.Worker] = w
-		}
-	}
-	return own
 }
 
 func describeOwn(w node.Snapshot) ownView {
@@ -160,10 +143,10 @@ func describeOwn(w node.Snapshot) ownView {
 
 // describeSlot returns the view of a slot that was read ago before now. It converts ages
 // and times left to the present. stale means that the slot should have been read again
-// since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
+// since. For the worker of this node, own says whether it refuses: ZooKeeper gets that
 // only with the next heartbeat.
-func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Duration, stale bool) slotView {
-	self, isOwn := own[w.Worker]
+func describeSlot(w clusterview.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
+	isOwn := own.Worker != nil && *own.Worker == w.Worker
 	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff()}
 	if ms, uncertain, known := w.Offset(); known {
 		v.Clock = clockWords(ms, uncertain)
@@ -173,7 +156,7 @@ func describeSlot(w clusterview.WorkerReport, own map[int]ownView, ago time.Dura
 	}
 	if w.State == clusterview.Live {
 		if _, v.Refusing = w.Refuses(); isOwn {
-			v.Refusing, v.Off = !self.Ready, v.Off || self.ClockOff()
+			v.Refusing, v.Off = !own.Ready, v.Off || own.ClockOff()
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
 		// node may have reported, and only this process has not read it.

@@ -32,9 +32,9 @@ func picture(total, held int) Config {
 	return Config{
 		Events: events,
 		About:  About{Version: "1.2.3", Name: "ids-3", Host: "h3", PID: 42, StartedMs: began.Add(-time.Hour).UnixMilli()},
-		Workers: func() []node.Snapshot {
+		Node: func() node.Snapshot {
 			now := time.Now().UnixMilli()
-			return []node.Snapshot{{
+			return node.Snapshot{
 				Name: "ids-3", Worker: new(3), Term: 7, Phase: node.Serving, Ready: true, Confirmed: true, NowMs: now,
 				LeaseLeftMs: new(int64(86_000_000)), LeaseEndsMs: new(now + 86_000_000), ReservedLeftMs: new(int64(2_731)),
 				Clock:     node.ClockSnapshot{OffsetMs: new(0.5), UncertaintyMs: new(2.0), WorstMs: new(1.5), WorstUncertaintyMs: new(2.0), Voters: 5},
@@ -43,7 +43,7 @@ func picture(total, held int) Config {
 				Cluster: node.ClusterSnapshot{
 					Name: "orders", UUID: "624812a4", Layout: "time=41@1ms,worker=10,sequence=12,epoch=1288834974657", Slots: total, EpochEndsMs: new(int64(3487858230209)),
 				},
-			}}
+			}
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
 		Slots: func(context.Context) (clusterview.Report, error) {

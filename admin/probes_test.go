@@ -63,21 +63,11 @@ func TestReadyzVerbose(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s := serving()
 			row.change(&s)
-			addr, _ := start(t, Config{Ready: func() error { return row.err }, Workers: func() []node.Snapshot { return []node.Snapshot{s} }})
+			addr, _ := start(t, Config{Ready: func() error { return row.err }, Node: func() node.Snapshot { return s }})
 			code, _, body := do(t, "GET", "http://"+addr+"/readyz?verbose")
 			if want := map[bool]int{true: 200, false: 503}[row.err == nil]; code != want || body != row.want {
 				t.Errorf("%d\n%s\nwant %d\n%s", code, body, want, row.want)
 			}
 		})
-	}
-}
-
-func TestReadyzVerboseOfTwoWorkers(t *testing.T) {
-	a, b := serving(), serving()
-	b.Worker = new(8)
-	addr, _ := start(t, Config{Workers: func() []node.Snapshot { return []node.Snapshot{a, b} }})
-	_, _, body := do(t, "GET", "http://"+addr+"/readyz?verbose")
-	if want := checks([]node.Snapshot{a, b}) + "ok\n"; body != want || body[:len("[+] worker 7 worker: 7")] != "[+] worker 7 worker: 7" {
-		t.Errorf("%s", body)
 	}
 }

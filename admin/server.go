@@ -22,7 +22,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Config configures New. Ready, Workers, Reserve and Slots are required. Of returns a Config for a
+// Config configures New. Ready, Node, Reserve and Slots are required. Of returns a Config for a
 // node.
 type Config struct {
 	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
@@ -32,9 +32,8 @@ type Config struct {
 	// restart it. It must not depend on ZooKeeper: a restart cannot fix ZooKeeper, and all
 	// nodes would be restarted at once. A nil Live means that a process that answers lives.
 	Live func() error
-	// Workers returns the states of this process's workers. It is called from many
-	// goroutines at once and must not block.
-	Workers func() []node.Snapshot
+	// Node returns the state of the node. It is called from many goroutines.
+	Node func() node.Snapshot
 	// Counters returns the counters of the line protocol. nil means that it is not served.
 	Counters func() lineproto.Counters
 	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
@@ -105,8 +104,8 @@ type Server struct {
 
 // New validates the configuration. It does no I/O.
 func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil || cfg.Workers == nil || cfg.Reserve == nil || cfg.Slots == nil {
-		return nil, errors.New("Config.Ready, Workers, Reserve or Slots is nil")
+	if cfg.Ready == nil || cfg.Node == nil || cfg.Reserve == nil || cfg.Slots == nil {
+		return nil, errors.New("Config.Ready, Node, Reserve or Slots is nil")
 	}
 	if cfg.Counters == nil {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }

@@ -28,8 +28,8 @@ func whole(cfg Config) Config {
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }
 	}
-	if cfg.Workers == nil {
-		cfg.Workers = func() []node.Snapshot { return []node.Snapshot{{}} }
+	if cfg.Node == nil {
+		cfg.Node = func() node.Snapshot { return node.Snapshot{} }
 	}
 	if cfg.Reserve == nil {
 		cfg.Reserve = func(context.Context, int) (worker.Run, error) { return worker.Run{First: 1000, Step: 1, Len: 1}, nil }
@@ -244,7 +244,7 @@ func TestBrokenListener(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for name, without := range map[string]func(*Config){
 		"Ready":   func(c *Config) { c.Ready = nil },
-		"Workers": func(c *Config) { c.Workers = nil },
+		"Node":    func(c *Config) { c.Node = nil },
 		"Reserve": func(c *Config) { c.Reserve = nil },
 		"Slots":   func(c *Config) { c.Slots = nil },
 	} {

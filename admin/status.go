@@ -31,8 +31,8 @@ type Status struct {
 	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
-	// Workers are the workers of this process, usually one.
-	Workers []node.Snapshot `json:"workers"`
+	// Node is the state of the node and of its worker.
+	Node node.Snapshot `json:"node"`
 
 	// Sequences are the named sequences that this process knows. It is null if there are none.
 	Sequences *clusterview.Sequences `json:"sequences"`
@@ -124,21 +124,16 @@ func (s *Server) statusWith(sequences []seqView) Status {
 	a := s.cfg.About
 	doc := Status{
 		Version: a.Version, Name: a.Name, Host: a.Host, PID: a.PID, Listen: a.Listen, Admin: a.Admin, StartedMs: a.StartedMs,
-		Workers: s.cfg.Workers(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
+		Node: s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
 	}
 	if doc.Listen == nil {
 		doc.Listen = []string{} // a list in JSON, too
-	}
-	if doc.Workers == nil {
-		doc.Workers = []node.Snapshot{}
 	}
 	err := s.cfg.Ready()
 	if doc.Ready = err == nil; !doc.Ready {
 		doc.Reason = oneLine(err.Error())
 	}
-	if len(doc.Workers) > 0 {
-		doc.Cluster, doc.NowMs = doc.Workers[0].Cluster, doc.Workers[0].NowMs
-	}
+	doc.Cluster, doc.NowMs = doc.Node.Cluster, doc.Node.NowMs
 	doc.count(s.cfg.Counters())
 	doc.IDs += s.made.Load()
 	return doc

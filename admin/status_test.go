@@ -28,8 +28,8 @@ func full() Config {
 			return clusterview.Report{Summary: clusterview.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
 		},
 		Ready: func() error { return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9") },
-		Workers: func() []node.Snapshot {
-			return []node.Snapshot{{
+		Node: func() node.Snapshot {
+			return node.Snapshot{
 				Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000", Phase: node.Serving,
 				Code: "CLOCK", Cause: "clock-behind", Degraded: []string{"clock-offset", "clock-leap", "frozen"}, FromCache: true,
 				Reason:    "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
@@ -49,7 +49,7 @@ func full() Config {
 					Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000", Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
 					Slots: 1024, LeaseMs: 86400000, ConfirmMs: 12000, EpochEndsMs: new(int64(3487858230209)),
 				},
-			}}
+			}
 		},
 		Sequences: someSequences,
 		Counters: func() lineproto.Counters {
@@ -102,13 +102,13 @@ func TestStatus(t *testing.T) {
 
 // Lists of a process that has just started are empty lists in JSON, not null.
 func TestEmptyListsAreNotNullInStatus(t *testing.T) {
-	addr, _ := start(t, Config{Workers: func() []node.Snapshot { return nil }})
+	addr, _ := start(t, Config{})
 	_, _, body := do(t, "GET", "http://"+addr+"/v1/status")
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(body), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, list := range []string{"listen", "workers", "requests", "events"} {
+	for _, list := range []string{"listen", "requests", "events"} {
 		if got, ok := doc[list].([]any); !ok || len(got) != 0 {
 			t.Errorf("%s: %v, want []", list, doc[list])
 		}

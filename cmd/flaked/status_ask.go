@@ -211,11 +211,9 @@ func failedOutcome(err error) (outcome, why string) {
 // take copies a node's own answer on a worker. Another node may answer at the address by
 // now, or the node may hold another worker.
 func take(w *clusterview.WorkerReport, doc admin.Status) {
-	for _, s := range doc.Workers {
-		if s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
-			w.Says = clusterview.NewAnswer(s, doc.IDs)
-			return
-		}
+	if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
+		w.Says = clusterview.NewAnswer(s, doc.IDs)
+		return
 	}
 	w.Asked = clusterview.AnotherNode
 }

@@ -93,14 +93,14 @@ func TestWhoGetsTheTokenOverHTTP(t *testing.T) {
 	}
 }
 
-// saying returns a handler that answers as a node with these workers.
-func saying(workers ...node.Snapshot) http.HandlerFunc {
+// saying returns a handler that answers as a node in this state.
+func saying(state node.Snapshot) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/status" {
 			http.NotFound(w, r)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(admin.Status{Workers: workers, IDs: 42})
+		_ = json.NewEncoder(w).Encode(admin.Status{Node: state, IDs: 42})
 	}
 }
 
@@ -179,21 +179,22 @@ func testAsk(t *testing.T) {
 	network := &memNet{servers: make(map[string]memListener)}
 	serve := func(h http.HandlerFunc) string { return network.serve(t, h) }
 	silent := serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	two := serve(saying(snapshot(0, nil), snapshot(1, func(s *node.Snapshot) {
+	well := serve(saying(snapshot(0, nil)))
+	behind := serve(saying(snapshot(1, func(s *node.Snapshot) {
 		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3", "clock-behind", []string{"disk\x1b"}
 	})))
 	rows := []struct {
 		at, state, asked, says string
 	}{
-		{two, clusterview.Live, clusterview.Answered, "ready"},
-		{two, clusterview.Disconnected, clusterview.Answered, "not ready: clock-behind"},
+		{well, clusterview.Live, clusterview.Answered, "ready"},
+		{behind, clusterview.Disconnected, clusterview.Answered, "not ready: clock-behind"},
 		{serve(saying(snapshot(7, nil))), clusterview.Live, clusterview.AnotherNode, "another node"}, // has another worker by now
 		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{serve(saying(snapshot(4, nil))), clusterview.Stopped, "", ""},
 		{serve(http.NotFound), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://"+two+"/v1/status", http.StatusFound)
+			http.Redirect(w, r, "http://"+well+"/v1/status", http.StatusFound)
 		}), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), clusterview.Live, clusterview.AnotherNode, "another node"},
 		{"127.0.0.1:1", clusterview.Live, clusterview.NoAnswer, "no answer"},

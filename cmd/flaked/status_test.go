@@ -132,6 +132,8 @@ const statusGolden = `{
     "confirm_ms": 12000,
     "on_rollback": "leaf",
     "borrow_ms": 0,
+    "sequence_start": "random",
+    "segment_start": "zero",
     "confirmed": true,
     "frozen": false,
     "frozen_until_ms": 0,
