@@ -4,7 +4,7 @@
 #   docker run --rm -p 127.0.0.1:7609:7609 flaked serve --dev --listen 0.0.0.0:7609 --allow-open
 #
 # The image has no shell, no libc and no list of certificate authorities: TLS to ZooKeeper
-# needs --zk-tls-ca. docs/deployment.md says what else a node needs.
+# needs --zk-tls-ca. docs/deploy.md says what else a node needs.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
