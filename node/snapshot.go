@@ -55,7 +55,6 @@ type Snapshot struct {
 	Disk      DiskSnapshot      `json:"disk"`
 	Counts    CountsSnapshot    `json:"counts"`
 
-	// Cluster is the same for all workers of a process.
 	Cluster ClusterSnapshot `json:"-"`
 }
 

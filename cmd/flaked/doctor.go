@@ -88,13 +88,13 @@ func runDoctor(c *cli.Context) error {
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
-		Bootstrap: c.Bool("bootstrap"), StateDirs: []string{c.String("state-dir")}, ReleaseOnExit: c.Bool("release-on-exit"),
+		Bootstrap: c.Bool("bootstrap"), StateDir: c.String("state-dir"), ReleaseOnExit: c.Bool("release-on-exit"),
 		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
 		return cfg, usageError("--timeout must be more than 0s and at most 1m, not %s", cfg.Timeout)
 	}
-	if cfg.StateDirs[0] == "" {
+	if cfg.StateDir == "" {
 		return cfg, usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
 	if cfg.Admin == adminOff {

@@ -14,11 +14,11 @@ import (
 )
 
 // checkClock judges this machine's clock without comparing it with another machine's.
-func checkClock(dirs []stateDir) []Finding {
+func checkClock(d stateDir) []Finding {
 	kernel, err := timeguard.KernelClock()
 	return []Finding{
 		judgeKernel(kernel, err, timekeepers("/proc")),
-		judgeMemory(dirs, time.Now().UnixMilli()),
+		judgeMemory(d, time.Now().UnixMilli()),
 	}
 }
 
@@ -80,18 +80,16 @@ func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
 
 // judgeMemory fails if the clock is further behind a local reserved bound (ReservedUntil) than a
 // starting node waits. now is in Unix milliseconds.
-func judgeMemory(dirs []stateDir, now int64) Finding {
+func judgeMemory(d stateDir, now int64) Finding {
 	f := Finding{Check: "clock-state", Level: OK, Text: "the clock is not behind what a node here may have issued"}
-	for _, d := range dirs {
-		if !d.belongs() {
-			continue
-		}
-		behind := time.Duration(d.record.Claim.ReservedUntil-now) * time.Millisecond
-		if behind > limits.MaxStartWait {
-			f.Level = Fail
-			f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
-			f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove its state directory with rm -r and start it as a new node"
-		}
+	if !d.belongs() {
+		return f
+	}
+	behind := time.Duration(d.record.Claim.ReservedUntil-now) * time.Millisecond
+	if behind > limits.MaxStartWait {
+		f.Level = Fail
+		f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
+		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove its state directory with rm -r and start it as a new node"
 	}
 	return f
 }

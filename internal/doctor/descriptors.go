@@ -5,22 +5,18 @@ import "fmt"
 // enoughDescriptors suffice for 10,000 connections and the node's own files.
 const enoughDescriptors = 10_300
 
-// checkDescriptors judges the limit on open files of each node that runs on dirs. If it cannot
-// read any, it judges the limit of this process.
-func checkDescriptors(dirs []stateDir) (found []Finding) {
-	seen := map[int]bool{0: true} // 0: no process, or not visible
-	for _, d := range dirs {
-		if pid := d.look.LockedBy; !seen[pid] {
-			seen[pid] = true
-			if limit, ok := descriptorsOf(pid); ok {
-				found = append(found, judgeDescriptors(fmt.Sprintf("process %d", pid), limit))
-			}
+// checkDescriptors judges the limit on open files of the node that runs on d. If it cannot read that
+// limit, it judges the limit of this process.
+func checkDescriptors(d stateDir) []Finding {
+	if pid := d.look.LockedBy; pid != 0 { // 0: no process, or not visible
+		if limit, ok := descriptorsOf(pid); ok {
+			return []Finding{judgeDescriptors(fmt.Sprintf("process %d", pid), limit)}
 		}
 	}
-	if limit, ok := OpenFiles(); ok && found == nil {
-		found = append(found, judgeDescriptors("a process started like this one", limit))
+	if limit, ok := OpenFiles(); ok {
+		return []Finding{judgeDescriptors("a process started like this one", limit)}
 	}
-	return found
+	return nil
 }
 
 func judgeDescriptors(who string, limit uint64) Finding {

@@ -23,11 +23,11 @@ func TestDoctorReportsDiskFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func(timeout time.Duration) []Finding {
-		cfg := Config{StateDirs: []string{dir}, Timeout: timeout}
-		dirs := examineDirs(t.Context(), cfg)
+		cfg := Config{StateDir: dir, Timeout: timeout}
+		d := examine(t.Context(), cfg)
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
-		return checkDirs(ctx, cfg, dirs)
+		return checkDir(ctx, cfg, d)
 	}
 	const patience = 10 * time.Second
 	at(t, look(patience), "state-dir").wants(t, "well", OK, "holds no state of a node")

@@ -66,8 +66,8 @@ type Config struct {
 	// Fits returns the reason why a node with these settings does not fit a cluster, or nil if
 	// it does. A nil Fits accepts every cluster.
 	Fits func(coordinator.Cluster) error
-	// StateDirs are the node's state directories, one for each worker. Required.
-	StateDirs []string
+	// StateDir is the node's state directory. Required.
+	StateDir string
 	// ReleaseOnExit means that the node gives its worker back when it stops, so
 	// its state need not last.
 	ReleaseOnExit bool
@@ -89,14 +89,14 @@ func Run(ctx context.Context, cfg Config) Report {
 		cfg.Fits = func(coordinator.Cluster) error { return nil }
 	}
 	begin := time.Now()
-	dirs := examineDirs(ctx, cfg)
+	dir := examine(ctx, cfg)
 	parts := []func(context.Context) []Finding{
 		func(ctx context.Context) []Finding { return checkServers(ctx, cfg) },
-		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dirs) },
-		func(ctx context.Context) []Finding { return checkDirs(ctx, cfg, dirs) },
-		func(context.Context) []Finding { return checkClock(dirs) },
-		func(context.Context) []Finding { return checkDescriptors(dirs) },
-		func(context.Context) []Finding { return checkPorts(cfg, dirs) },
+		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dir) },
+		func(ctx context.Context) []Finding { return checkDir(ctx, cfg, dir) },
+		func(context.Context) []Finding { return checkClock(dir) },
+		func(context.Context) []Finding { return checkDescriptors(dir) },
+		func(context.Context) []Finding { return checkPorts(cfg, dir.look.Locked) },
 	}
 	found := make([][]Finding, len(parts))
 	var wg sync.WaitGroup

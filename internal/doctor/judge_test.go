@@ -134,9 +134,9 @@ func TestCluster(t *testing.T) {
 		change(&c)
 		return c
 	}
-	mine := func(uuid string) []stateDir {
+	mine := func(uuid string) stateDir {
 		rec := node.LocalRecord{Cluster: coordinator.Cluster{UUID: uuid}}
-		return []stateDir{{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
+		return stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 	}
 	no := func(coordinator.Cluster) error { return errors.New("--lease 1h differs from the cluster's 24h") }
 	yes := func(coordinator.Cluster) error { return nil }
@@ -145,31 +145,31 @@ func TestCluster(t *testing.T) {
 		cl    coordinator.Cluster
 		err   error
 		cfg   Config
-		dirs  []stateDir
+		dir   stateDir
 		check string
 		level Level
 		text  string
 	}{
-		{"as asked for", cl, nil, Config{Fits: yes}, nil, "cluster", OK, "u1"},
+		{"as asked for", cl, nil, Config{Fits: yes}, stateDir{}, "cluster", OK, "u1"},
 		{"its own", cl, nil, Config{Fits: yes}, mine("u1"), "cluster", OK, "u1"},
 		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is u1"},
-		{"none", cl, coordinator.ErrNoCluster, Config{}, nil, "cluster", Fail, "flaked cluster init"},
-		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, nil, "cluster", OK, "the node creates it"},
-		{"unreadable", cl, zkstore.ErrDenied, Config{}, nil, "cluster", Fail, "--zk-auth-file"},
-		{"other settings", cl, nil, Config{Fits: no}, nil, "cluster", Fail, "--lease 1h differs from the cluster's 24h"},
-		{"long", cl, nil, Config{Fits: yes}, nil, "epoch", OK, "2080-07-10"},
-		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Warn, "2028"},
-		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil, Config{Fits: yes}, nil, "epoch", Fail, "used up on 2019"},
-		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, nil, "epoch", Fail, "Upgrade this one"},
+		{"none", cl, coordinator.ErrNoCluster, Config{}, stateDir{}, "cluster", Fail, "flaked cluster init"},
+		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, stateDir{}, "cluster", OK, "the node creates it"},
+		{"unreadable", cl, zkstore.ErrDenied, Config{}, stateDir{}, "cluster", Fail, "--zk-auth-file"},
+		{"other settings", cl, nil, Config{Fits: no}, stateDir{}, "cluster", Fail, "--lease 1h differs from the cluster's 24h"},
+		{"long", cl, nil, Config{Fits: yes}, stateDir{}, "epoch", OK, "2080-07-10"},
+		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, stateDir{}, "epoch", Warn, "2028"},
+		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil, Config{Fits: yes}, stateDir{}, "epoch", Fail, "used up on 2019"},
+		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, stateDir{}, "epoch", Fail, "Upgrade this one"},
 	} {
-		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dirs, now), tc.check)
+		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dir, now), tc.check)
 		if f.Check == "cluster" && f.Level == Fail && tc.name == "other settings" {
 			f.Advice = "in the text"
 		}
 		f.wants(t, tc.name, tc.level, tc.text)
 	}
 	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, nil, now)[1].wants(t, "frozen", Warn, "registration is frozen for all workers until")
+	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn, "registration is frozen until")
 }
 
 func TestSlots(t *testing.T) {
@@ -231,7 +231,7 @@ func TestOffsets(t *testing.T) {
 		live(func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }),
 		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
 	}
-	own := []stateDir{{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}}
+	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 	if got := peers(entries, own, probe(0)); len(got) != 1 {
 		t.Errorf("%d of the reports count, want 1: %v", len(got), got)
 	}
@@ -318,9 +318,9 @@ func TestDirs(t *testing.T) {
 		judgeSyncs("/s", localcache.Examination{Filesystem: tc.fs}, tc.took, tc.err).wants(t, tc.name, tc.level, tc.text)
 	}
 
-	judgeMemory([]stateDir{holds(func(*stateDir) {})}, 45_000).wants(t, "a bound ahead", OK, "not behind")
-	judgeMemory([]stateDir{holds(func(*stateDir) {})}, 20_000).wants(t, "the clock went back", Fail, "30s behind what worker 7")
-	judgeMemory([]stateDir{holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased })}, 20_000).wants(t, "given back", OK, "")
+	judgeMemory(holds(func(*stateDir) {}), 45_000).wants(t, "a bound ahead", OK, "not behind")
+	judgeMemory(holds(func(*stateDir) {}), 20_000).wants(t, "the clock went back", Fail, "30s behind what worker 7")
+	judgeMemory(holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased }), 20_000).wants(t, "given back", OK, "")
 }
 
 func TestClock(t *testing.T) {

@@ -11,17 +11,13 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// peers returns the offsets of live nodes by their recent reports. It leaves out the nodes
-// whose state directories are in dirs.
-func peers(entries []coordinator.Entry, dirs []stateDir, p zkstore.Probe) []timeguard.Offset {
-	own := map[string]bool{}
-	for _, d := range dirs {
-		own[d.record.Claim.Node] = d.belongs()
-	}
+// peers returns the offsets of live nodes by their recent reports. It leaves out the node
+// whose state directory is d.
+func peers(entries []coordinator.Entry, d stateDir, p zkstore.Probe) []timeguard.Offset {
 	var offsets []timeguard.Offset
 	for _, e := range entries {
 		s := e.Slot
-		if offset, known := clusterview.ClockOffset(e, p.Stamp, p.Zxid>>32); known && !own[s.Node] {
+		if offset, known := clusterview.ClockOffset(e, p.Stamp, p.Zxid>>32); known && !(d.belongs() && s.Node == d.record.Claim.Node) {
 			offsets = append(offsets, offset)
 		}
 	}

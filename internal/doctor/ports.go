@@ -10,12 +10,9 @@ import (
 	"syscall"
 )
 
-// checkPorts judges for each address whether a node could listen there, or does.
-func checkPorts(cfg Config, dirs []stateDir) []Finding {
-	running := false
-	for _, d := range dirs {
-		running = running || d.look.Locked
-	}
+// checkPorts judges for each address whether a node could listen there, or does. running: a node uses the
+// state directory.
+func checkPorts(cfg Config, running bool) []Finding {
 	addresses := cfg.Listen
 	if cfg.Admin != "" {
 		addresses = append(addresses[:len(addresses):len(addresses)], [2]string{"admin", cfg.Admin})

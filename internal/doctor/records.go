@@ -18,7 +18,7 @@ import (
 var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers", "sequences"}
 
 // checkRecords uses ZooKeeper as a node does. It returns a finding for each of ofRecords.
-func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
+func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding) {
 	cfg.ZK.CallTimeout = cfg.Timeout
 	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *zkstore.ZK) error {
 		p, err := z.Probe(ctx, func() int64 { return time.Now().UnixMilli() })
@@ -27,7 +27,7 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 			return nil
 		}
 		cl, err := coordinator.ReadCluster(ctx, z)
-		found = append(found, judgeCluster(cl, err, cfg, dirs, time.Now())...)
+		found = append(found, judgeCluster(cl, err, cfg, d, time.Now())...)
 		var others []timeguard.Offset
 		var entries []coordinator.Entry
 		missing := err
@@ -41,7 +41,7 @@ func checkRecords(ctx context.Context, cfg Config, dirs []stateDir) (found []Fin
 				return nil
 			}
 			found = append(found, judgeSlots(cl, entries, now))
-			others = peers(entries, dirs, p)
+			others = peers(entries, d, p)
 		}
 		if p.Stamp != 0 {
 			found = append(found, judgeOffsets(p, others)...)
@@ -144,8 +144,8 @@ func judgeProbe(root string, cfg Config, p zkstore.Probe, err error) (found []Fi
 }
 
 // judgeCluster compares the cluster's record with the node's settings and with
-// its state directories.
-func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir, now time.Time) []Finding {
+// its state directory.
+func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now time.Time) []Finding {
 	f := Finding{Check: "cluster", Level: OK}
 	switch {
 	case errors.Is(err, coordinator.ErrNoCluster) && cfg.Bootstrap:
@@ -162,12 +162,10 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, dirs []stateDir
 	if err := cfg.Fits(cl); err != nil {
 		f.Level, f.Text = Fail, err.Error()
 	}
-	for _, d := range dirs {
-		if d.belongs() && d.record.Cluster.UUID != cl.UUID {
-			f.Level = Fail
-			f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
-			f.Advice = "Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"
-		}
+	if d.belongs() && d.record.Cluster.UUID != cl.UUID {
+		f.Level = Fail
+		f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
+		f.Advice = "Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"
 	}
 	found := []Finding{f}
 	if p, frozen := clusterview.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {

@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/flaked/flaked/localcache"
@@ -32,22 +31,15 @@ func (d stateDir) belongs() bool {
 	return d.bad == nil && d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) == 0
 }
 
-func examineDirs(ctx context.Context, cfg Config) []stateDir {
+// examine examines the state directory, for as long as a group of checks may take.
+func examine(ctx context.Context, cfg Config) stateDir {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	dirs := make([]stateDir, len(cfg.StateDirs))
-	var wg sync.WaitGroup
-	for i, path := range cfg.StateDirs {
-		wg.Go(func() {
-			d, err := bounded(ctx, func() (stateDir, error) { return examineDir(path), nil })
-			if err != nil {
-				d = stateDir{path: path, err: err}
-			}
-			dirs[i] = d
-		})
+	d, err := bounded(ctx, func() (stateDir, error) { return examineDir(cfg.StateDir), nil })
+	if err != nil {
+		return stateDir{path: cfg.StateDir, err: err}
 	}
-	wg.Wait()
-	return dirs
+	return d
 }
 
 func examineDir(path string) stateDir {
@@ -65,17 +57,13 @@ func examineDir(path string) stateDir {
 	return d
 }
 
-func checkDirs(ctx context.Context, cfg Config, dirs []stateDir) (found []Finding) {
-	for _, d := range dirs {
-		if d.err != nil {
-			found = append(found, unreadable(d))
-			continue
-		}
-		found = append(found, judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look))
-		took, err := bounded(ctx, func() ([]time.Duration, error) { return localcache.TrySync(d.look.Place, syncs) })
-		found = append(found, judgeSyncs(d.path, d.look, took, err))
+func checkDir(ctx context.Context, cfg Config, d stateDir) []Finding {
+	if d.err != nil {
+		return []Finding{unreadable(d)}
 	}
-	return found
+	found := []Finding{judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look)}
+	took, err := bounded(ctx, func() ([]time.Duration, error) { return localcache.TrySync(d.look.Place, syncs) })
+	return append(found, judgeSyncs(d.path, d.look, took, err))
 }
 
 func unreadable(d stateDir) Finding {

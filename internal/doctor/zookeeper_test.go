@@ -24,7 +24,7 @@ func TestDoctorReportsMissingServers(t *testing.T) {
 	look := func(connect string, timeout time.Duration) Report {
 		return Run(t.Context(), Config{
 			ZK: zkstore.ZKConfig{Connect: connect, Cluster: "x"}, Bootstrap: true,
-			StateDirs: []string{filepath.Join(t.TempDir(), "state")}, Timeout: timeout,
+			StateDir: filepath.Join(t.TempDir(), "state"), Timeout: timeout,
 		})
 	}
 	const patience = 20 * time.Second
@@ -127,7 +127,7 @@ func TestRootIsWarnedOfAnotherUsersDirectory(t *testing.T) {
 	if !d.look.Locked {
 		t.Errorf("%+v", d.look)
 	}
-	if found := checkDescriptors([]stateDir{d}); !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == "descriptors" }) {
+	if found := checkDescriptors(d); !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == "descriptors" }) {
 		t.Errorf("%+v", found)
 	}
 }
