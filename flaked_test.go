@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/client"
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
@@ -27,6 +29,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/seqstore"
@@ -94,10 +97,37 @@ func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
 func TestNodeIsASource(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, quick(t, zktest.Chroot(t, zktest.Shared(t))))
-	create(t, n, seqstore.Segment, "order")
-	create(t, n, seqstore.Strict, "invoice")
-	idstest.Conform(t, n, idstest.Sequences{Plain: "order", Strict: "invoice", Missing: "nobody"})
-	if s := n.Sequences(); len(s.Sequences) != 2 {
+	create(t, n, seqstore.Segment, "order", "order2")
+	create(t, n, seqstore.Strict, "invoice", "invoice2")
+	backend, sequences := n.LineProtocol()
+	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(ctx, listener) })
+	defer serving.Wait()
+	defer end()
+	c, err := client.New(client.Config{Addrs: []string{listener.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	conform(t, idstest.New(), "order", "invoice")
+	conform(t, n, "order", "invoice")
+	conform(t, c, "order2", "invoice2")
+	for _, source := range []ids.Source{n, c} {
+		_, err := source.Sequence("nobody").Next(t.Context())
+		if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "no-sequence" || e.Code != "ERR" || errors.Is(err, ids.ErrUnavailable) {
+			t.Errorf("a name without a sequence: %v", err)
+		}
+	}
+	if s := n.Sequences(); len(s.Sequences) != 4 {
 		t.Errorf("it knows %d sequences", len(s.Sequences))
 	}
 	if c, err := n.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {

@@ -1,11 +1,8 @@
 #!/usr/bin/env bash
 #
 # zk-dev.sh runs a real ZooKeeper on loopback, for development and for tests.
-# `zk-dev.sh --help` says how. It needs Linux, bash and Go. If ZooKeeper or Java is missing, it
+# `zk-dev.sh --help` says how. It needs Linux and bash. If ZooKeeper or Java is missing, it
 # installs them as root, or unpacks them without root.
-#
-# This script checks the arguments and finds Java and ZooKeeper's jars. The Go program
-# internal/testkit/zkdev starts, stops and lists the servers.
 #
 # stdout carries only results (the export line, a path, a table), so that
 # eval "$(scripts/zk-dev.sh start)" works. Messages for people go to stderr.
@@ -102,7 +99,7 @@ parse() {
     # Everybody may write to the parent of the default directory, so refuse a link there.
     [[ ! -L $dir ]] || die "$dir is a link. Choose another directory with --dir"
   fi
-  # internal/testkit/zkdev recognises our processes by this path, so it must be canonical.
+  # pid recognises our processes by this path, so it must be canonical.
   dir=$(realpath -m -- "$dir")
 }
 
@@ -198,19 +195,6 @@ unpack() (
 
 # ----------------------------------------------------------------- commands
 
-# zkdev runs internal/testkit/zkdev. Descriptor 9 is the lock, which no server may inherit.
-zkdev() { "$root/bin/zkdev" "$@" 9>&-; }
-
-build_zkdev() {
-  root=$(cd "$(dirname "$0")/.." && pwd)
-  have go || PATH=$PATH:/usr/local/go/bin
-  have go || die 'Go not found. Install it: https://go.dev/dl'
-  mkdir -p "$root/bin"
-  # One build at a time, so that nobody runs a file that is only half written. A program
-  # that is current is not built again.
-  (flock 8 && cd "$root" && CGO_ENABLED=0 go build -buildvcs=false -o bin/zkdev ./internal/testkit/zkdev) 8>"$root/bin/zkdev.lock"
-}
-
 # lock ensures that only one zk-dev.sh works in the directory. `stop --wipe` may remove the
 # lock file after we opened it and before we lock it: then lock starts again.
 lock() {
@@ -221,15 +205,173 @@ lock() {
   [[ $dir/lock -ef /proc/self/fd/9 ]] || lock
 }
 
+# known sets have and first to the number of servers of the last start and to the client port of the first one. have is 0
+# if there was no start.
+known() {
+  for have in 3 2 1 0; do
+    [[ ! -e $dir/node$have/zoo.cfg ]] || break
+  done
+  first=$(sed -n 's/^clientPort=//p' "$dir/node1/zoo.cfg" 2>/dev/null) || true
+  ((have == 0)) || [[ -n $first ]] || die "$dir/node1/zoo.cfg has no clientPort. 'stop --wipe' clears the directory"
+}
+
+# pid prints the pid of server $1, or nothing if it does not run. Pids are reused, so the process must have been started
+# with the server's configuration file.
+pid() {
+  local p
+  p=$(cat "$dir/node$1/pid" 2>/dev/null) || return 0
+  if tr '\0' '\n' 2>/dev/null <"/proc/$p/cmdline" | grep -qxF "$dir/node$1/zoo.cfg"; then echo "$p"; fi
+} 2>/dev/null
+
+# running prints how many of the servers 1 to $1 run.
+running() {
+  local i n=0
+  for ((i = 1; i <= $1; i++)); do [[ -z $(pid "$i") ]] || ((++n)); done
+  echo "$n"
+}
+
+# mode prints standalone, leader or follower, or nothing while server $1 does not serve. A server answers `ruok` long
+# before it serves, so this asks `srvr`.
+mode() {
+  (exec 3<>"/dev/tcp/127.0.0.1/$((first + $1 - 1))" && printf srvr >&3 && timeout 1 sed -n 's/^Mode: //p' <&3) 2>/dev/null || true
+}
+
+# free fails if a process listens on one of the ports of a start at port $1.
+free() {
+  local i p
+  for ((i = 0; i < nodes; i++)); do
+    for p in $(($1 + i)) $(($1 + 707 + i)) $(($1 + 1707 + i)); do
+      ((p <= 65535)) || die "--port is too high: the servers need port $p, and the highest port is 65535"
+      if (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; then taken=$p; return 1; fi
+      ((nodes > 1)) || break
+    done
+  done
+}
+
+# configure writes the files of server $1.
+configure() {
+  local d=$dir/node$1 i
+  mkdir -p "$d/data"
+  {
+    # A tick of 500 ms allows sessions of 1 s.
+    printf '%s\n' tickTime=500 "dataDir=$d/data" "clientPort=$((first + $1 - 1))" clientPortAddress=127.0.0.1 \
+      maxClientCnxns=0 admin.enableServer=false '4lw.commands.whitelist=*'
+    if ((nodes > 1)); then
+      printf '%s\n' initLimit=20 syncLimit=10 standaloneEnabled=false
+      for ((i = 1; i <= nodes; i++)); do echo "server.$i=127.0.0.1:$((first + i + 706)):$((first + i + 1706))"; done
+      echo "$1" >"$d/data/myid"
+    fi
+  } >"$d/zoo.cfg.new"
+  mv "$d/zoo.cfg.new" "$d/zoo.cfg"
+}
+
+# launch starts server $1 in a session of its own, so that neither Ctrl-C nor the end of this terminal stops it. No server
+# may inherit descriptor 9, the lock.
+launch() {
+  local d=$dir/node$1
+  if [[ -e $d/log ]]; then mv "$d/log" "$d/log.old"; fi # a failed start shows its own log only
+  (cd "$d" && exec setsid "$java" -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData \
+    -Dzookeeper.jmx.log4j.disable=true -Dorg.slf4j.simpleLogger.showDateTime=true \
+    '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS' \
+    -Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn \
+    -cp "$classpath" org.apache.zookeeper.server.quorum.QuorumPeerMain "$d/zoo.cfg") </dev/null >"$d/log" 2>&1 9>&- &
+  echo $! >"$d/pid"
+  disown
+}
+
+# await waits until all servers serve, with one leader among them. It fails if one of them has ended.
+await() {
+  local i modes deadline=$((SECONDS + 60))
+  until modes=$(for ((i = 1; i <= nodes; i++)); do mode "$i"; done) &&
+    (($(wc -w <<<"$modes") == nodes && $(grep -cE 'leader|standalone' <<<"$modes") == 1)); do
+    for ((i = 1; i <= nodes; i++)); do
+      if [[ -z $(pid "$i") || $SECONDS -ge $deadline ]]; then
+        say "the server in $dir/node$i has ended, or does not serve within a minute. The end of its log:"
+        tail -n 15 "$dir/node$i/log" >&2
+        return 1
+      fi
+    done
+    sleep 0.1
+  done
+}
+
+# end ends servers by SIGTERM, and by SIGKILL if that takes longer than 5 s.
+end() {
+  local signal i p tries
+  for signal in TERM KILL; do
+    for i in "$@"; do
+      p=$(pid "$i")
+      [[ -n $p ]] || continue
+      [[ $signal == TERM ]] || say "server $i (pid $p) did not stop within 5 s, killing it"
+      kill -"$signal" "$p" 2>/dev/null || true
+      kill -CONT "$p" 2>/dev/null || true # a process that SIGSTOP has stopped handles no SIGTERM
+    done
+    for ((tries = 0; tries < 50; tries++)); do
+      (($(running 3) > 0)) || return 0
+      sleep 0.1
+    done
+  done
+  die 'a server does not end on SIGKILL. Try again'
+}
+
 start() {
-  local addresses
+  local have first taken='' i up started=() addresses=''
   lock
-  # Nothing is needed if all servers serve already.
-  zkdev status "$dir" >/dev/null 2>&1 || find_zookeeper
-  addresses=$(FLAKED_ZK_CLASSPATH=$classpath FLAKED_ZK_JAVA=$java zkdev start "$dir" "${nodes:-0}" "${port:--1}")
+  known
+  up=$(running 3)
+  [[ -z $nodes || $have == 0 || $nodes == "$have" ]] ||
+    die "$dir has the data of $have server(s), not $nodes. Run 'stop --wipe' first, or use another --dir"
+  nodes=$((have > 0 ? have : ${nodes:-1}))
+  if ((up > 0)); then
+    [[ ${port:-0} == 0 || $port == "$first" ]] || die "already running on port $first, not $port. Run 'stop' first, or use another --dir"
+  else
+    first=${port:-${first:-2181}}
+    if ((first == 0)); then
+      # Below the range from which the kernel takes ports for outgoing connections.
+      until first=$((15000 + RANDOM % 12000)) && free "$first"; do :; done
+    fi
+    free "$first" ||
+      die "port $taken is in use. If that is your ZooKeeper: export FLAKED_ZK=127.0.0.1:$taken. Else choose other ports with --port N, or free ones with --port 0"
+    for ((i = 1; i <= nodes; i++)); do configure "$i"; done
+  fi
+  if ((up < nodes)); then find_zookeeper; fi
+  for ((i = 1; i <= nodes; i++)); do
+    [[ -z $(pid "$i") ]] || continue
+    launch "$i"
+    started+=("$i")
+    # Just after exec the kernel shows no arguments of Java yet.
+    for _ in {1..50}; do [[ -z $(pid "$i") ]] || break; sleep 0.1; done
+  done
+  await || { end "${started[@]}"; exit 1; }
+  say "ready, $nodes server(s) (data and logs: $dir)"
+  for ((i = 0; i < nodes; i++)); do addresses+=,127.0.0.1:$((first + i)); done
   # On a terminal the export line is only printed, so it sets nothing.
   if [[ -t 1 ]]; then say "To set it in your shell: eval \"\$($0 start --dir $dir)\""; fi
-  echo "export FLAKED_ZK=$addresses"
+  echo "export FLAKED_ZK=${addresses#,}"
+}
+
+status() {
+  local have first i p m serving=0 up=0 row='%-6s %-16s %-8s %-14s %s\n'
+  known
+  if ((have == 0)); then
+    say "nothing was started in $dir"
+    exit 3
+  fi
+  # shellcheck disable=SC2059 # the format is above
+  printf "$row" SERVER ADDRESS PID MODE DIRECTORY
+  for ((i = 1; i <= have; i++)); do
+    p=$(pid "$i") m=stopped
+    if [[ -n $p ]]; then
+      ((++up))
+      m=$(mode "$i")
+      [[ -z $m ]] || ((++serving))
+    fi
+    # shellcheck disable=SC2059
+    printf "$row" "$i" "127.0.0.1:$((first + i - 1))" "${p:--}" "${m:-not serving}" "$dir/node$i"
+  done
+  ((serving < have)) || exit 0
+  ((up > 0)) || exit 3
+  exit 1
 }
 
 stop() {
@@ -239,7 +381,8 @@ stop() {
     return
   fi
   lock
-  count=$(zkdev stop "$dir")
+  count=$(running 3)
+  end 1 2 3
   if [[ -z $wipe ]]; then
     say "stopped $count server(s). The data stays in $dir (stop --wipe removes it)"
     return
@@ -262,9 +405,7 @@ logs() {
 parse "$@"
 [[ -r /proc/self/cmdline ]] || die "Linux is required, for /proc. Elsewhere: $DOCKER"
 case $command in
-  start|stop) build_zkdev; "$command" ;;
-  status) build_zkdev; zkdev status "$dir" ;;
-  logs) logs ;;
+  start | stop | status | logs) "$command" ;;
   dir) echo "$dir" ;;
   install)
     find_zookeeper

@@ -5,8 +5,6 @@
 //	shop := newShop(source) // the code to test
 //	...
 //	source.Fail(ids.Unavailable(nil, &ids.ReplyError{Code: "NOTREADY", Text: "a test"}))
-//
-// Conform is for authors of a Source of their own: it tests what every Source has to promise.
 package idstest
 
 import (

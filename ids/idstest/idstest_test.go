@@ -9,10 +9,6 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-func TestSource(t *testing.T) {
-	Conform(t, New(), Sequences{Plain: "order", Strict: "invoice"})
-}
-
 func TestSourceDoesWhatItIsTold(t *testing.T) {
 	s := New()
 	s.SetNext("", 40)

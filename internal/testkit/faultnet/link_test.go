@@ -1,9 +1,7 @@
 package faultnet
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -135,30 +133,6 @@ func (p *peer) ends(want error) {
 	}
 }
 
-func TestCarries(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	client, target := e.connected()
-	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	echoed := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(target, target.Conn)
-		echoed <- errors.Join(err, target.Conn.(*net.TCPConn).CloseWrite())
-	}()
-	go func() {
-		_, _ = client.Write(sent) // the comparison below finds any loss
-		_ = client.Conn.(*net.TCPConn).CloseWrite()
-	}()
-	_ = client.SetReadDeadline(time.Now().Add(patience))
-	got, err := io.ReadAll(client)
-	if err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("of %d bytes %d came back: %v", len(sent), len(got), err)
-	}
-	if err := <-echoed; err != nil {
-		t.Error(err)
-	}
-}
-
 // Each fault lets the directions of its row pass, on old and new connections, and Heal delivers
 // the rest.
 func TestFaultsHoldAndHealDelivers(t *testing.T) {
@@ -216,21 +190,6 @@ func TestFaultsHoldAndHealDelivers(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	client, target := e.connected()
-	e.link.Cut()
-	client.ends(nil)
-	target.ends(nil)
-	e.dial().ends(nil)
-	if e.hears() {
-		t.Error("the target has heard of a connection over a link that is cut")
-	}
-	e.link.Heal()
-	e.connected()
-}
-
 func TestReset(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -242,30 +201,4 @@ func TestReset(t *testing.T) {
 	client.ends(syscall.ECONNRESET)
 	target.ends(syscall.ECONNRESET)
 	e.connected()
-}
-
-// A delay applies to each chunk and keeps the order of chunks.
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	client, target := e.connected()
-	const d = 100 * time.Millisecond
-	e.link.Delay(d, d/2)
-	began := time.Now()
-	var all string
-	for i := range 50 {
-		one := fmt.Sprintf("%d.", i)
-		all += one
-		client.says(one)
-	}
-	target.hears(all)
-	target.says("pong")
-	client.hears("pong")
-	if took := time.Since(began); took < 2*d {
-		t.Errorf("there and back took %s, each way is to take %s", took, d)
-	}
-	e.link.Delay(time.Hour, 0)
-	e.link.Delay(0, 0)
-	client.says("ping")
-	target.hears("ping")
 }

@@ -18,17 +18,16 @@ type cluster struct {
 }
 
 // launch starts n servers in dir and waits until they serve.
-func launch(prog Program, dir string, n int) (_ *cluster, err error) {
+func launch(prog program, dir string, n int) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	var all []*Server
 	for i := range n {
-		s := &server{prog: prog, Server: Server{ID: i + 1, Dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}}
-		for _, p := range []*int{&s.Client, &s.Quorum, &s.Election} {
+		s := &server{prog: prog, id: i + 1, dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}
+		for _, p := range []*int{&s.client, &s.quorum, &s.election} {
 			var release func()
 			if *p, release, err = takePort(); err != nil {
 				return nil, err
@@ -36,10 +35,9 @@ func launch(prog Program, dir string, n int) (_ *cluster, err error) {
 			c.release = append(c.release, release)
 		}
 		c.servers = append(c.servers, s)
-		all = append(all, &s.Server)
 	}
-	for _, s := range all {
-		if err := s.Configure(all); err != nil {
+	for _, s := range c.servers {
+		if err := s.configure(c.servers); err != nil {
 			return nil, err
 		}
 	}
@@ -83,25 +81,25 @@ func (c *cluster) close() {
 }
 
 // reachable returns the servers that run and are not frozen.
-func (c *cluster) reachable() []*Server {
+func (c *cluster) reachable() []*server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var up []*Server
+	var up []*server
 	for _, s := range c.servers {
 		if s.cmd != nil && !s.frozen {
-			up = append(up, &s.Server)
+			up = append(up, s)
 		}
 	}
 	return up
 }
 
 // ended returns the servers whose processes have ended by themselves.
-func (c *cluster) ended() (dead []*Server) {
+func (c *cluster) ended() (dead []*server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.servers {
 		if s.cmd != nil && exited(s.cmd.Process.Pid) {
-			dead = append(dead, &s.Server)
+			dead = append(dead, s)
 		}
 	}
 	return dead
@@ -115,14 +113,14 @@ func (c *cluster) await() error {
 	if 2*len(up) <= len(c.servers) {
 		return fmt.Errorf("%d of %d servers run: no quorum", len(up), len(c.servers))
 	}
-	return Await(up, c.ended)
+	return await(up, c.ended)
 }
 
 // tail returns the last lines of every server's log.
 func (c *cluster) tail() string {
 	var b strings.Builder
 	for _, s := range c.servers {
-		b.WriteString(s.Tail())
+		b.WriteString(s.tail())
 	}
 	return b.String()
 }

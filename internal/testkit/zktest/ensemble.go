@@ -29,7 +29,7 @@ func (e *Ensemble) Addr() string { return strings.Join(e.Addrs(), ",") }
 func (e *Ensemble) Addrs() []string {
 	var addrs []string
 	for _, s := range e.cluster.servers {
-		addrs = append(addrs, s.Addr())
+		addrs = append(addrs, s.addr())
 	}
 	return addrs
 }
@@ -94,8 +94,8 @@ func (e *Ensemble) Leader(t testing.TB) int {
 	leader := -1
 	ok := Poll(Timeout, func() bool {
 		for _, s := range e.cluster.reachable() {
-			if m := s.Mode(); m == "leader" || m == "standalone" {
-				leader = s.ID - 1
+			if m := s.mode(); m == "leader" || m == "standalone" {
+				leader = s.id - 1
 				return true
 			}
 		}
@@ -181,7 +181,7 @@ func (e *Ensemble) Restore(t testing.TB, snapshot string) {
 	})
 }
 
-func backup(dir string, s *server) string { return filepath.Join(dir, fmt.Sprintf("zk%d", s.ID-1)) }
+func backup(dir string, s *server) string { return filepath.Join(dir, fmt.Sprintf("zk%d", s.id-1)) }
 
 // replaceData kills all servers, calls what with each of them, starts all and waits
 // until they serve.
@@ -193,7 +193,7 @@ func (e *Ensemble) replaceData(t testing.TB, what func(*server) error) {
 	e.cluster.killAll()
 	for _, s := range e.cluster.servers {
 		if err := what(s); err != nil {
-			t.Fatalf("zktest: server %d: %v", s.ID-1, err)
+			t.Fatalf("zktest: server %d: %v", s.id-1, err)
 		}
 	}
 	if err := e.cluster.startAll(); err != nil {

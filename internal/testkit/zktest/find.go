@@ -13,7 +13,7 @@ import (
 // require returns the program that runs a server. It skips the test if
 // FLAKED_TEST_ZK is not set. It fails the test if FLAKED_TEST_ZK is "require" and
 // ZooKeeper or Java is missing.
-func require(t testing.TB) Program {
+func require(t testing.TB) program {
 	t.Helper()
 	switch mode := os.Getenv("FLAKED_TEST_ZK"); mode {
 	case "require":
@@ -32,8 +32,8 @@ func require(t testing.TB) Program {
 // find returns the program that FLAKED_ZK_JAVA and FLAKED_ZK_CLASSPATH name. If one of
 // them is not set, find takes java from PATH, and the jars that Debian installs. The
 // manifest of zookeeper.jar names the jars that the classpath does not.
-func find(getenv func(string) string) (Program, error) {
-	prog := Program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
+func find(getenv func(string) string) (program, error) {
+	prog := program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
 	if prog.Classpath == "" {
 		const jars = "/usr/share/java/"
 		if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {

@@ -13,12 +13,12 @@ import (
 // takePort reserves a free port for this process until release is called.
 func takePort() (port int, release func(), err error) {
 	for range 200 {
-		port := RandomPort()
+		port := randomPort()
 		release, err := claim(port)
 		if err != nil {
 			continue
 		}
-		if TryPort(port) == nil {
+		if tryPort(port) == nil {
 			return port, release, nil
 		}
 		release()
@@ -38,16 +38,16 @@ func Port(t testing.TB) int {
 	return port
 }
 
-// RandomPort returns a port below the range from which the kernel takes ports for outgoing
+// randomPort returns a port below the range from which the kernel takes ports for outgoing
 // connections. An outgoing connection could take the port of a killed server before its
 // restart.
-func RandomPort() int {
+func randomPort() int {
 	const low, high = 15000, 30000 // Linux's range begins at 32768
 	return low + rand.IntN(high-low)
 }
 
-// TryPort returns nil if a server can listen on the port.
-func TryPort(port int) error {
+// tryPort returns nil if a server can listen on the port.
+func tryPort(port int) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err == nil {
 		return l.Close()

@@ -4,6 +4,7 @@ package zktest
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -13,8 +14,12 @@ import (
 // server is one ZooKeeper server. Its directory and ports never change. Its
 // process can be ended and started again. The cluster's mutex guards cmd and frozen.
 type server struct {
-	Server
-	prog Program
+	prog program
+	id   int    // from 1, as ZooKeeper counts
+	dir  string // absolute path of the directory of zoo.cfg, log and data
+
+	// Ports on 127.0.0.1. A standalone server uses only client.
+	client, quorum, election int
 
 	cmd    *exec.Cmd // nil while no process runs
 	frozen bool
@@ -22,26 +27,43 @@ type server struct {
 
 // versionDir returns the directory of ZooKeeper's snapshots and transaction logs.
 // Wipe deletes it, Snapshot and Restore copy it.
-func (s *server) versionDir() string { return filepath.Join(s.DataDir(), "version-2") }
+func (s *server) versionDir() string { return filepath.Join(s.dataDir(), "version-2") }
 
-// start starts the process. It does not wait until the server serves.
-func (s *server) start() (err error) {
+// start starts the process. It does not wait until the server serves. The process appends its output to logFile.
+func (s *server) start() error {
 	if s.cmd != nil {
-		return fmt.Errorf("server %d runs already", s.ID-1)
+		return fmt.Errorf("server %d runs already", s.id-1)
 	}
-	s.cmd, err = s.Launch(s.prog, func(cmd *exec.Cmd) error {
-		cmd.SysProcAttr = dieWithUs()
-		return cmd.Start()
-	},
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(s.prog.Java,
 		"-Dzookeeper.forceSync=no",    // see the package comment
-		"-Dzookeeper.preAllocSize=64") // KiB; 64 MiB are slow to copy in Snapshot
-	return err
+		"-Dzookeeper.preAllocSize=64", // KiB; 64 MiB are slow to copy in Snapshot
+		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-XX:-UsePerfData", // else kill -9 leaves a /tmp file
+		"-Dzookeeper.jmx.log4j.disable=true",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true",
+		"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+		// At level info ZooKeeper logs a line for each `srvr` that mode sends.
+		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
+		"-cp", s.prog.Classpath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
+	cmd.Dir, cmd.SysProcAttr = s.dir, dieWithUs()
+	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
+	return nil
 }
 
 // kill ends the process by SIGKILL, frozen or not, and waits until it has ended.
 func (s *server) kill() error {
 	if s.cmd == nil {
-		return fmt.Errorf("server %d does not run", s.ID-1)
+		return fmt.Errorf("server %d does not run", s.id-1)
 	}
 	s.cmd.Process.Kill()
 	s.reap()
@@ -51,7 +73,7 @@ func (s *server) kill() error {
 // stop ends the process by SIGTERM, and by SIGKILL if that takes longer than 10 s.
 func (s *server) stop() error {
 	if s.cmd == nil {
-		return fmt.Errorf("server %d does not run", s.ID-1)
+		return fmt.Errorf("server %d does not run", s.id-1)
 	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	// A frozen process handles SIGTERM only after SIGCONT.
@@ -71,7 +93,7 @@ func (s *server) reap() {
 
 func (s *server) freeze() error {
 	if s.cmd == nil || s.frozen {
-		return fmt.Errorf("server %d does not run", s.ID-1)
+		return fmt.Errorf("server %d does not run", s.id-1)
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -80,14 +102,14 @@ func (s *server) freeze() error {
 	// The threads stop a little later than the signal was sent. Once freeze has
 	// returned, no thread may answer a request.
 	if !Poll(10*time.Second, func() bool { return suspended(s.cmd.Process.Pid) }) {
-		return fmt.Errorf("server %d does not stop on SIGSTOP", s.ID-1)
+		return fmt.Errorf("server %d does not stop on SIGSTOP", s.id-1)
 	}
 	return nil
 }
 
 func (s *server) thaw() error {
 	if s.cmd == nil || !s.frozen {
-		return fmt.Errorf("server %d is not frozen", s.ID-1)
+		return fmt.Errorf("server %d is not frozen", s.id-1)
 	}
 	s.frozen = false
 	return s.cmd.Process.Signal(syscall.SIGCONT)

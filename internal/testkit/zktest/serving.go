@@ -15,13 +15,13 @@ import (
 // with two cores takes far longer.
 const Timeout = 60 * time.Second
 
-// Await blocks until the servers serve as one ensemble. It fails after Timeout, or as soon as
+// await blocks until the servers serve as one ensemble. It fails after Timeout, or as soon as
 // ended returns servers whose processes have ended. The error holds the ends of the logs.
-func Await(servers []*Server, ended func() []*Server) error {
+func await(servers []*server, ended func() []*server) error {
 	var problem string
 	ok := Poll(Timeout, func() bool {
 		if dead := ended(); len(dead) > 0 {
-			problem = fmt.Sprintf("the server in %s ended by itself", dead[0].Dir)
+			problem = fmt.Sprintf("the server in %s ended by itself", dead[0].dir)
 			return true
 		}
 		problem = notServing(servers)
@@ -34,7 +34,7 @@ func Await(servers []*Server, ended func() []*Server) error {
 		return nil
 	}
 	for _, s := range servers {
-		problem += "\n" + strings.TrimSuffix(s.Tail(), "\n")
+		problem += "\n" + strings.TrimSuffix(s.tail(), "\n")
 	}
 	return errors.New(problem)
 }
@@ -43,20 +43,20 @@ func Await(servers []*Server, ended func() []*Server) error {
 // requires exactly one leader: for a moment after a leader's death its followers still report
 // that they follow. It also requires that the answers are those of these servers: another
 // server may have taken a port first, and ours is then about to fail.
-func notServing(servers []*Server) string {
+func notServing(servers []*server) string {
 	var modes []string
 	leaders, followers := 0, 0
 	for _, s := range servers {
-		mode := s.Mode()
+		mode := s.mode()
 		switch {
-		case mode != "" && !strings.Contains(s.ask("conf"), "dataDir="+s.DataDir()+"/"):
+		case mode != "" && !strings.Contains(s.ask("conf"), "dataDir="+s.dataDir()+"/"):
 			mode = "another server"
 		case mode == "standalone" || mode == "leader":
 			leaders++
 		case mode == "follower":
 			followers++
 		}
-		modes = append(modes, fmt.Sprintf("%s: %q", s.Addr(), mode))
+		modes = append(modes, fmt.Sprintf("%s: %q", s.addr(), mode))
 	}
 	if leaders == 1 && leaders+followers == len(servers) {
 		return ""
@@ -64,12 +64,10 @@ func notServing(servers []*Server) string {
 	return strings.Join(modes, ", ")
 }
 
-// Mode returns "standalone", "leader" or "follower", or "" while the server does not
+// mode returns "standalone", "leader" or "follower", or "" while the server does not
 // serve. It asks `srvr`, because a server answers `ruok` long before it serves.
-func (s *Server) Mode() string { return parseMode(s.ask("srvr")) }
-
-func parseMode(srvr string) string {
-	for line := range strings.Lines(srvr) {
+func (s *server) mode() string {
+	for line := range strings.Lines(s.ask("srvr")) {
 		if mode, ok := strings.CutPrefix(strings.TrimSpace(line), "Mode: "); ok {
 			return mode
 		}
@@ -79,8 +77,8 @@ func parseMode(srvr string) string {
 
 // ask returns the answer to a four-letter word, or "" if the server does not answer
 // within a second.
-func (s *Server) ask(word string) string {
-	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+func (s *server) ask(word string) string {
+	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
 	if err != nil {
 		return ""
 	}

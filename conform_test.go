@@ -1,4 +1,4 @@
-package idstest
+package flaked
 
 import (
 	"context"
@@ -12,30 +12,16 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequences are the names of the sequences that Conform uses. Nothing else may use them.
-type Sequences struct {
-	// Plain is required. It is a new sequence, which begins at 1 and has an increment of 1.
-	Plain string
-	// Strict is a new strict sequence. Empty means that Conform does not test NextKeyed.
-	Strict string
-	// Missing is the name of a sequence that does not exist. Empty means that Conform does not
-	// test the refusal, because the source has a sequence of every name.
-	Missing string
-}
-
-// Conform tests that a source keeps the promises of ids.Source. A program that only uses a Source
-// does not need it. It takes some 50,000 IDs and values, and a minute at most.
-func Conform(t *testing.T, source ids.Source, names Sequences) {
+// conform tests that a source keeps the promises of ids.Source. plain and strict are new sequences. Nothing else may use them.
+func conform(t *testing.T, source ids.Source, plain, strict string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	t.Run("IDs are new and ascending", func(t *testing.T) { ascending(ctx, t, source) })
-	t.Run("IDs of many goroutines are different", func(t *testing.T) { different(ctx, t, source) })
-	t.Run("sequence", func(t *testing.T) { values(ctx, t, source.Sequence(names.Plain)) })
-	if names.Strict != "" {
-		t.Run("keys", func(t *testing.T) { keyed(ctx, t, source.Sequence(names.Strict)) })
-	}
-	t.Run("refusals", func(t *testing.T) { refusals(ctx, t, source, names) })
+	ascending(ctx, t, source)
+	different(ctx, t, source)
+	values(ctx, t, source.Sequence(plain))
+	keyed(ctx, t, source.Sequence(strict))
+	refusals(ctx, t, source, plain)
 }
 
 func ascending(ctx context.Context, t *testing.T, source ids.Source) {
@@ -115,8 +101,8 @@ func keyed(ctx context.Context, t *testing.T, q ids.Sequence) {
 	}
 }
 
-func refusals(ctx context.Context, t *testing.T, source ids.Source, names Sequences) {
-	q := source.Sequence(names.Plain)
+func refusals(ctx context.Context, t *testing.T, source ids.Source, plain string) {
+	q := source.Sequence(plain)
 	for _, n := range []int{0, -1, ids.MaxTake + 1} {
 		if all, err := source.Take(ctx, n); err == nil {
 			t.Errorf("Take(%d) returns %d IDs", n, len(all))
@@ -135,11 +121,5 @@ func refusals(ctx context.Context, t *testing.T, source ids.Source, names Sequen
 	cancel()
 	if v, err := q.Next(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is done: %d, %v", v, err)
-	}
-	if names.Missing != "" {
-		_, err := source.Sequence(names.Missing).Next(ctx)
-		if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "no-sequence" || e.Code != "ERR" || errors.Is(err, ids.ErrUnavailable) {
-			t.Errorf("a name without a sequence: %v", err)
-		}
 	}
 }
