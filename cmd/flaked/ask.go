@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -39,80 +38,21 @@ func (e *replyError) code() string {
 	return code
 }
 
-// conversation asks the nodes of --addr, one at a time.
+// conversation asks the node at --addr.
 type conversation struct {
 	access  credentials.Client
-	addrs   []string
+	addr    string
 	timeout time.Duration
 }
 
 func newConversation(c *cli.Context) (*conversation, error) {
 	access, err := nodeAccess(c)
-	if err != nil {
-		return nil, err
-	}
-	addrs, err := givenAddrs(c)
-	return &conversation{access, addrs, c.Duration("timeout")}, err
+	return &conversation{access, c.String("addr"), c.Duration("timeout")}, err
 }
 
-// givenAddrs returns the addresses that --addr lists, at least one.
-func givenAddrs(c *cli.Context) ([]string, error) {
-	addrs := strings.Split(c.String("addr"), ",")
-	for i, addr := range addrs {
-		addrs[i] = strings.TrimSpace(addr)
-		if _, _, err := splitAddr(addrs[i]); err != nil {
-			return nil, usageError("--addr: %w", err)
-		}
-	}
-	return addrs, nil
-}
-
-// oneAddr returns the address of --addr. Several are a usage error, which begins with what.
-func oneAddr(c *cli.Context, what string) (string, error) {
-	addrs, err := givenAddrs(c)
-	if err == nil && len(addrs) > 1 {
-		err = usageError("--addr: %s is of one node, and %d are given. Run the command once for each", what, len(addrs))
-	}
-	if err != nil {
-		return "", err
-	}
-	return addrs[0], nil
-}
-
-// ask sends one request and returns the n lines of the reply. It asks the first node, and the
-// next one if a node does not answer or cannot serve now. The node that answered is the first
-// one from then on. If no node answers, the error is that of a node that refused, or else of the
-// first node: see askAt.
+// ask sends one request and returns the n lines of the reply: see askAt.
 func (v *conversation) ask(ctx context.Context, request string, n int) ([]string, error) {
-	var first error
-	for i, addr := range v.addrs {
-		lines, err := askAt(ctx, v.access, addr, v.timeout, request, func(r *bufio.Reader) ([]string, error) { return readLines(r, n) })
-		if !triesNext(err) {
-			v.addrs = append(v.addrs[i:len(v.addrs):len(v.addrs)], v.addrs[:i]...)
-			return lines, err
-		}
-		if _, refused := errors.AsType[*replyError](err); first == nil || refused && !isReply(first) {
-			first = err
-		}
-	}
-	if len(v.addrs) > 1 {
-		return nil, fmt.Errorf("none of the %d nodes can serve now. One of them: %w", len(v.addrs), first)
-	}
-	return nil, first
-}
-
-func isReply(err error) bool {
-	_, ok := errors.AsType[*replyError](err)
-	return ok
-}
-
-// triesNext reports whether another node may do what this one could not.
-func triesNext(err error) bool {
-	if reply, ok := errors.AsType[*replyError](err); ok {
-		return slices.Contains([]string{"NOTREADY", "CLOCK", "FENCED", "BUSY", "EXHAUSTED"}, reply.code())
-	}
-	_, silent := errors.AsType[*silentError](err)
-	return silent
+	return askAt(ctx, v.access, v.addr, v.timeout, request, func(r *bufio.Reader) ([]string, error) { return readUntil(r, "", n) })
 }
 
 // askAt sends one request to a node and returns the lines of its reply. An error reply becomes
@@ -181,9 +121,6 @@ func askStats(ctx context.Context, access credentials.Client, addr string, timeo
 	}
 	return stats, nil
 }
-
-// readLines reads n lines, or one line if that is an error reply.
-func readLines(r *bufio.Reader, n int) ([]string, error) { return readUntil(r, "", n) }
 
 // readUntil reads lines up to one that equals last, but at most n. It reads one line if
 // that is an error reply.

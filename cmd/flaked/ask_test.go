@@ -165,33 +165,3 @@ func TestHealthcheck(t *testing.T) {
 	}
 	call(t, "", "healthcheck", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a node")
 }
-
-func TestSplitAddr(t *testing.T) {
-	for _, row := range []struct{ in, network, address, bad string }{
-		{"127.0.0.1:7609", "tcp", "127.0.0.1:7609", ""},
-		{"ids.example.com:80", "tcp", "ids.example.com:80", ""},
-		{"ids.example.com", "tcp", "ids.example.com:7609", ""},
-		{":7610", "tcp", ":7610", ""},
-		{"[::1]:7609", "tcp", "[::1]:7609", ""},
-		{"[::1]", "tcp", "[::1]:7609", ""},
-		{"::1", "tcp", "[::1]:7609", ""},
-		{"unix:/run/x.sock", "unix", "/run/x.sock", ""},
-		{"", "", "", "is not HOST:PORT"},
-		{"unix:", "", "", "must begin with /"},
-		{"unix:x", "", "", "must begin with /"},
-		{"http://x:1", "", "", "is not HOST:PORT"},
-		{"/run/x.sock", "", "", "is not HOST:PORT"},
-		{"a:b:c", "", "", "is not HOST:PORT"},
-		{"a:", "", "", "is not a port"},
-		{"a:70000", "", "", "is not a port"},
-		{"a b:1", "", "", "is not HOST:PORT"},
-	} {
-		network, address, err := splitAddr(row.in)
-		if row.bad == "" && (err != nil || network != row.network || address != row.address) {
-			t.Errorf("%q: %q %q %v, want %q %q", row.in, network, address, err, row.network, row.address)
-		}
-		if row.bad != "" && (err == nil || !strings.Contains(err.Error(), row.bad)) {
-			t.Errorf("%q: %v, want %q", row.in, err, row.bad)
-		}
-	}
-}

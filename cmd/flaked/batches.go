@@ -16,20 +16,20 @@ type batches struct {
 	advice  func(*replyError) string // what to do about an error reply, after a full stop
 }
 
-// largestBatch is the most numbers of one request.
+// largestBatch is the most numbers of one request that every node accepts.
 const largestBatch = 10_000
 
 // printBatches prints n numbers, one per line. A batch is printed when all of it has been read.
 func printBatches(c *cli.Context, n int, b batches) error {
-	nodes, err := newConversation(c)
+	node, err := newConversation(c)
 	if err != nil {
 		return err
 	}
 	for printed := 0; printed < n; {
 		want := min(largestBatch, n-printed)
-		lines, err := nodes.ask(c.Context, b.request(want), want)
+		lines, err := node.ask(c.Context, b.request(want), want)
 		if err == nil {
-			err = b.check(nodes.addrs[0], lines)
+			err = b.check(node.addr, lines)
 		}
 		if err != nil {
 			return b.failed(err, printed, n)

@@ -74,10 +74,7 @@ func bench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgressLine(c.App.ErrWriter)
-	cfg.OnProgress = progress.show
 	report, err := load.Run(c.Context, cfg)
-	progress.end()
 	if err != nil {
 		return benchFailed(c, cfg, err)
 	}
@@ -86,11 +83,7 @@ func bench(c *cli.Context) error {
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
-	addr, err := oneAddr(c, "a measurement")
-	if err != nil {
-		return load.Config{}, err
-	}
-	network, address, err := splitAddr(addr)
+	network, address, err := splitAddr(c.String("addr"))
 	if err != nil {
 		return load.Config{}, usageError("--addr: %w", err)
 	}
@@ -137,50 +130,6 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 		return err
 	}
 	return usageError("%w", err)
-}
-
-// progressLine shows the progress of a run, in a line that it overwrites. It shows nothing if
-// the stream is not a terminal.
-type progressLine struct {
-	out     io.Writer
-	shown   bool
-	at      time.Time // of the last line
-	replies int64     // until then
-}
-
-func newProgressLine(out io.Writer) *progressLine {
-	if !isTerminal(out) {
-		out = io.Discard
-	}
-	return &progressLine{out: out, at: time.Now()}
-}
-
-func (p *progressLine) show(s load.Progress) {
-	rate := float64(s.Replies-p.replies) / time.Since(p.at).Seconds()
-	p.at, p.replies, p.shown = time.Now(), s.Replies, true
-	fmt.Fprintf(p.out, "\r\x1b[K%s", progressText(s, rate))
-}
-
-// end clears the line.
-func (p *progressLine) end() {
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
-
-func progressText(s load.Progress, rate float64) string {
-	phase := fmt.Sprintf("%.0f of %s", s.Elapsed.Seconds(), s.Total)
-	if s.WarmingUp {
-		phase = "warming up"
-	}
-	text := fmt.Sprintf("%s: %s replies/s", phase, grouped(int64(rate)))
-	if s.Errors > 0 {
-		text += fmt.Sprintf(", %s errors", grouped(s.Errors))
-	}
-	if s.Violations > 0 {
-		text += fmt.Sprintf(", %s WRONG IDs", grouped(s.Violations))
-	}
-	return text
 }
 
 // grouped formats n with commas between the thousands.
@@ -232,7 +181,7 @@ func printBench(w io.Writer, r *load.Report) error {
 		check += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
 	}
 	t.add("CHECK", check)
-	if err := t.print(w, false); err != nil {
+	if err := t.print(w); err != nil {
 		return err
 	}
 	for _, e := range k.Examples {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -98,16 +96,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	call(t, "", "cluster", "thaw").wants(t, exitOK, "cluster default was not frozen\n", "")
 
-	// IDs are decoded by the cluster's layout.
-	t.Setenv("FLAKED_ADDR", nobody)
-	const id = "2123840256409993225" // of worker 992, or of datacenter 31
-	call(t, "", "decode", "-o", "json", id).wants(t, exitOK, `"datacenter":31,"worker":0`, "")
-	call(t, "", "decode", "-o", "json", id).wants(t, exitOK, `"layout_from":"ZooKeeper `+zk+`, cluster default"`, "")
-	call(t, "", "decode", "-o", "json", "--zk", zk, "--cluster", "default", id).wants(t, exitOK, `"datacenter":31,"worker":0`, "")
-	call(t, "", "decode", "-o", "json", "--layout", "leaf", id).wants(t, exitOK, `"datacenter":0,"worker":992`, "")
-	call(t, "", "decode", "--cluster", "other", "1").wants(t, exitFailure, "", "cluster not found")
 	t.Setenv("FLAKED_CLUSTER", "other")
-	call(t, "", "decode", id).wants(t, exitDegraded, ", assumed\n", "connection refused; cluster not found")
 	call(t, "", "cluster", "init").wants(t, exitOK, "created cluster other: ", "") // beside the first
 
 	store := openStore(t, zk, "other")
@@ -144,7 +133,7 @@ func TestClusterDenied(t *testing.T) {
 
 func TestCommandsExit3WithoutZooKeeper(t *testing.T) {
 	began := time.Now()
-	for _, args := range []string{"status", "cluster show", "cluster init", "cluster thaw", "decode 1", "status -o json"} {
+	for _, args := range []string{"status", "cluster show", "cluster init", "cluster thaw", "status -o json"} {
 		args := append(strings.Fields(args), "--zk", "127.0.0.1:1")
 		call(t, "", args...).wants(t, exitUnreachable, "", "connection refused by 127.0.0.1:1")
 	}
@@ -162,18 +151,4 @@ func TestInterrupted(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}
-}
-
-// discardUntil reads until text has come n times, and returns all that it has read.
-func discardUntil(r io.Reader, text string, n int) (string, error) {
-	var all strings.Builder
-	buf := make([]byte, 4096)
-	for strings.Count(all.String(), text) < n {
-		k, err := r.Read(buf)
-		all.Write(buf[:k])
-		if err != nil {
-			return all.String(), fmt.Errorf("after %d of %d: %w", strings.Count(all.String(), text), n, err)
-		}
-	}
-	return all.String(), nil
 }

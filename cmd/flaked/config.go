@@ -78,16 +78,8 @@ func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value ya
 			return fmt.Errorf("%q is not %s", v, kinds[kindOf(flag)])
 		}
 	}
-	c.App.Metadata[fileSet+name] = true
 	return nil
 }
-
-// fileSet is the prefix of keys of App.Metadata that record the flags that the file set. The
-// library records that a flag is set, but not by what.
-const fileSet = "set by the file: "
-
-// setByFile reports whether the value of a flag is the settings file's.
-func setByFile(c *cli.Context, flag string) bool { return c.App.Metadata[fileSet+flag] != nil }
 
 // allFlags returns the flags of all commands that a file may set, by name.
 func allFlags(commands []*cli.Command) map[string]cli.Flag {
@@ -118,25 +110,4 @@ func commandLineOnly(f cli.Flag) bool {
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false
-}
-
-// origin is where the value of a flag comes from.
-type origin uint8
-
-const (
-	notGiven      origin = iota
-	inSettings           // the environment or a file, which are for other commands too
-	onCommandLine        // meant for this call
-)
-
-// originOf returns where a text flag's value comes from. A value that equals the
-// environment's counts as the environment's: the library does not tell them apart.
-func originOf(c *cli.Context, name string) origin {
-	switch {
-	case !c.IsSet(name):
-		return notGiven
-	case setByFile(c, name), os.Getenv(envName(name)) == c.String(name):
-		return inSettings
-	}
-	return onCommandLine
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 func decodeCommand() *cli.Command {
-	flags := []cli.Flag{outputFlag(), layoutFlag("see above"), addrFlag(), timeoutFlag(2 * time.Second)}
+	flags := []cli.Flag{outputFlag(), layoutFlag("that of the node"), addrFlag(), timeoutFlag(2 * time.Second)}
 	return &cli.Command{
 		Name:      "decode",
 		Usage:     "decode IDs into time, datacenter, worker and sequence",
@@ -28,10 +25,8 @@ func decodeCommand() *cli.Command {
 IDs from standard input, one per line. Sequence 17 is printed as 3/17 in segment 3,
 and as 17 r1 after one rollback.
 
-The layout is that of --layout, of the node at --addr, or of the cluster that --zk and
---cluster name. Without these flags, it is FLAKED_LAYOUT, or that of the node at
-FLAKED_ADDR, or of the cluster at FLAKED_ZK, or of the node at 127.0.0.1:7609. Every
-layout decodes every number, so a wrong one shows only by odd times.
+The layout is --layout, or else that of the node at --addr. Every layout decodes every
+number, so a wrong one shows only by odd times.
 
 With -o json each ID is one object on one line:
   {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0,
@@ -40,9 +35,8 @@ With -o json each ID is one object on one line:
 Examples:
   flaked decode --layout leaf 2071452936696786986
   flaked get 3 | flaked decode -o json
-  flaked decode --addr ids.example.com 2071452936696786986
-  flaked decode --zk zk1:2181 --cluster orders 2071452936696786986`,
-		Flags:  append(append(flags, accessFlags()...), zkFlags("")...),
+  flaked decode --addr ids.example.com 2071452936696786986`,
+		Flags:  append(flags, accessFlags()...),
 		Action: decode,
 	}
 }
@@ -69,7 +63,7 @@ type decodedID struct {
 // decodes to nonsense without an error, so every output names both.
 type foundLayout struct {
 	worker.Layout
-	// from is --layout, "node ADDRESS, cluster NAME" or "ZooKeeper SERVERS, cluster NAME".
+	// from is --layout or "node ADDRESS, cluster NAME".
 	from string
 }
 
@@ -97,51 +91,20 @@ func (f foundLayout) decode(text string) (decodedID, error) {
 	return id, nil
 }
 
-// findLayout returns the layout to decode by. A source on the command line is meant for this
-// call. The environment and the settings file are for other commands too.
-func findLayout(c *cli.Context) (foundLayout, error) {
-	sources := []struct {
-		given []string
-		look  func(*cli.Context) (foundLayout, error)
-	}{{[]string{"layout"}, flagLayout}, {[]string{"addr"}, nodeLayout}, {[]string{"zk", "cluster"}, zooKeeperLayout}}
-	var meant, set []func(*cli.Context) (foundLayout, error)
-	for _, s := range sources {
-		switch max(originOf(c, s.given[0]), originOf(c, s.given[len(s.given)-1])) {
-		case onCommandLine:
-			meant = append(meant, s.look)
-		case inSettings:
-			if c.IsSet(s.given[0]) {
-				set = append(set, s.look)
-			}
+// findLayout returns the layout of --layout, or else that of the cluster of the node at --addr.
+func findLayout(c *cli.Context) (found foundLayout, err error) {
+	if c.IsSet("layout") {
+		if found.Layout, err = worker.ParseLayout(c.String("layout")); err != nil {
+			return found, usageError("--layout: %w", err)
 		}
+		found.from = "--layout"
+		return found, nil
 	}
-	if len(meant) > 1 {
-		return foundLayout{}, usageError("--layout, --addr and --zk (with --cluster) each name a layout. Give one of them")
-	}
-	return append(append(meant, set...), nodeLayout)[0](c)
-}
-
-func flagLayout(c *cli.Context) (foundLayout, error) {
-	l, err := worker.ParseLayout(c.String("layout"))
-	if err != nil {
-		err = usageError("--layout: %w", err)
-	}
-	return foundLayout{l, "--layout"}, err
-}
-
-// nodeLayout asks the node at --addr for its cluster's layout.
-func nodeLayout(c *cli.Context) (found foundLayout, err error) {
-	nodes, err := newConversation(c)
+	node, err := newConversation(c)
 	if err != nil {
 		return found, err
 	}
-	var addr string
-	var stats map[string]string
-	for _, addr = range nodes.addrs {
-		if stats, err = askStats(c.Context, nodes.access, addr, nodes.timeout); !triesNext(err) {
-			break
-		}
-	}
+	stats, err := askStats(c.Context, node.access, node.addr, node.timeout)
 	var reply *replyError
 	switch {
 	case errors.As(err, &reply):
@@ -149,27 +112,13 @@ func nodeLayout(c *cli.Context) (found foundLayout, err error) {
 	case err != nil:
 		return found, err
 	case stats["layout"] == "":
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", addr)
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", node.addr)
 	}
-	found.from = fmt.Sprintf("node %s, cluster %s", addr, printable(stats["cluster"]))
+	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(stats["cluster"]))
 	if found.Layout, err = worker.ParseLayout(stats["layout"]); err != nil {
-		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", addr, stats["layout"])
+		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", node.addr, stats["layout"])
 	}
 	return found, nil
-}
-
-// zooKeeperLayout reads the cluster's record.
-func zooKeeperLayout(c *cli.Context) (found foundLayout, err error) {
-	err = withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		cl, err := coordinator.ReadCluster(ctx, store)
-		if err != nil {
-			return err
-		}
-		found.from = fmt.Sprintf("ZooKeeper %s, cluster %s", c.String("zk"), c.String("cluster"))
-		found.Layout, err = worker.ParseLayout(cl.Layout)
-		return err
-	})
-	return found, err
 }
 
 func decode(c *cli.Context) error {

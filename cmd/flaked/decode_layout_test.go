@@ -30,20 +30,11 @@ func TestDecodeByTheLayoutOfANode(t *testing.T) {
 	call(t, "", "decode", "-o", "json", "--addr", addr, aSonyflake).wants(t, exitOK, from, "")
 	call(t, "", "decode", "--addr", addr, aSonyflake).wants(t, exitOK, "layout sonyflake: "+sonyflakes+", from node "+addr+", cluster orders\nID ", "")
 
-	// A node in the settings goes before FLAKED_ZK.
+	// A layout goes before a node.
 	t.Setenv("FLAKED_ADDR", addr)
-	t.Setenv("FLAKED_ZK", nobody)
 	call(t, "", "decode", "-o", "json", aSonyflake).wants(t, exitOK, from, "")
-	// The command line goes before all settings.
-	call(t, "", "decode", "-o", "json", "--layout", "leaf", "2123840256405929993").wants(t, exitOK, `"layout_from":"--layout"`, "")
 	t.Setenv("FLAKED_LAYOUT", recent)
 	call(t, "", "decode", "-o", "json", "5").wants(t, exitOK, `"layout_from":"--layout"}`, "")
-	other := fakeNode(t, "tcp", "127.0.0.1:0", statsOf(recent))
-	call(t, "", "decode", "-o", "json", "--addr", other, "5").wants(t, exitOK, `"layout_from":"node `+other, "")
-	file := configFile(t, "layout: "+recent+"\naddr: "+nobody+"\n")
-	t.Setenv("FLAKED_LAYOUT", "")
-	call(t, "", "decode", "-o", "json", "--config", file, "5").wants(t, exitOK, `"layout_from":"--layout"}`, "")
-	call(t, "", "decode", "-o", "json", "--config", file, "--addr", other, "5").wants(t, exitOK, `"layout_from":"node `+other, "")
 }
 
 func TestDecodeReportsANodeWithoutLayout(t *testing.T) {
@@ -65,13 +56,4 @@ func TestDecodeReportsANodeWithoutLayout(t *testing.T) {
 			call(t, "", "decode", "--addr", addr, "--timeout", "200ms", "5").wants(t, row.code, "", row.reason)
 		})
 	}
-}
-
-func TestDecodeNeedsOneLayout(t *testing.T) {
-	for _, args := range []string{"--layout leaf --addr h", "--layout leaf --zk h --cluster x", "--addr h --zk h"} {
-		call(t, "", append([]string{"decode", "5"}, strings.Fields(args)...)...).wants(t, exitUsage, "", "Give one of them")
-	}
-	call(t, "", "decode", "--cluster", "x", "1").wants(t, exitUsage, "", "--zk is required")
-	t.Setenv("FLAKED_ZK", nobody)
-	call(t, "", "decode", "--timeout", "300ms", "5").wants(t, exitUnreachable, "", "ZooKeeper cannot be reached: ")
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -132,27 +130,14 @@ func printFindings(w io.Writer, r doctor.Report) error {
 		if f.Advice != "" {
 			text += ". " + f.Advice
 		}
-		row := t.add(string(f.Level), f.Check, withFullStop(text))
-		row[0].colour = map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}[f.Level]
+		t.add(string(f.Level), f.Check, withFullStop(text))
 	}
-	return t.print(w, colours(w))
+	return t.print(w)
 }
 
 // verdict returns the error that sets the exit code. Its text counts failures and warnings.
 func verdict(s doctor.Summary) error {
-	var parts []string
-	for _, p := range []struct {
-		n         int
-		one, many string
-	}{{s.Fail, "failure", "failures"}, {s.Warn, "warning", "warnings"}} {
-		switch {
-		case p.n == 1:
-			parts = append(parts, "1 "+p.one)
-		case p.n > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.many))
-		}
-	}
-	text := strings.Join(parts, ", ")
+	text := count(int64(s.Fail), "failure") + ", " + count(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:
 		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)

@@ -90,14 +90,3 @@ func disarm(commands []*cli.Command) {
 		disarm(cmd.Subcommands)
 	}
 }
-
-func TestUnderstand(t *testing.T) {
-	for line, ok := range map[string]bool{
-		"serve --zk zk1 --bootstrap": true, "workers release 7": true, "layout leaf": true,
-		"serv": false, "serve --zoo zk1": false, "serve now": false, "workers relaese 7": false, "bench --duration soon": false,
-	} {
-		if err := understand(strings.Fields(line)); (err == nil) != ok {
-			t.Errorf("%s: %v", line, err)
-		}
-	}
-}

@@ -86,11 +86,10 @@ func explain(ctx context.Context, err error) (int, string) {
 	case errors.Is(err, zkstore.ErrUnreachable):
 		code = exitUnreachable
 	}
-	var found *problemsError
-	switch {
-	case errors.Is(err, errLogged):
+	if errors.Is(err, errLogged) {
 		return code, ""
-	case errors.As(err, &found):
+	}
+	if found, ok := errors.AsType[*problemsError](err); ok {
 		return code, found.Error()
 	}
 	return code, withFullStop(plain(advised(err)))

@@ -96,9 +96,9 @@ const (
 
 func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
 
-// addrFlag returns --addr, which givenAddrs parses.
+// addrFlag returns --addr.
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH. Several are separated by commas, and the first that answers is used", Value: defaultAddr, EnvVars: env("addr")}
+	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
 }
 
 const security = "security" // a category of flags

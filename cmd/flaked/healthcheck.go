@@ -25,9 +25,6 @@ Examples:
 }
 
 func healthcheck(c *cli.Context) error {
-	if _, err := oneAddr(c, "a health check"); err != nil {
-		return err
-	}
 	node, err := newConversation(c)
 	if err != nil {
 		return err

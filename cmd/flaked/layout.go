@@ -63,7 +63,7 @@ func listLayouts(w io.Writer) error {
 		r := describeLayout(p.Layout, time.Time{})
 		t.add(p.Name, grouped(int64(r.IDsPerSecond)), grouped(int64(r.Workers)), r.Ends[:len(time.DateOnly)], p.About)
 	}
-	return t.print(w, false)
+	return t.print(w)
 }
 
 // layoutName returns a layout's fields, after its name if it has one.
@@ -158,7 +158,7 @@ func showLayout(w io.Writer, l worker.Layout, r layoutReport) error {
 		picture += " " + strings.Repeat(letters[p.Field], int(p.Bits))
 	}
 	fmt.Fprintf(w, "%s\n\n%s\n\n", layoutName(l), picture)
-	if err := t.print(w, false); err != nil {
+	if err := t.print(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)

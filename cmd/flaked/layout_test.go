@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -149,14 +148,4 @@ func TestLayoutsDocument(t *testing.T) {
 	if len(found) < 5 {
 		t.Errorf("only %d layouts are written there", len(found))
 	}
-}
-
-// decode reads a cluster's layout from ZooKeeper.
-func TestLayoutOfACluster(t *testing.T) {
-	zk := zktest.Chroot(t, zktest.Shared(t))
-	call(t, "", "cluster", "init", "--zk", zk, "--layout", "sonyflake").wants(t, exitOK, "workers          65536\n", "")
-	call(t, "", "decode", "--zk", zk, aSonyflake).wants(t, exitOK, "from ZooKeeper "+zk+", cluster default\nID ", "")
-	call(t, "", "decode", "--zk", zk, "--cluster", "other", aSonyflake).wants(t, exitFailure, "", "cluster not found")
-	call(t, "", "cluster", "init", "--zk", zk, "--layout", "time=39@10ms,worker=16,sequence=8,epoch=2014-09-01").
-		wants(t, exitFailure, "", "differs from the cluster's time=39@10ms,sequence=8,datacenter=0,worker=16")
 }

@@ -41,8 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := app.RunContext(ctx, args)
 	code, text := explain(ctx, err)
 	if text != "" {
-		_, columns, _ := size(stderr)
-		line := "flaked: " + wrapped(err, text, columns)
+		line := "flaked: " + text
 		if toJournal(stderr) {
 			line = withPriority(journalError, line)
 		}

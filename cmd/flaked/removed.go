@@ -60,6 +60,7 @@ var removed = map[string]string{
 	"bench --no-check":    "IDs are always checked. redis-benchmark checks nothing",
 	"bench --pid":         "use `top` or `pidstat`",
 
+	"decode --zk":                "use --addr, or --layout with the layout that `flaked cluster show` prints",
 	"status --watch":             "use `watch -n 2 flaked status`",
 	"serve --workers":            "start one node for each worker, or use the layout wide14 or wide16",
 	"serve --admin-pprof":        "use `perf`, or embed the node in a program with net/http/pprof",

@@ -32,14 +32,6 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// ANSI codes of colours.
-const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	faint  = "2"
-)
-
 // timeFormat is that of all times in tables.
 const timeFormat = clusterview.TimeFormat
 

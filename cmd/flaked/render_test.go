@@ -10,16 +10,9 @@ func TestTable(t *testing.T) {
 	table.add("N", "NAME", "LAST")
 	table.add("10", "zoë", "x")
 	table.add("7", "longer", "yy")
-	table.rows[1][1].colour = green
-	var plain, coloured strings.Builder
-	_ = table.print(&plain, false)
-	_ = table.print(&coloured, true)
-	want := " N  NAME    LAST\n10  zoë     x\n 7  longer  yy\n"
-	if plain.String() != want {
-		t.Errorf("%q, want %q", plain.String(), want)
-	}
-	if want = strings.Replace(want, "zoë", "\x1b[32mzoë\x1b[0m", 1); coloured.String() != want {
-		t.Errorf("%q, want %q", coloured.String(), want)
+	var b strings.Builder
+	if want := " N  NAME    LAST\n10  zoë     x\n 7  longer  yy\n"; table.print(&b) != nil || b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 }
 

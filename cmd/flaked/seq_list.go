@@ -66,14 +66,14 @@ Examples:
 						_, err := fmt.Fprintln(w, "no sequences found")
 						return err
 					}
-					return printSequences(w, doc.Sequences, time.Now(), colours(w))
+					return printSequences(w, doc.Sequences, time.Now())
 				})
 			})
 		},
 	}
 }
 
-func printSequences(w io.Writer, found []seqReport, now time.Time, colour bool) error {
+func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 	t := textTable{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true}}
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
@@ -84,27 +84,10 @@ func printSequences(w io.Writer, found []seqReport, now time.Time, colour bool) 
 		if d.DeletedMs != nil {
 			at = *d.DeletedMs
 		}
-		row := t.add(d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
+		t.add(d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
 			ceiling, printable(d.By), clusterview.Brief(max(0, now.UnixMilli()-at)), d.State)
-		row[4].colour, row[8].colour = d.colours()
 	}
-	return t.print(w, colour)
-}
-
-// colours returns the colours of the used part and of the state.
-func (d seqReport) colours() (used, state string) {
-	if d.Used >= clusterview.NearlyUsed {
-		used = yellow
-	}
-	switch d.State {
-	case clusterview.SeqExhausted, clusterview.SeqFrozen:
-		state = red
-	case clusterview.SeqAfterLoss:
-		state = yellow
-	case clusterview.SeqDeleted:
-		used, state = "", faint
-	}
-	return used, state
+	return t.print(w)
 }
 
 func seqShow(open storeOpener) *cli.Command {

@@ -195,7 +195,7 @@ func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record)
 		n.why = r.nodes.access.err.Error()
 		return n
 	}
-	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readLines(in, 1) })
+	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) })
 	var reply *replyError
 	var silent *silentError
 	switch {
@@ -248,7 +248,7 @@ func printKnown(w io.Writer, record seqstore.Record, nodes []knownNode) error {
 		}
 		t.add(n.address, lastOf(record, n.taken), n.names, answer)
 	}
-	if err := t.print(w, false); err != nil || silent == 0 {
+	if err := t.print(w); err != nil || silent == 0 {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n", count(int64(silent), "node"))

@@ -57,7 +57,7 @@ ticket/frozen  2000001000   10  int32  93.1%      1,000  ids-1         2d0h  fro
 used                    -    1    100   100%  1,000,000  me@host       4.0s  exhausted
 `
 	var b strings.Builder
-	if err := printSequences(&b, exampleReports(), time.UnixMilli(seqNow), false); err != nil {
+	if err := printSequences(&b, exampleReports(), time.UnixMilli(seqNow)); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != strings.TrimPrefix(want, "\n") {

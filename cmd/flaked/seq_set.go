@@ -143,7 +143,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, na
 	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t.rows) == 1 {
 		return err
 	}
-	return t.print(c.App.Writer, false)
+	return t.print(c.App.Writer)
 }
 
 // changedRows returns a header, and what differs between two records.

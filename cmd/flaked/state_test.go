@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
@@ -166,24 +160,6 @@ func TestStateShowReportsUnusableState(t *testing.T) {
 	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": a part of the path is not a directory")
 }
 
-func TestStateRowsOfAPendingGrant(t *testing.T) {
-	rec := exampleRecord()
-	rec.Claim.PendingTerm, rec.Claim.PendingNonce = 4, "x"
-	kept, err := rec.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := reportState("/d", localcache.Loaded{Status: localcache.StatusRecord, Record: kept}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range stateRows(report, time.UnixMilli(rec.Claim.Floor)) {
-		if r[0] == "term" && r[1] != "3, and the next one requested" {
-			t.Errorf("%q", r[1])
-		}
-	}
-}
-
 func TestDefaultStateDir(t *testing.T) {
 	if os.Geteuid() == 0 {
 		if got := defaultStateDir(); got != "/var/lib/flaked" {
@@ -199,34 +175,5 @@ func TestDefaultStateDir(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
 	if got := defaultStateDir(); got != "/home/me/.local/state/flaked" {
 		t.Errorf("%q", got)
-	}
-}
-
-// A state file of another format is neither read nor changed: the release that wrote
-// it may resume it.
-func TestStateOfAnotherFormat(t *testing.T) {
-	dir, cache := stateDir(t, exampleRecord())
-	cache.Close()
-	file := filepath.Join(dir, "flaked.state")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := range slices.Chunk(text, len(text)/2) {
-		body, sum := block[:len(block)-4], block[len(block)-4:]
-		body[4]--
-		binary.LittleEndian.PutUint32(sum, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const says = "the state file has another format: 2, but this flaked reads only format 3. Use the release that wrote the file, or an empty state directory"
-	call(t, "", "state", "show", "--state-dir", dir).wants(t, exitFailure, "", says)
-	if cache, err := localcache.Open(dir); !errors.Is(err, localcache.ErrOtherFormat) {
-		cache.Close()
-		t.Errorf("a node would start: %v", err)
-	}
-	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, text) {
-		t.Errorf("the file was changed: %v", err)
 	}
 }

@@ -96,11 +96,8 @@ func status(c *cli.Context) error {
 
 // statusOfAddrs asks the nodes of --addr.
 func statusOfAddrs(c *cli.Context, nodes *asker) error {
-	switch {
-	case nodes == nil:
+	if nodes == nil {
 		return usageError("--addr asks nodes, and --no-ask asks none. Leave one out")
-	case originOf(c, "zk") == onCommandLine:
-		return usageError("--addr asks nodes and does not read ZooKeeper. Leave out --zk or --addr")
 	}
 	targets, err := namedTargets(c.StringSlice("addr"))
 	if err != nil {
@@ -119,7 +116,7 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 
 // showStatus prints a report. It returns the error that the command ends with, nil if all is well.
 func showStatus(c *cli.Context, r statusReport) error {
-	err := show(c, r, func(w io.Writer) error { return r.print(w, styleOf(c, w)) })
+	err := show(c, r, func(w io.Writer) error { return r.print(w) })
 	answered := func(w clusterview.WorkerReport) bool { return w.Says != nil }
 	if r.Source == clusterview.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
 		return errors.Join(err, &codedError{exitUnreachable, &problemsError{"no node answered", r.Summary.Problems}})

@@ -158,7 +158,6 @@ func TestStatusOfAddresses(t *testing.T) {
 	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
 	call(t, "", "status", "--addr", well, "--addr", cutOff).wants(t, exitDegraded, "nodes asked: 2 answered", "is disconnected, but its node answers")
 	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: node at "+nobody+" did not answer (connection refused)")
-	call(t, "", "status", "--addr", well, "--zk", "h").wants(t, exitUsage, "", "Leave out --zk or --addr")
 	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
 	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")
 }

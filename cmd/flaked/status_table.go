@@ -8,83 +8,35 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/flaked/flaked/clusterview"
 )
 
-// style says how to print a page.
-type style struct {
-	colour  bool
-	columns int // of the terminal, 0 for no limit
-}
-
-// styleOf returns the style for output of a command.
-func styleOf(c *cli.Context, out io.Writer) style {
-	_, columns, _ := size(out)
-	return style{colours(out), columns}
-}
-
-// printLines prints lines, and continues each that is longer than columns in the next line.
-func printLines(w io.Writer, lines []string, columns int) error {
-	const indent = "  "
-	var b strings.Builder
-	for _, line := range lines {
-		if columns <= minWrapped || len(line) <= columns {
-			b.WriteString(line + "\n")
-			continue
-		}
-		for i, part := range wrap(line, columns-len(indent)) {
-			if i > 0 {
-				part = indent + part
-			}
-			b.WriteString(part + "\n")
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // print prints the table and the lines below it. Problems follow on standard error.
-func (p statusReport) print(w io.Writer, s style) error {
+func (p statusReport) print(w io.Writer) error {
 	shown := slices.DeleteFunc(slices.Clone(p.Workers), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
-	if err := printWorkers(w, shown, s); err != nil {
+	if err := printWorkers(w, shown); err != nil {
 		return err
 	}
 	footer := append(statusFooter(p.Report), p.lines()...)
 	if len(shown) > 0 {
 		footer = append([]string{""}, footer...)
 	}
-	return printLines(w, footer, s.columns)
+	_, err := io.WriteString(w, strings.Join(footer, "\n")+"\n")
+	return err
 }
 
 // printWorkers prints the table, unless there are no workers.
-func printWorkers(w io.Writer, workers []clusterview.WorkerReport, s style) error {
+func printWorkers(w io.Writer, workers []clusterview.WorkerReport) error {
 	if len(workers) == 0 {
 		return nil
 	}
 	t := textTable{right: map[int]bool{0: true}}
 	t.add(statusHeader...)
 	for _, worker := range workers {
-		row := t.add(statusCells(worker)...)
-		row[stateColumn].colour = stateColour(worker.State)
-		if worker.ClockOff() {
-			row[clockColumn].colour = red
-		}
-		if worker.Says != nil && !worker.Says.Ready {
-			row[saysColumn].colour = red
-		}
+		t.add(statusCells(worker)...)
 	}
-	t.fit(s.columns, "VERSION", "TERM", "REPORT", "ADDRESS")
-	return t.print(w, s.colour)
+	return t.print(w)
 }
-
-// Columns that are coloured.
-const (
-	stateColumn = 3
-	saysColumn  = 4
-	clockColumn = 6
-)
 
 var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 
@@ -102,18 +54,6 @@ func statusCells(w clusterview.WorkerReport) []string {
 		cells[i] = printable(cell)
 	}
 	return cells
-}
-
-func stateColour(state string) string {
-	switch state {
-	case clusterview.Live:
-		return green
-	case clusterview.Disconnected, clusterview.RecordMissing:
-		return red
-	case clusterview.Stopped, clusterview.Releasing:
-		return yellow
-	}
-	return faint
 }
 
 // span formats a duration cell, "" for nil.

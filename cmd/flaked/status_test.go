@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func exampleReport() clusterview.Report {
 
 func TestStatusTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := (statusReport{Report: exampleReport()}).print(&b, style{}); err != nil {
+	if err := (statusReport{Report: exampleReport()}).print(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
@@ -64,17 +63,6 @@ nodes asked: 2 answered, 1 did not answer, 1 did not answer in time
 `
 	if b.String() != want {
 		t.Errorf("\n%s\nwant\n%s", b.String(), want)
-	}
-	b.Reset()
-	if err := (statusReport{Report: exampleReport()}).print(&b, style{colour: true}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"\x1b[31mnot ready: clock-behind\x1b[0m", "\x1b[31m-600ms +/- 1ms slow\x1b[0m", "\x1b[32mlive\x1b[0m", "\x1b[31mdisconnected\x1b[0m", "\x1b[33mstopped\x1b[0m",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
-		}
 	}
 }
 

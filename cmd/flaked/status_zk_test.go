@@ -13,8 +13,6 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/worker"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -159,7 +157,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		asked string
 	}{
 		{"--no-ask", 3 * time.Second, ""}, // under the race detector, on a busy machine
-		{"--output=table", 3*time.Second + askTime, "nodes asked: 1024 timed out after 800ms\n"},
+		{"--output=table", 3*time.Second + askTime, "nodes asked: 1024 did not answer in time\n"},
 	} {
 		began := time.Now()
 		r := call(t, "", "status", row.flag)
@@ -172,22 +170,5 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		if took > row.most {
 			t.Errorf("status %s took %v", row.flag, took)
 		}
-	}
-}
-
-// Nodes can read the record that `cluster init` writes.
-func TestNewClusterIsReadable(t *testing.T) {
-	mem := zkstore.NewMem(nil).Session()
-	layout := worker.Twitter()
-	want, err := node.Settings{Layout: &layout}.Record("u", time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := coordinator.CreateCluster(t.Context(), mem, want)
-	if err != nil || got.UUID != want.UUID || got.HighestSlot != -1 || got.Slots != 32 {
-		t.Errorf("%+v %v", got, err)
-	}
-	if read, err := worker.ParseLayout(got.Layout); err != nil || read != layout {
-		t.Errorf("%v %v", read, err)
 	}
 }

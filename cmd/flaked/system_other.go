@@ -15,9 +15,6 @@ const (
 	releaseSignal = syscall.Signal(31)
 )
 
-// terminalSize reports that the size of a terminal is not known.
-func terminalSize(*os.File) (rows, columns int) { return 0, 0 }
-
 func tryLock(*os.File) bool { return true }
 
 func bindClosed(string) (net.Listener, error) { return nil, errors.ErrUnsupported }

@@ -19,15 +19,6 @@ const (
 	releaseSignal = syscall.SIGUSR2
 )
 
-// terminalSize returns the rows and columns of a terminal, 0 if unknown.
-func terminalSize(f *os.File) (rows, columns int) {
-	s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, 0
-	}
-	return int(s.Row), int(s.Col)
-}
-
 // tryLock locks a directory until it is closed, and does not wait. It reports false if another
 // process has the lock. On a file system without locks it reports true.
 func tryLock(dir *os.File) bool {

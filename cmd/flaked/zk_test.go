@@ -2,12 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/zkstore"
 )
 
@@ -29,24 +24,10 @@ func writeFile(t *testing.T, name, text string) string {
 	return file
 }
 
-// keyPair writes a self-signed certificate and its key to PEM files.
+// keyPair writes a certificate and its key to PEM files.
 func keyPair(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writeFile(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
-		writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
+	pair := certtest.NewCA(t, "ca").Pair("client", time.Now().Add(time.Hour))
+	return writeFile(t, "cert.pem", string(pair.Cert)), writeFile(t, "key.pem", string(pair.Key))
 }
 
 // zkOf returns the configuration that zkConfig makes of a command line.

@@ -38,17 +38,6 @@ type Config struct {
 	Duration time.Duration
 	// Timeout is how long to wait for a connection, and for a reply. 0 means five seconds.
 	Timeout time.Duration
-
-	// OnProgress is called with the progress four times a second, unless it is nil.
-	OnProgress func(Progress)
-}
-
-// Progress holds the counts of a run so far.
-type Progress struct {
-	Elapsed, Total time.Duration // without the warm-up
-	WarmingUp      bool
-	// Since the start, the warm-up included.
-	Replies, Errors, Violations int64
 }
 
 // complete replaces zero fields by their defaults. It does not check the others.

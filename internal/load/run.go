@@ -67,15 +67,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r.interrupt = sync.OnceFunc(func() { r.until.Store(min(r.now(), r.until.Load())) })
 	stop := context.AfterFunc(ctx, r.interrupt)
 	defer stop()
-	progress, end := context.WithCancel(context.WithoutCancel(ctx))
-	var reporting, working sync.WaitGroup
-	reporting.Go(func() { r.reportProgress(progress) })
+	var working sync.WaitGroup
 	for _, c := range conns {
 		working.Go(func() { c.serve(ctx) })
 	}
 	working.Wait()
-	end()
-	reporting.Wait()
 	return r.report(), nil
 }
 
@@ -102,26 +98,4 @@ func (r *run) record(start, now, n int64) {
 func (r *run) fail(code string, n int64) {
 	r.errors[code] += n
 	r.failed += n
-}
-
-func (r *run) reportProgress(ctx context.Context) {
-	if r.cfg.OnProgress == nil {
-		return
-	}
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := r.now()
-		p := Progress{WarmingUp: now < r.from, Total: r.cfg.Duration}
-		p.Elapsed = min(time.Duration(max(now-r.from, 0)), p.Total)
-		r.mu.Lock()
-		p.Replies, p.Errors, p.Violations = r.replies+r.failed, r.failed, r.checker.result.Violations()
-		r.mu.Unlock()
-		r.cfg.OnProgress(p)
-	}
 }
