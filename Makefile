@@ -42,10 +42,16 @@ build: ## bin/flaked: static, stamped with the version from git
 	set -x
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/flaked ./cmd/flaked
 
+# A drawing of Graphviz gets its size in pixels, fonts of other systems, a panel that a dark page does not
+# hide, and one title: those of single boxes and arrows are names of the source.
 .PHONY: pictures
 pictures: ## docs/pictures/*.svg, drawn by Graphviz from the .dot files beside them
-	@$(call INSTALL,graphviz)
-	for source in docs/pictures/*.dot; do dot -Tsvg "$$source" -o "$${source%.dot}.svg"; done
+	@command -v dot >/dev/null || { echo 'make pictures: there is no dot: apt-get install graphviz fonts-dejavu-core' >&2; exit 1; }
+	for source in docs/pictures/*.dot; do
+	  dot -Tsvg "$$source" | sed -zE 's/<!(DOCTYPE|--)[^>]*>\n//g; s/\n<title>[^ <]*<\/title>//g; s/"transparent"/"none"/g
+	    s/"DejaVu Sans"/"DejaVu Sans,Verdana,Helvetica,Arial,sans-serif"/g
+	    s|<svg width="([0-9]+)pt" height="([0-9]+)pt"\n[^>]* (xmlns=[^>]*)>\n(<g [^>]*>)\n(<title>[^<]*</title>)\n<polygon [^>]*>|<svg \3 viewBox="0 0 \1 \2" width="\1" height="\2" role="img">\n\5\n<rect width="100%" height="100%" rx="10" fill="#ffffff" stroke="#d0d7de" stroke-width="2"/>\n\4|' >"$${source%.dot}.svg"
+	done
 
 # $(call INSTALL,PROGRAM) tries to install a missing program from the package of its name: as root,
 # with apt-get. The recipe must look again whether the program is there.
