@@ -68,8 +68,8 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 		log.Warn(warning)
 	}
 	opts, wrong := serveOptions(c)
-	if len(wrong) > 0 {
-		return wrong[0]
+	if wrong != nil {
+		return wrong
 	}
 	opts.guard.Logger = log.Named("credentials")
 	guard, err := credentials.Load(opts.guard)

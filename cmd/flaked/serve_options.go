@@ -53,14 +53,14 @@ func serveFlags() []cli.Flag {
 	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
 }
 
-// serveOptions reads the flags of serve. It returns an error for each flag that is wrong.
-func serveOptions(c *cli.Context) (o options, wrong []error) {
-	refuse := func(format string, a ...any) { wrong = append(wrong, usageError(format, a...)) }
+// serveOptions reads the flags of serve. It returns an error for the first flag that is wrong.
+func serveOptions(c *cli.Context) (o options, wrong error) {
 	check := func(err error) {
-		if err != nil {
-			wrong = append(wrong, err)
+		if wrong == nil {
+			wrong = err
 		}
 	}
+	refuse := func(format string, a ...any) { check(usageError(format, a...)) }
 	o = options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"),
