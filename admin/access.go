@@ -86,3 +86,9 @@ func token(r *http.Request) string {
 	}
 	return strings.TrimSpace(token)
 }
+
+// certified reports whether a request may use routes that are not open to everybody, as far as
+// its client certificate is concerned.
+func (s *Server) certified(r *http.Request) bool {
+	return !s.cfg.ClientCertificate || r.TLS != nil && len(r.TLS.VerifiedChains) > 0
+}

@@ -14,20 +14,12 @@ import (
 // descriptors free for clients that ask for IDs.
 const maxConns = 200
 
-// grace is how long a new connection is not closed to make room for another. Its request
-// may be under way. With maxConns, grace limits the listener to 20,000 new connections a
-// second.
-const grace = 10 * time.Millisecond
-
 // conns is a listener that always accepts one more connection, so that a probe is
 // answered however many clients are connected. When there are more than most, it
 // closes a connection on which no handler is at work.
 type conns struct {
 	net.Listener
 	most int
-	// begin is called with the first byte of each connection. An error ends the connection.
-	// nil means that every first byte is right.
-	begin func(c net.Conn, first byte) error
 
 	mu   sync.Mutex // guards what follows, and the fields of each conn in open
 	open map[*conn]struct{}
@@ -43,9 +35,8 @@ type conn struct {
 	net.Conn
 	all  *conns
 	from netip.Prefix
-	// answering is set while a handler works on a request, and answered once one has.
-	answering, answered bool
-	begun               bool // a byte was read; used by Read only
+	// answering is set while a handler works on a request.
+	answering bool
 	// quiet is when the last handler ended. Before any has run, it is when the connection
 	// was accepted.
 	quiet time.Time
@@ -56,72 +47,38 @@ func (l *conns) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: accepted, all: l, from: origin(accepted.RemoteAddr())}
-	l.admit(c)
-	for {
-		out, wait := l.excess()
-		if out != nil {
-			_ = out.Conn.Close()
-		}
-		if wait <= 0 {
-			return c, nil
-		}
-		time.Sleep(wait)
+	c := &conn{Conn: accepted, all: l, from: origin(accepted.RemoteAddr()), quiet: time.Now()}
+	if out := l.admit(c); out != nil {
+		_ = out.Conn.Close()
 	}
+	return c, nil
 }
 
-func (l *conns) admit(c *conn) {
+// admit adds c. It removes and returns the connection to close if more than most are open: the one that
+// has been quiet for longest of the address that has most. It is nil if all are being answered.
+func (l *conns) admit(c *conn) (out *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.quiet = time.Now()
 	l.open[c] = struct{}{}
 	l.of[c.from]++
-}
-
-// excess removes and returns the connection to close if more than most are open. A
-// connection is not closed within grace, nor before its first request has been read: on a
-// busy processor that takes longer. Until one can be closed, excess returns nil and the
-// time to wait before the next call. It returns nil and 0 if there are not too many.
-func (l *conns) excess() (out *conn, wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if len(l.open) <= l.most {
-		return nil, 0
+		return nil
 	}
-	for {
-		out = l.first()
-		if out == nil { // all are being answered
-			return nil, grace
+	for other := range l.open {
+		if other != c && !other.answering && (out == nil || other.goesBefore(out)) {
+			out = other
 		}
-		if wait = grace - time.Since(out.quiet); wait > 0 {
-			return nil, wait
-		}
-		if out.answered || !hasUnread(out.Conn) {
-			l.forget(out)
-			return out, 0
-		}
-		out.quiet = time.Now()
 	}
-}
-
-// first returns the connection to close first, or nil if all are being answered.
-func (l *conns) first() (out *conn) {
-	for c := range l.open {
-		if !c.answering && (out == nil || c.goesBefore(out)) {
-			out = c
-		}
+	if out != nil {
+		l.forget(out)
 	}
 	return out
 }
 
-// goesBefore reports whether c is closed before other. The order is: connections of the
-// address that has most, connections that have had an answer, longest quiet.
+// goesBefore reports whether c is closed before other. The caller holds mu.
 func (c *conn) goesBefore(other *conn) bool {
 	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
 		return mine > others
-	}
-	if c.answered != other.answered {
-		return c.answered
 	}
 	return c.quiet.Before(other.quiet)
 }
@@ -135,18 +92,6 @@ func (l *conns) forget(c *conn) {
 	if l.of[c.from]--; l.of[c.from] == 0 {
 		delete(l.of, c.from)
 	}
-}
-
-// Read calls conns.begin with the first byte.
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && !c.begun && c.all.begin != nil {
-		c.begun = true
-		if wrong := c.all.begin(c.Conn, b[0]); wrong != nil {
-			return 0, wrong
-		}
-	}
-	return n, err
 }
 
 func (c *conn) Close() error {
@@ -164,7 +109,7 @@ func (c *conn) answer(working bool) {
 	}
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	c.answering, c.answered, c.quiet = working, true, time.Now()
+	c.answering, c.quiet = working, time.Now()
 }
 
 // connKey is the key of the conn in a request's context.

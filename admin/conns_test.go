@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,130 +211,29 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 }
 
 func TestExcessConnectionsCloseInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newConns(nil, 3)
-		add := func(address string) *conn {
-			c := &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32)}
-			l.admit(c)
-			time.Sleep(2 * time.Millisecond)
-			return c
-		}
-		wants := func(out *conn, wait time.Duration) {
-			t.Helper()
-			if gotOut, gotWait := l.excess(); gotOut != out || gotWait != wait {
-				t.Errorf("%p after %v, want %p after %v", gotOut, gotWait, out, wait)
-			}
-		}
-		lone, busy := add("10.0.0.1"), add("10.0.0.2")
-		busy.answer(true)
-		idle := add("10.0.0.2")
-		wants(nil, 0)
-		last := add("10.0.0.3")
-		wants(nil, grace-4*time.Millisecond) // its request may be unread
-		time.Sleep(grace)
-		wants(idle, 0) // its address has two, and busy is being answered
-		wants(nil, 0)
-		l.most = 2
-		wants(lone, 0) // the longest quiet
-		l.most = 1
-		wants(last, 0)
-		l.most = 0
-		wants(nil, grace)
-		busy.answer(false)
-		time.Sleep(grace)
-		wants(busy, 0)
-		unread, served := add("10.0.0.4"), add("10.0.0.4")
-		served.answer(true)
-		served.answer(false)
-		l.most = 1
-		time.Sleep(grace)
-		wants(served, 0) // the other's first request may be here
-		l.most = 0
-		wants(unread, 0)
-		if len(l.open)+len(l.of) > 0 {
-			t.Errorf("%v %v", l.open, l.of)
-		}
-	})
-}
-
-// A connection whose request has arrived is not closed before the server has read it, however
-// long that takes.
-func TestConnectionWithAnUnreadRequestIsNotClosed(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("it is not known elsewhere")
+	l := newConns(nil, 3)
+	begin := time.Now()
+	add := func(address string) (c, out *conn) {
+		begin = begin.Add(time.Millisecond)
+		c = &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32), quiet: begin}
+		return c, l.admit(c)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	lone, _ := add("10.0.0.1")
+	busy, _ := add("10.0.0.2")
+	busy.answer(true)
+	idle, _ := add("10.0.0.2")
+	last, out := add("10.0.0.3")
+	if out != idle { // its address has two, and busy is being answered
+		t.Errorf("%p, want %p", out, idle)
 	}
-	l := newConns(listener, 1)
-	t.Cleanup(func() { l.Close() })
-	accept := func(sends string) (client net.Conn, c *conn) {
-		client, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { client.Close() })
-		if _, err := io.WriteString(client, sends); err != nil {
-			t.Fatal(err)
-		}
-		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return client, accepted.(*conn)
+	if _, out = add("10.0.0.4"); out != lone { // the longest quiet
+		t.Errorf("%p, want %p", out, lone)
 	}
-	_, first := accept(livez)
-	for deadline := time.Now().Add(5 * time.Second); !hasUnread(first.Conn); {
-		if time.Now().After(deadline) {
-			t.Fatal("the request has not arrived")
-		}
+	if _, out = add("10.0.0.4"); out == nil || out.from != netip.MustParsePrefix("10.0.0.4/32") {
+		t.Errorf("%+v", out)
 	}
-	l.mu.Lock()
-	first.quiet = time.Now().Add(-time.Minute)
-	l.mu.Unlock()
-	accept("")
-	if _, open := l.open[first]; !open {
-		t.Error("the connection with the request was closed for one without")
-	}
-	if _, err := io.CopyN(io.Discard, first.Conn, int64(len(livez))); err != nil {
-		t.Fatal(err)
-	}
-	l.mu.Lock()
-	first.quiet = time.Now().Add(-time.Minute)
-	l.mu.Unlock()
-	accept("")
-	if _, open := l.open[first]; open {
-		t.Error("a connection whose request was read long ago is still open")
-	}
-}
-
-// A burst of new connections does not close a connection whose request has arrived but has
-// not been read.
-func TestBurstKeepsConnectionsWithUnreadRequests(t *testing.T) {
-	addr, _ := start(t, Config{})
-	var bursts sync.WaitGroup
-	defer bursts.Wait()
-	for range 4 {
-		bursts.Go(func() {
-			for range 500 {
-				if c, err := net.Dial("tcp", addr); err == nil {
-					defer c.Close()
-				}
-			}
-		})
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 20 {
-		began := time.Now()
-		res, err := client.Get("http://" + addr + "/livez")
-		if err != nil && time.Since(began) > 10*time.Millisecond {
-			continue // the request came after grace, which no longer protects it
-		}
-		if err != nil || res.StatusCode != 200 {
-			t.Fatal(res, err)
-		}
-		res.Body.Close()
+	if last.answer(true); len(l.open) != 3 || len(l.of) != 3 {
+		t.Errorf("%v %v", l.open, l.of)
 	}
 }
 

@@ -1,12 +1,12 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/flaked/flaked/lineproto"
 )
@@ -34,7 +34,7 @@ func (s *Server) handler() http.Handler {
 		at := slices.IndexFunc(routes, func(rt route) bool { return rt.matches(r) })
 		counted := &countedWriter{ResponseWriter: w}
 		path := "other"
-		defer func() { s.requests.add(path, counted.code()) }()
+		defer func() { s.requests.add(path, cmp.Or(counted.status, http.StatusOK)) }()
 		w = counted
 		if at < 0 {
 			w.WriteHeader(http.StatusNotFound)
@@ -90,19 +90,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 // countedWriter keeps the status of a response, for the metrics.
 type countedWriter struct {
 	http.ResponseWriter
-	status atomic.Int64
+	status int
 }
 
 func (w *countedWriter) WriteHeader(status int) {
-	w.status.CompareAndSwap(0, int64(status))
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *countedWriter) code() int {
-	if status := w.status.Load(); status != 0 {
-		return int(status)
+	if w.status == 0 {
+		w.status = status
 	}
-	return http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap lets http.ResponseController reach the wrapped writer.

@@ -125,7 +125,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for at, n := range s.requests.all() {
 		send(m.httpRequests, float64(n), at.path, strconv.Itoa(at.code))
 	}
-	c, _ := s.slots.get()
+	c, _ := s.slots.get(false)
 	if !c.at.IsZero() {
 		for state, n := range c.Summary.ByState() {
 			send(m.slotsByState, float64(n), s.cfg.About.Cluster, state)

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -38,8 +37,9 @@ func pageFile(name, kind string) http.HandlerFunc {
 // page answers with the status page: HTML that is complete without a script. The script fetches it
 // again and again, and replaces the parts.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	s.slots.watch()
-	s.firstSlots(r.Context())
+	if c, _ := s.slots.get(true); c.err == nil { // else a reader would wait for nothing
+		s.slots.wait(r.Context(), time.Second, true)
+	}
 	v := s.look(time.Now())
 	if id := strings.TrimSpace(r.URL.Query().Get("id")); id != "" {
 		v.ID, v.Decoded = id, s.decodedPart(id)
@@ -49,15 +49,6 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	_, _ = w.Write(render("page", v))
-}
-
-// firstSlots waits up to one second for a reading of the slots that is as new as those of an open
-// page. Without it, a reader without a script would have to load the page again. It waits for
-// nothing while the slots cannot be read.
-func (s *Server) firstSlots(ctx context.Context) {
-	if c, _ := s.slots.get(); c.err == nil {
-		s.slots.wait(ctx, time.Second)
-	}
 }
 
 func (s *Server) decodedPart(id string) *decodedView {

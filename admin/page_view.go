@@ -74,20 +74,20 @@ func (v slotView) Trouble() bool {
 const (
 	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
-	// staleAfter is how old a reading of the slots may be while a page is open.
+	// staleAfter is how old a reading of the slots may be on the page.
 	staleAfter = 4 * time.Second
 )
 
 // look returns the data of the common parts. It does no I/O and does not wait.
 func (s *Server) look(now time.Time) view {
-	c, _ := s.slots.get()
+	c, _ := s.slots.get(true)
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := s.sequences()
 	status := s.statusWith(sequences)
 	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
-		v.Stale = c.err != nil || s.slots.overdue()
+		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
 	v.StoreError = storeError(v.Own, c.err)
 	slots := make([]slotView, 0, len(c.Workers))

@@ -2,8 +2,8 @@ package admin
 
 import (
 	"context"
+	"hash/crc32"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -19,24 +19,19 @@ const (
 )
 
 // places limits how many requests do one thing at the same time. One address may have
-// half of the places.
+// half of the places. Addresses with the same hash share theirs.
 type places struct {
-	// wait is how long take waits for a place.
-	wait time.Duration
-	all  chan struct{} // capacity: the number of places
-
-	mu sync.Mutex // guards by
-	by map[netip.Prefix]*share
-}
-
-// share is the places of one address.
-type share struct {
-	places chan struct{}
-	users  int // with or waiting for a place; places.mu guards it
+	wait time.Duration      // how long take waits for a place
+	all  chan struct{}      // capacity: the number of places
+	of   [256]chan struct{} // by the hash of the address
 }
 
 func newPlaces(most int, wait time.Duration) *places {
-	return &places{wait: wait, all: make(chan struct{}, most), by: map[netip.Prefix]*share{}}
+	p := &places{wait: wait, all: make(chan struct{}, most)}
+	for i := range p.of {
+		p.of[i] = make(chan struct{}, most/2)
+	}
+	return p
 }
 
 // limits returns how many places there are, and how many for one address.
@@ -47,20 +42,17 @@ func (p *places) limits() (all, one int) { return cap(p.all), cap(p.all) / 2 }
 func (p *places) take(ctx context.Context, from netip.Prefix) (leave func()) {
 	ctx, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
-	s := p.join(from)
-	if !enter(ctx, s.places) {
-		p.part(from)
+	own := p.of[crc32.ChecksumIEEE(from.Addr().AsSlice())%uint32(len(p.of))]
+	if !enter(ctx, own) {
 		return nil
 	}
 	if !enter(ctx, p.all) {
-		<-s.places
-		p.part(from)
+		<-own
 		return nil
 	}
 	return func() {
 		<-p.all
-		<-s.places
-		p.part(from)
+		<-own
 	}
 }
 
@@ -76,28 +68,5 @@ func enter(ctx context.Context, room chan struct{}) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// join returns the share of an address. The share exists until part has been called once
-// for each join.
-func (p *places) join(from netip.Prefix) *share {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.by[from]
-	if s == nil {
-		_, one := p.limits()
-		s = &share{places: make(chan struct{}, one)}
-		p.by[from] = s
-	}
-	s.users++
-	return s
-}
-
-func (p *places) part(from netip.Prefix) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.by[from].users--; p.by[from].users == 0 {
-		delete(p.by, from)
 	}
 }

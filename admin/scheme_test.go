@@ -1,21 +1,14 @@
 package admin
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/sequence"
@@ -89,68 +82,6 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// Both sides learn that one of them uses the wrong scheme. The log says so once a minute.
-func TestWrongSchemeIsExplained(t *testing.T) {
-	ca := certtest.NewCA(t, "servers")
-	for _, row := range []struct {
-		name string
-		tls  *tls.Config
-		ask  func(t *testing.T, addr string)
-		log  string
-	}{
-		{"plain HTTP to TLS", secured(t, ca), func(t *testing.T, addr string) {
-			_, header, body := do(t, "GET", "http://"+addr+"/livez")
-			if body != "this port speaks TLS. Use https://\n" || header.Get("Server") != "flaked/1.2.3" {
-				t.Errorf("%q %q", body, header)
-			}
-		}, "right_scheme=https"},
-		{"a long plain request to TLS", secured(t, ca), func(t *testing.T, addr string) {
-			c, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			_, _ = io.WriteString(c, "GET /livez HTTP/1.1\r\nHost: localhost\r\nCookie: "+strings.Repeat("x", 8<<10)+"\r\n\r\n")
-			res, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if body, err := io.ReadAll(res.Body); res.StatusCode != 400 || err != nil || !bytes.HasPrefix(body, []byte("this port speaks TLS")) {
-				t.Errorf("%s: %q, %v", res.Status, body, err)
-			}
-			// A reset would take the answer from a client that still sends, on some systems.
-			for range 10 {
-				if _, err := io.WriteString(c, "x"); err != nil {
-					t.Fatal(err)
-				}
-				runtime.Gosched()
-			}
-		}, "right_scheme=https"},
-		{"TLS to plain HTTP", nil, func(t *testing.T, addr string) {
-			_, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/livez")
-			if !errors.Is(err, http.ErrSchemeMismatch) {
-				t.Error(err)
-			}
-		}, "right_scheme=http"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			log := new(lockedBuffer)
-			cfg := whole(Config{TLS: row.tls, About: About{Version: "1.2.3"}, Logger: hclog.New(&hclog.LoggerOptions{Output: log})})
-			s, err := New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr, stop := serve(t, s)
-			row.ask(t, addr)
-			row.ask(t, addr)
-			stop()
-			if n := strings.Count(log.String(), "a client used the wrong scheme"); n < 1 || n > 2 || !strings.Contains(log.String(), row.log) {
-				t.Errorf("%s", log.String()) // twice if a minute begins between them
-			}
-		})
-	}
-}
-
 // Clients that begin a handshake and do not end it do not keep out a probe.
 func TestUnfinishedHandshakesDoNotKeepOutAProbe(t *testing.T) {
 	ca := certtest.NewCA(t, "servers")
@@ -172,22 +103,4 @@ func TestUnfinishedHandshakesDoNotKeepOutAProbe(t *testing.T) {
 	if res.Body.Close(); res.StatusCode != http.StatusOK {
 		t.Error(res.Status)
 	}
-}
-
-// lockedBuffer is a log that may be read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

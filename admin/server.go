@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,7 +45,7 @@ type Config struct {
 	// MaxBatch is the most IDs of one request. 0 means 10,000.
 	MaxBatch int
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
-	// goroutine that calls Slots: at most once a second while a status page is open, and
+	// goroutine that calls Slots: at most once a second for the status page, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
 	Slots func(context.Context) (clusterview.Report, error)
 	// Authenticate reports whether a token is valid, and returns the sequences that the
@@ -98,8 +97,6 @@ type Server struct {
 	waits    *places
 	requests httpRequests
 	made     atomic.Int64 // IDs
-	// wrongScheme is the Unix minute of the last warning about it.
-	wrongScheme atomic.Int64
 }
 
 // New validates the configuration. It does no I/O.
@@ -151,14 +148,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ConnContext:       withConn,
 		ErrorLog:          s.httpLog(),
 	}
-	s.log.Info("serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String())
+	scheme := "HTTP"
+	if s.cfg.TLS != nil {
+		scheme = "HTTPS"
+	}
+	s.log.Info("serving "+scheme, "address", l.Addr().String())
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	readCtx, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	reading.Go(func() { s.Run(readCtx) })
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(s.listen(l)) }()
+	l = newConns(l, maxConns)
+	if s.cfg.TLS != nil {
+		l = tls.NewListener(l, s.cfg.TLS) // without HTTP/2: bounds on requests count connections
+	}
+	go func() { served <- srv.Serve(l) }()
 	select {
 	case err := <-served:
 		_ = srv.Close() // the listener failed: do not wait for its connections
@@ -172,7 +177,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = srv.Close()
 	}
 	<-served
-	s.log.Info("stopped serving "+strings.ToUpper(s.scheme()), "address", l.Addr().String(), "cut", err != nil)
+	s.log.Info("stopped serving "+scheme, "address", l.Addr().String(), "cut", err != nil)
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/atomic"
-
 	"github.com/flaked/flaked/clusterview"
 )
 
@@ -31,45 +29,6 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// When a page is opened, the last reading is not overdue, however old it is. It becomes
-// overdue if ZooKeeper does not answer while the page is open.
-func TestReadingIsOverdueOnlyWhilePageIsOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var silent atomic.Bool
-		c := newSlots(func(ctx context.Context) (clusterview.Report, error) {
-			if silent.Load() {
-				<-ctx.Done()
-			}
-			return clusterview.Report{Summary: clusterview.Summary{Used: 3, Live: 3}}, ctx.Err()
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); c.run(ctx) }()
-		c.get()
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		c.watch()
-		if c.overdue() {
-			t.Error("at the first look")
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			c.watch()
-			c.get()
-			if synctest.Wait(); c.overdue() {
-				t.Fatal("while ZooKeeper answers")
-			}
-		}
-		silent.Store(true)
-		time.Sleep(6 * time.Second)
-		if c.watch(); !c.overdue() {
-			t.Error("not after 6 s without an answer")
-		}
-		cancel()
-		<-done
-	})
-}
-
 // The slots are read only on request, at most every 15 s, and less often in a large cluster.
 func TestSlotReadsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,16 +40,16 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		if s, _ := c.get(); s.Summary.NowMs != 0 || !s.at.IsZero() {
+		if s, _ := c.get(false); s.Summary.NowMs != 0 || !s.at.IsZero() {
 			t.Errorf("before the first reading: %+v", s)
 		}
 		go func() { defer close(done); c.run(ctx) }()
 		look := func(after time.Duration, want int) seen {
 			t.Helper()
 			time.Sleep(after)
-			c.get()
+			c.get(false)
 			synctest.Wait()
-			s, _ := c.get()
+			s, _ := c.get(false)
 			if reads != want {
 				t.Errorf("after %v more: %d readings, want %d", after, reads, want)
 			}
