@@ -12,209 +12,193 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/worker"
 )
 
-// metric is one family of metrics. Its values are read from the node's state at each scrape.
-type metric struct {
-	name string
-	desc *prometheus.Desc
-	kind prometheus.ValueType
+// metrics is a prometheus.Collector. Its values are read from the node's state at each scrape.
+type metrics struct{ s *Server }
+
+// Describe implements prometheus.Collector. Descriptions are made with the values.
+func (metrics) Describe(chan<- *prometheus.Desc) {}
+
+// family is a metric's name and description, with the names of its labels.
+func family(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("flaked_"+name, help, labels, nil)
 }
 
-// metrics is a prometheus.Collector. Its families are in the order of docs/http.md.
-type metrics struct {
-	s   *Server
-	all []*metric
+// sink takes the values of a scrape.
+type sink chan<- prometheus.Metric
 
-	build, ready                                            *metric
-	requests, durations, sizes, ids, httpRequests           *metric
-	connsOpen, connsAccepted, connsRefused, connsClosed     *metric
-	workerInfo, workerReady, refusing, degraded             *metric
-	phase, confirmed, term, capacity, lease, reserve        *metric
-	offset, uncertainty, voters, against, leap, behind      *metric
-	coasting, borrowed, rollbacks                           *metric
-	session, heartbeatAge, heartbeatEvery                   *metric
-	heartbeats, heartbeatTook, writes, writeTook            *metric
-	tickWaits, rollbackWaits, rollbackRefusals, epochExpiry *metric
-	slotsByState, slotsRead, slotsReads                     *metric
-	sequences                                               sequenceMetrics
-}
-
-func newMetrics(s *Server) *metrics {
-	m := &metrics{s: s}
-	add := func(kind prometheus.ValueType, name, help string, labels ...string) *metric {
-		name = "flaked_" + name
-		f := &metric{name, prometheus.NewDesc(name, help, labels, nil), kind}
-		m.all = append(m.all, f)
-		return f
+// pairs are names and values of labels, in turn.
+func (out sink) send(kind prometheus.ValueType, name, help string, v float64, pairs []string) {
+	var names, values []string
+	for i := 0; i < len(pairs); i += 2 {
+		names, values = append(names, pairs[i]), append(values, pairs[i+1])
 	}
-	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-
-	m.build = add(gauge, "build_info", "1. The label is the release of flaked.", "version")
-	m.ready = add(gauge, "ready", "1 while a GET would be answered with an ID.")
-
-	m.requests = add(counter, "requests_total", "Requests of the line protocol, by command and result: OK or an error's code.", "command", "result")
-	m.durations = add(0, "request_duration_seconds", "Time from receiving a request of the line protocol to passing its reply to the kernel.")
-	m.sizes = add(0, "request_ids", "Number of IDs in each reply of the line protocol to a request for IDs.")
-	m.ids = add(counter, "ids_total", "IDs sent to clients, over the line protocol (line) or HTTP (http).", "via")
-	m.httpRequests = add(counter, "http_requests_total", "HTTP requests on the admin port, by path and status code.", "path", "code")
-	m.connsOpen = add(gauge, "connections_open", "Open connections of the line protocol.")
-	m.connsAccepted = add(counter, "connections_accepted_total", "Connections of the line protocol that the node has accepted and served.")
-	m.connsRefused = add(counter, "connections_refused_total", "Connections of the line protocol that the node refused because they exceeded the limit.")
-	m.connsClosed = add(counter, "connections_closed_total", "Connections of the line protocol that the node closed: idle, slow to read (slow), or without a TLS handshake (tls).", "reason")
-
-	m.workerInfo = add(gauge, "worker_info", "1. The labels name the worker, its holder and its cluster.", "worker", "name", "node", "cluster", "cluster_uuid", "layout", "datacenter")
-	m.workerReady = add(gauge, "worker_ready", "1 while the node can issue IDs with this worker.", "worker")
-	m.refusing = add(gauge, "worker_refusing", "1 while the worker refuses, by cause.", "worker", "cause")
-	m.degraded = add(gauge, "worker_degraded", "1 while this trouble exists, else 0. The worker may still serve.", "worker", "trouble")
-	m.phase = add(gauge, "worker_phase", "1 for the worker's current phase, 0 for each other phase.", "worker", "phase")
-	m.confirmed = add(gauge, "worker_confirmed", "1 if the worker's record in ZooKeeper has been confirmed since the node's last start.", "worker")
-	m.term = add(gauge, "worker_term", "Term of the worker's record.", "worker")
-	m.capacity = add(gauge, "worker_capacity_ids_per_second", "Most IDs that the worker can make in a second, by the layout.", "worker")
-	m.lease = add(gauge, "lease_left_seconds", "Lease left: how long the worker can serve without ZooKeeper. Negative: expired.", "worker")
-	m.reserve = add(gauge, "reserve_left_seconds", "Time left to the reserved bound: how long the worker can serve without its state directory. Negative: passed.", "worker")
-	m.offset = add(gauge, "clock_offset_seconds", "Clock offset from ZooKeeper's leader (leader) or from the voter that differs most (worst). Positive: ahead.", "worker", "source")
-	m.uncertainty = add(gauge, "clock_uncertainty_seconds", "Uncertainty of the clock offset.", "worker", "source")
-	m.voters = add(gauge, "clock_voters", "Clocks that this clock was compared with at the last heartbeat.", "worker")
-	m.against = add(gauge, "clock_voters_against", "Clocks that differed from this clock by more than 5 s at the last heartbeat.", "worker")
-	m.leap = add(gauge, "clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the clock that IDs are made from.", "worker")
-	m.behind = add(gauge, "clock_behind_seconds", "How far the clock is behind the last ID.", "worker")
-	m.coasting = add(gauge, "clock_coasting_seconds", "How far the clock that IDs are made from is ahead of the machine's clock, which went back.", "worker")
-	m.borrowed = add(gauge, "clock_borrowed_seconds", "How far the last ID is ahead of the clock, in a cluster that borrows.", "worker")
-	m.rollbacks = add(gauge, "clock_rollbacks", "Rollbacks counted in the IDs of this tenure, if the layout has a rollback field.", "worker")
-	m.session = add(gauge, "zookeeper_session", "1 while the node has a session with ZooKeeper.", "worker")
-	m.heartbeatAge = add(gauge, "heartbeat_age_seconds", "Time since ZooKeeper acknowledged the last heartbeat.", "worker")
-	m.heartbeatEvery = add(gauge, "heartbeat_interval_seconds", "Interval between heartbeats.", "worker")
-
-	m.heartbeats = add(counter, "heartbeats_total", "Heartbeats to ZooKeeper, by result: ok or failed.", "result")
-	m.heartbeatTook = add(0, "heartbeat_duration_seconds", "Duration of heartbeats, failed ones included.")
-	m.writes = add(counter, "state_writes_total", "Writes to the state directory, by result: ok or failed.", "result")
-	m.writeTook = add(0, "state_write_duration_seconds", "Time until writes to the state directory were durable, failed ones included.")
-	m.tickWaits = add(counter, "sequence_waits_total", "Reservations that waited for the next tick because the current one was used up.")
-	m.rollbackWaits = add(counter, "rollback_waits_total", "Reservations that waited because the clock had gone back a little.")
-	m.rollbackRefusals = add(counter, "rollback_refusals_total", "Reservations that were refused because the clock had gone back further than the node waits for.")
-	m.epochExpiry = add(gauge, "epoch_expiry_timestamp_seconds", "Time at which the layout's time field is used up.", "cluster")
-
-	m.slotsByState = add(gauge, "cluster_slots", "The cluster's workers by state, at the last successful reading of ZooKeeper.", "cluster", "state")
-	m.slotsRead = add(gauge, "cluster_read_timestamp_seconds", "Time of the last successful reading of the cluster's workers.")
-	m.slotsReads = add(counter, "cluster_reads_total", "Readings of the cluster's workers, by result: ok or failed.", "result")
-	m.sequences = newSequenceMetrics(add)
-	return m
+	out <- prometheus.MustNewConstMetric(family(name, help, names...), kind, v, values...)
 }
 
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range m.all {
-		out <- f.desc
+func (out sink) gauge(name, help string, v float64, pairs ...string) {
+	out.send(prometheus.GaugeValue, name, help, v, pairs)
+}
+
+func (out sink) counter(name, help string, n int64, pairs ...string) {
+	out.send(prometheus.CounterValue, name, help, float64(n), pairs)
+}
+
+func (out sink) histogram(name, help string, h lineproto.Histogram) {
+	cumulated, count := make(map[float64]uint64, len(h.Bounds)), uint64(0)
+	for i, n := range h.N {
+		count += uint64(n)
+		if i < len(h.Bounds) {
+			cumulated[h.Bounds[i]] = count
+		}
 	}
+	out <- prometheus.MustNewConstHistogram(family(name, help), count, math.Max(0, h.Sum), cumulated)
+}
+
+func (out sink) summary(name, help string, n int64, ms float64) {
+	out <- prometheus.MustNewConstSummary(family(name, help), uint64(n), ms/1000, nil)
 }
 
 // Collect implements prometheus.Collector. It does no I/O and does not wait for ZooKeeper.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	send := func(f *metric, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(f.desc, f.kind, v, labels...)
-	}
-	s := m.s
-	send(m.build, 1, s.cfg.About.Version)
-	send(m.ready, truth(s.cfg.Ready() == nil))
-	m.collectRequests(out, send)
-	m.collectNode(out, send)
-	for at, n := range s.requests.all() {
-		send(m.httpRequests, float64(n), at.path, strconv.Itoa(at.code))
-	}
+func (m metrics) Collect(to chan<- prometheus.Metric) {
+	s, out := m.s, sink(to)
+	out.gauge("build_info", "1. The label is the release of flaked.", 1, "version", s.cfg.About.Version)
+	out.gauge("ready", "1 while a GET would be answered with an ID.", truth(s.cfg.Ready() == nil))
+	out.requests(s)
+	out.worker(s.cfg.Node())
+	out.sequences(s)
 	c, _ := s.slots.get(false)
 	if !c.at.IsZero() {
 		for state, n := range c.Summary.ByState() {
-			send(m.slotsByState, float64(n), s.cfg.About.Cluster, state)
+			out.gauge("cluster_slots", "The cluster's workers by state, at the last successful reading of ZooKeeper.", float64(n), "cluster", s.cfg.About.Cluster, "state", state)
 		}
-		send(m.slotsRead, float64(c.at.UnixMilli())/1000)
+		out.gauge("cluster_read_timestamp_seconds", "Time of the last successful reading of the cluster's workers.", float64(c.at.UnixMilli())/1000)
 	}
-	send(m.slotsReads, float64(c.ok), "ok")
-	send(m.slotsReads, float64(c.failed), "failed")
-	m.sequences.collect(s, send)
+	const reads = "Readings of the cluster's workers, by result: ok or failed."
+	out.counter("cluster_reads_total", reads, c.ok, "result", "ok")
+	out.counter("cluster_reads_total", reads, c.failed, "result", "failed")
 }
 
-type sender func(f *metric, v float64, labels ...string)
-
-func (m *metrics) collectRequests(out chan<- prometheus.Metric, send sender) {
-	c := m.s.cfg.Counters()
+func (out sink) requests(s *Server) {
+	c := s.cfg.Counters()
 	for _, r := range c.Requests {
-		send(m.requests, float64(r.N), r.Command, r.Result)
+		out.counter("requests_total", "Requests of the line protocol, by command and result: OK or an error's code.", r.N, "command", r.Command, "result", r.Result)
 	}
-	out <- constHistogram(m.durations.desc, c.Durations)
-	out <- constHistogram(m.sizes.desc, c.Sizes)
-	send(m.ids, float64(c.IDs), "line")
-	send(m.ids, float64(m.s.made.Load()), "http")
-	send(m.connsOpen, float64(c.ConnsOpen))
-	send(m.connsAccepted, float64(c.ConnsTotal))
-	send(m.connsRefused, float64(c.ConnsRefused))
-	send(m.connsClosed, float64(c.ConnsIdle), "idle")
-	send(m.connsClosed, float64(c.ConnsSlow), "slow")
-	send(m.connsClosed, float64(c.ConnsBadTLS), "tls")
-}
-
-func (m *metrics) collectNode(out chan<- prometheus.Metric, send sender) {
-	w := m.s.cfg.Node()
-	m.collectWorker(send, label(w), w)
-	c := w.Counts
-	send(m.heartbeats, float64(c.Heartbeats), "ok")
-	send(m.heartbeats, float64(c.HeartbeatsFailed), "failed")
-	out <- prometheus.MustNewConstSummary(m.heartbeatTook.desc, uint64(c.Heartbeats+c.HeartbeatsFailed), c.HeartbeatsTookMs/1000, nil)
-	send(m.writes, float64(c.DiskWrites), "ok")
-	send(m.writes, float64(c.DiskWritesFailed), "failed")
-	out <- prometheus.MustNewConstSummary(m.writeTook.desc, uint64(c.DiskWrites+c.DiskWritesFailed), c.DiskWritesTookMs/1000, nil)
-	send(m.tickWaits, float64(c.TickWaits))
-	send(m.rollbackWaits, float64(c.RollbackWaits))
-	send(m.rollbackRefusals, float64(c.RollbackRefusals))
-	if w.Cluster.EpochEndsMs != nil {
-		send(m.epochExpiry, float64(*w.Cluster.EpochEndsMs)/1000, w.Cluster.Name)
+	for at, n := range s.requests.all() {
+		out.counter("http_requests_total", "HTTP requests on the admin port, by path and status code.", n, "path", at.path, "code", strconv.Itoa(at.code))
+	}
+	out.histogram("request_duration_seconds", "Time from receiving a request of the line protocol to passing its reply to the kernel.", c.Durations)
+	out.histogram("request_ids", "Number of IDs in each reply of the line protocol to a request for IDs.", c.Sizes)
+	for via, n := range map[string]int64{"line": c.IDs, "http": s.made.Load()} {
+		out.counter("ids_total", "IDs sent to clients, over the line protocol (line) or HTTP (http).", n, "via", via)
+	}
+	out.gauge("connections_open", "Open connections of the line protocol.", float64(c.ConnsOpen))
+	out.counter("connections_accepted_total", "Connections of the line protocol that the node has accepted and served.", c.ConnsTotal)
+	out.counter("connections_refused_total", "Connections of the line protocol that the node refused because they exceeded the limit.", c.ConnsRefused)
+	for reason, n := range map[string]int64{"idle": c.ConnsIdle, "slow": c.ConnsSlow, "tls": c.ConnsBadTLS} {
+		out.counter("connections_closed_total", "Connections of the line protocol that the node closed: idle, slow to read (slow), or without a TLS handshake (tls).", n, "reason", reason)
 	}
 }
 
-func (m *metrics) collectWorker(send sender, name string, w node.Snapshot) {
-	cl := w.Cluster
-	send(m.workerInfo, 1, name, w.Name, w.Node, cl.Name, cl.UUID, cl.Layout, strconv.FormatInt(cl.Datacenter, 10))
-	send(m.workerReady, truth(w.Ready), name)
+func (out sink) worker(w node.Snapshot) {
+	name, cl := label(w), w.Cluster
+	// of sends a gauge of this worker.
+	of := func(family, help string, v float64, pairs ...string) {
+		out.gauge(family, help, v, append([]string{"worker", name}, pairs...)...)
+	}
+	of("worker_info", "1. The labels name the worker, its holder and its cluster.", 1, "name", w.Name, "node", w.Node, "cluster", cl.Name, "cluster_uuid", cl.UUID, "layout", cl.Layout, "datacenter", strconv.FormatInt(cl.Datacenter, 10))
+	of("worker_ready", "1 while the node can issue IDs with this worker.", truth(w.Ready))
 	if !w.Ready {
-		send(m.refusing, 1, name, string(w.Cause))
+		of("worker_refusing", "1 while the worker refuses, by cause.", 1, "cause", string(w.Cause))
 	}
 	for _, t := range node.Troubles() {
-		send(m.degraded, truth(slices.Contains(w.Degraded, t)), name, t)
+		of("worker_degraded", "1 while this trouble exists, else 0. The worker may still serve.", truth(slices.Contains(w.Degraded, t)), "trouble", t)
 	}
 	for _, p := range node.Phases() {
-		send(m.phase, truth(w.Phase == p), name, string(p))
+		of("worker_phase", "1 for the worker's current phase, 0 for each other phase.", truth(w.Phase == p), "phase", string(p))
 	}
-	send(m.confirmed, truth(w.Confirmed), name)
+	of("worker_confirmed", "1 if the worker's record in ZooKeeper has been confirmed since the node's last start.", truth(w.Confirmed))
 	if w.Worker != nil {
-		send(m.term, float64(w.Term), name)
-		send(m.lease, seconds(float64(*w.LeaseLeftMs)), name)
-		send(m.reserve, seconds(float64(*w.ReservedLeftMs)), name)
+		of("worker_term", "Term of the worker's record.", float64(w.Term))
+		of("lease_left_seconds", "Lease left: how long the worker can serve without ZooKeeper. Negative: expired.", float64(*w.LeaseLeftMs)/1000)
+		of("reserve_left_seconds", "Time left to the reserved bound: how long the worker can serve without its state directory. Negative: passed.", float64(*w.ReservedLeftMs)/1000)
 	}
 	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
-		send(m.capacity, float64(layout.Sequences())/layout.Unit.Seconds(), name)
+		of("worker_capacity_ids_per_second", "Most IDs that the worker can make in a second, by the layout.", float64(layout.Sequences())/layout.Unit.Seconds())
 	}
 	c := w.Clock
 	if c.OffsetMs != nil {
-		send(m.offset, seconds(*c.OffsetMs), name, "leader")
-		send(m.offset, seconds(*c.WorstMs), name, "worst")
-		send(m.uncertainty, seconds(*c.UncertaintyMs), name, "leader")
-		send(m.uncertainty, seconds(*c.WorstUncertaintyMs), name, "worst")
-		send(m.voters, float64(c.Voters), name)
-		send(m.against, float64(c.Against), name)
+		for source, ms := range map[string][2]float64{"leader": {*c.OffsetMs, *c.UncertaintyMs}, "worst": {*c.WorstMs, *c.WorstUncertaintyMs}} {
+			of("clock_offset_seconds", "Clock offset from ZooKeeper's leader (leader) or from the voter that differs most (worst). Positive: ahead.", ms[0]/1000, "source", source)
+			of("clock_uncertainty_seconds", "Uncertainty of the clock offset.", ms[1]/1000, "source", source)
+		}
+		of("clock_voters", "Clocks that this clock was compared with at the last heartbeat.", float64(c.Voters))
+		of("clock_voters_against", "Clocks that differed from this clock by more than 5 s at the last heartbeat.", float64(c.Against))
 	}
-	send(m.leap, seconds(float64(c.UnfollowedLeapMs)), name)
-	send(m.behind, seconds(float64(c.BehindMs)), name)
-	send(m.coasting, seconds(float64(c.CoastingMs)), name)
-	send(m.borrowed, seconds(float64(c.BorrowedMs)), name)
-	send(m.rollbacks, float64(c.Rollbacks), name)
-	send(m.session, truth(w.ZooKeeper.Session), name)
-	if w.ZooKeeper.HeartbeatAgeMs != nil {
-		send(m.heartbeatAge, seconds(float64(*w.ZooKeeper.HeartbeatAgeMs)), name)
+	of("clock_unfollowed_leap_seconds", "How far the machine's clock has leapt ahead of the clock that IDs are made from.", float64(c.UnfollowedLeapMs)/1000)
+	of("clock_behind_seconds", "How far the clock is behind the last ID.", float64(c.BehindMs)/1000)
+	of("clock_coasting_seconds", "How far the clock that IDs are made from is ahead of the machine's clock, which went back.", float64(c.CoastingMs)/1000)
+	of("clock_borrowed_seconds", "How far the last ID is ahead of the clock, in a cluster that borrows.", float64(c.BorrowedMs)/1000)
+	of("clock_rollbacks", "Rollbacks counted in the IDs of this tenure, if the layout has a rollback field.", float64(c.Rollbacks))
+	of("zookeeper_session", "1 while the node has a session with ZooKeeper.", truth(w.ZooKeeper.Session))
+	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
+		of("heartbeat_age_seconds", "Time since ZooKeeper acknowledged the last heartbeat.", float64(*age)/1000)
 	}
-	send(m.heartbeatEvery, seconds(float64(w.ZooKeeper.HeartbeatMs)), name)
+	of("heartbeat_interval_seconds", "Interval between heartbeats.", float64(w.ZooKeeper.HeartbeatMs)/1000)
+	n := w.Counts
+	for result, beats := range map[string]int64{"ok": n.Heartbeats, "failed": n.HeartbeatsFailed} {
+		out.counter("heartbeats_total", "Heartbeats to ZooKeeper, by result: ok or failed.", beats, "result", result)
+	}
+	out.summary("heartbeat_duration_seconds", "Duration of heartbeats, failed ones included.", n.Heartbeats+n.HeartbeatsFailed, n.HeartbeatsTookMs)
+	for result, writes := range map[string]int64{"ok": n.DiskWrites, "failed": n.DiskWritesFailed} {
+		out.counter("state_writes_total", "Writes to the state directory, by result: ok or failed.", writes, "result", result)
+	}
+	out.summary("state_write_duration_seconds", "Time until writes to the state directory were durable, failed ones included.", n.DiskWrites+n.DiskWritesFailed, n.DiskWritesTookMs)
+	out.counter("sequence_waits_total", "Reservations that waited for the next tick because the current one was used up.", n.TickWaits)
+	out.counter("rollback_waits_total", "Reservations that waited because the clock had gone back a little.", n.RollbackWaits)
+	out.counter("rollback_refusals_total", "Reservations that were refused because the clock had gone back further than the node waits for.", n.RollbackRefusals)
+	if ends := cl.EpochEndsMs; ends != nil {
+		out.gauge("epoch_expiry_timestamp_seconds", "Time at which the layout's time field is used up.", float64(*ends)/1000, "cluster", cl.Name)
+	}
+}
+
+// maxSequences is the number of named sequences that have metrics of their own.
+const maxSequences = 100
+
+func (out sink) sequences(s *Server) {
+	r := s.cfg.Sequences()
+	views := seqViews(r)
+	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0}
+	for _, v := range views {
+		states[v.State]++
+	}
+	for state, n := range states {
+		out.gauge("named_sequences", "Named sequences that the node knows, by state.", float64(n), "state", state)
+	}
+	if r.ReadAgo >= 0 {
+		out.gauge("named_sequences_read_age_seconds", "Time since the node last knew all changes of operators to named sequences.", r.ReadAgo.Seconds())
+	}
+	out.counter("named_sequence_values_total", "Values of named sequences that the node has issued.", r.Issued)
+	out.counter("named_sequence_blocks_total", "Blocks of values that the node has taken from ZooKeeper.", r.Blocks)
+	out.counter("named_sequence_waits_total", "Requests for values that waited for ZooKeeper.", r.Waits)
+	for reason, n := range r.Refused {
+		out.counter("named_sequence_refusals_total", "Requests for values that were refused, by reason.", n, "reason", string(reason))
+	}
+	first, _ := firstSequences(views, maxSequences)
+	for _, v := range first {
+		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 sequences: those with problems, then the most used ones.", clusterview.Part(clusterview.Taken(v.Record)), "sequence", v.Name)
+		out.gauge("named_sequence_held_values", "Values that this node has taken and not issued. For the same 100 sequences.", float64(v.Held), "sequence", v.Name)
+		out.gauge("named_sequence_values_per_second", "Values that this node issues in a second. For the same 100 sequences.", v.PerSecond, "sequence", v.Name)
+		if v.Record.Mode == seqstore.Strict {
+			out.gauge("named_sequence_unanswered_values", "Values of a strict sequence that this node has taken, or perhaps taken, and not answered: nobody gets them, but for those that are being answered. For the same 100 sequences.", float64(v.Unanswered), "sequence", v.Name)
+		}
+	}
 }
 
 // label returns a worker's number, or "none" before there is one.
@@ -232,26 +216,13 @@ func truth(b bool) float64 {
 	return 0
 }
 
-func seconds(ms float64) float64 { return ms / 1000 }
-
-func constHistogram(desc *prometheus.Desc, h lineproto.Histogram) prometheus.Metric {
-	cumulated, count := make(map[float64]uint64, len(h.Bounds)), uint64(0)
-	for i, n := range h.N {
-		count += uint64(n)
-		if i < len(h.Bounds) {
-			cumulated[h.Bounds[i]] = count
-		}
-	}
-	return prometheus.MustNewConstHistogram(desc, count, math.Max(0, h.Sum), cumulated)
-}
-
 // Collector returns a collector of the metrics of docs/http.md, without those of Go and of the
 // process, for the registry of the program. Run must be running while it is registered.
-func (s *Server) Collector() prometheus.Collector { return newMetrics(s) }
+func (s *Server) Collector() prometheus.Collector { return metrics{s} }
 
 func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(metrics{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.httpLog()})
 	return func(w http.ResponseWriter, r *http.Request) {
 		// promhttp negotiates the type.

@@ -106,7 +106,7 @@ flaked_cluster_reads_total{result="failed"} 0
 
 // docs/http.md has every metric, and no other.
 func TestEveryMetricIsDocumented(t *testing.T) {
-	s, err := New(whole(Config{}))
+	source, err := os.ReadFile("metrics.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +121,15 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 			documented[name] = true
 		}
 	}
-	for _, m := range newMetrics(s).all {
-		if !documented[m.name] {
-			t.Errorf("docs/http.md says nothing of %s", m.name)
+	there := make(map[string]bool)
+	for _, found := range regexp.MustCompile(`(?:gauge|counter|histogram|summary|\bof)\("(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		there["flaked_"+found[1]] = true
+	}
+	for name := range there {
+		if !documented[name] {
+			t.Errorf("docs/http.md says nothing of %s", name)
 		}
-		delete(documented, m.name)
+		delete(documented, name)
 	}
 	for name := range documented {
 		t.Errorf("docs/http.md has %s, which there is not", name)

@@ -15,13 +15,8 @@ type firstView struct {
 	Word   string // for the title of the window
 	Serves string
 	Left   string // how long
-	// Until, Had and Longer are shown when the page has lost contact with the node. Until is
-	// when the node must stop serving: at the end of its lease, or of its reserved bound. It
-	// is empty if there is no limit. Had is the time left until then. Longer says what would
-	// extend that time.
-	Until, Had, Longer string
-	Aside              string // for how long it could serve without ZooKeeper
-	Wrong              []clusterview.Problem
+	Aside  string // for how long it could serve without ZooKeeper
+	Wrong  []clusterview.Problem
 	// Cluster has the problems of the rest of the cluster, one sentence for each. ReadAt is
 	// when the cluster was read from ZooKeeper. It is empty unless that reading is old.
 	Cluster []string
@@ -30,9 +25,6 @@ type firstView struct {
 
 // Well reports whether this node knows of no problem.
 func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
-
-// Then returns Serves in the past tense.
-func (f firstView) Then() string { return "Was " + strings.ToLower(f.Serves[:1]) + f.Serves[1:] }
 
 // firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
@@ -56,11 +48,8 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 		f.Left = "No time limit"
 		return f
 	}
-	left, ends, longer, limited := shortest(v.Own)
+	left, ends, longer, limited := v.Own.limit()
 	f.Left = "No time limit"
-	if ends != "" {
-		f.Until, f.Had, f.Longer = ends, clusterview.Brief(left), longer
-	}
 	switch {
 	case limited:
 		f.Left = clusterview.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
@@ -70,24 +59,20 @@ func firstOf(v view, c seen, slots []slotView) firstView {
 	return f
 }
 
-// shortest returns for how long the node can go on, in ms, and when that ends. It is limited by
-// its lease while it lacks ZooKeeper, and by its reserved bound while it lacks its disk. longer
-// says what would extend the time. If the node lacks nothing, limited is false and left is the
-// time that it would have without ZooKeeper. ends is empty if there is no limit.
-func shortest(own ownView) (left int64, ends, longer string, limited bool) {
-	take := func(ms *int64, extends string) {
-		if ms != nil && (ends == "" || *ms < left) {
-			left, ends, longer = max(0, *ms), utc(own.NowMs+max(0, *ms))+" UTC", extends
-		}
+// limit returns for how long the worker can go on, in ms, and when that ends: by its reserved bound while it
+// lacks its disk, else by its lease. longer says what would extend the time. If it lacks nothing, limited is
+// false and left is the time it would have without ZooKeeper. ends is empty if there is no limit.
+func (w ownView) limit() (left int64, ends, longer string, limited bool) {
+	ms := w.LeaseLeftMs
+	limited, longer = w.CutOff() || !w.Disk.OK, "it reaches ZooKeeper"
+	if bound := w.ReservedLeftMs; !w.Disk.OK && bound != nil && (!w.CutOff() || ms == nil || *bound < *ms) {
+		ms, longer = bound, "it can write its state directory again"
 	}
-	if !own.Disk.OK {
-		take(own.ReservedLeftMs, "it can write its state directory again")
+	if ms == nil {
+		return 0, "", "", false
 	}
-	limited = own.CutOff() || !own.Disk.OK
-	if own.CutOff() || !limited {
-		take(own.LeaseLeftMs, "it reaches ZooKeeper")
-	}
-	return left, ends, longer, limited
+	left = max(0, *ms)
+	return left, utc(w.NowMs+left) + " UTC", longer, limited
 }
 
 // wrongOf returns the problems of this node, and what to do about each.
@@ -127,17 +112,9 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 		}
 	}
 	if len(late) > 0 {
-		out = append(out, workersNamed("worker", late)+": heartbeat overdue. Wait a few seconds.")
+		out = append(out, few(late)+": heartbeat overdue. Wait a few seconds.")
 	}
 	return out
-}
-
-// workersNamed returns the word and the numbers, like "worker 5" or "workers 5, 6".
-func workersNamed(word string, numbers []string) string {
-	if len(numbers) > 1 {
-		word += "s"
-	}
-	return word + " " + few(numbers)
 }
 
 // said reports whether a problem of the cluster is about w while wrongOf reports problems of
@@ -146,10 +123,13 @@ func said(w ownView, problem string) bool {
 	return w.Worker != nil && len(w.Problems()) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
 }
 
-// few returns the first five numbers, and how many more there are.
+// few names the first five of these workers, and says how many more there are.
 func few(numbers []string) string {
-	if len(numbers) > 5 {
-		return strings.Join(numbers[:5], ", ") + " and " + strconv.Itoa(len(numbers)-5) + " more"
+	switch n := len(numbers); {
+	case n == 1:
+		return "worker " + numbers[0]
+	case n > 5:
+		return "workers " + strings.Join(numbers[:5], ", ") + " and " + strconv.Itoa(n-5) + " more"
 	}
-	return strings.Join(numbers, ", ")
+	return "workers " + strings.Join(numbers, ", ")
 }

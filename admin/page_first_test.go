@@ -110,30 +110,6 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 	}
 }
 
-// Without contact, the page shows the last known state and until when it may hold.
-func TestFirstScreenShowsLastStateAfterContactIsLost(t *testing.T) {
-	noDisk := func(w *node.Snapshot) { w.Disk.OK = false }
-	for _, row := range []struct {
-		name string
-		own  ownView
-		dev  bool
-		want string // then, until, had, longer
-	}{
-		{"well", own(func(*node.Snapshot) {}), false, "Was serving IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
-		{"ZooKeeper is down", own(cutOff), false, "Was serving IDs|10:47:08 UTC|15m3s|it reaches ZooKeeper"},
-		{"the disk is full", own(noDisk), false, "Was serving IDs|10:32:07 UTC|2.5s|it can write its state directory again"},
-		{"both", own(func(w *node.Snapshot) { cutOff(w); noDisk(w) }), false, "Was serving IDs|10:32:07 UTC|2.5s|it can write its state directory again"},
-		{"it refuses", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false, "Was not serving IDs|||"},
-		{"it starts", refuses("NOTREADY", "no-worker-yet", func(*node.Snapshot) {}), false, "Was starting|||"},
-		{"a development node", own(func(*node.Snapshot) {}), true, "Was serving IDs|||"},
-	} {
-		f := firstOf(view{Own: row.own, Ready: row.own.Ready, Dev: row.dev}, seen{}, nil)
-		if got := strings.Join([]string{f.Then(), f.Until, f.Had, f.Longer}, "|"); got != row.want {
-			t.Errorf("%s: %s, want %s", row.name, got, row.want)
-		}
-	}
-}
-
 // A node that refuses shows no time left, except that a lease is over.
 func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 	over := func(w *node.Snapshot) { w.LeaseLeftMs = new(int64(-5)) }

@@ -40,7 +40,7 @@ type view struct {
 	Decoded *decodedView
 }
 
-// ownView is this node and its worker.
+// ownView is a worker of this process.
 type ownView struct {
 	clusterview.OwnWorker
 	Beat  string
@@ -89,7 +89,9 @@ func (s *Server) look(now time.Time) view {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
-	v.StoreError = storeError(v.Own, c.err)
+	if v.StoreError = oneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
+		v.StoreError = oneLine(c.err.Error())
+	}
 	slots := make([]slotView, 0, len(c.Workers))
 	for _, w := range c.Workers {
 		slots = append(slots, describeSlot(w, v.Own, now.Sub(c.at), v.Stale))
@@ -104,18 +106,6 @@ func (s *Server) look(now time.Time) view {
 	slices.Reverse(v.Events)
 	v.Events = v.Events[:min(len(v.Events), 30)]
 	return v
-}
-
-// storeError returns the error of a heartbeat, or else err, which is that of reading the
-// cluster.
-func storeError(own ownView, err error) string {
-	if own.ZooKeeper.Error != "" {
-		return oneLine(own.ZooKeeper.Error)
-	}
-	if err != nil {
-		return oneLine(err.Error())
-	}
-	return ""
 }
 
 func describeOwn(w node.Snapshot) ownView {
@@ -143,7 +133,7 @@ func describeOwn(w node.Snapshot) ownView {
 
 // describeSlot returns the view of a slot that was read ago before now. It converts ages
 // and times left to the present. stale means that the slot should have been read again
-// since. For the worker of this node, own says whether it refuses: ZooKeeper gets that
+// since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
 // only with the next heartbeat.
 func describeSlot(w clusterview.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
 	isOwn := own.Worker != nil && *own.Worker == w.Worker
@@ -203,18 +193,12 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 		}
 		return 4
 	}
-	var by [5][]int
-	for i, w := range slots {
+	for _, w := range slots {
 		if w.State != clusterview.Free {
-			by[rank(w)] = append(by[rank(w)], i)
-			more++
+			shown = append(shown, w)
 		}
 	}
-	for _, i := range slices.Concat(by[:]...) {
-		if len(shown) == shownNodes {
-			break
-		}
-		shown = append(shown, slots[i])
-	}
-	return shown, more - len(shown)
+	slices.SortStableFunc(shown, func(a, b slotView) int { return rank(a) - rank(b) })
+	more = max(0, len(shown)-shownNodes)
+	return shown[:len(shown)-more], more
 }

@@ -1,13 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
+	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
@@ -33,65 +33,30 @@ func verdict(w http.ResponseWriter, err error, above string) {
 	_, _ = io.WriteString(w, above+answer+"\n")
 }
 
-// checks returns one line for each thing that serving depends on. [+] means good, [-] that
-// the node refuses because of it, [!] that it is bad but the node does not refuse for it.
+// checks returns one line for each thing that serving depends on, then the problems. [+] means good, [-] that
+// the node refuses because of it, [!] that it is bad but the node may not refuse for it.
 func checks(s node.Snapshot) string {
 	var b strings.Builder
-	line := func(mark, what, format string, a ...any) {
-		fmt.Fprintf(&b, "[%s] %s: %s\n", mark, what, oneLine(fmt.Sprintf(format, a...)))
-	}
-	mark := func(ok bool, or string) string {
-		if ok {
-			return "+"
+	w := describeOwn(s)
+	line := func(good bool, bad, what, text string) {
+		if good {
+			bad = "+"
 		}
-		return or
+		fmt.Fprintf(&b, "[%s] %s: %s\n", bad, what, oneLine(text))
 	}
-	switch {
-	case s.Worker == nil:
-		line("-", "worker", "none yet, %s", s.Phase)
-	case s.Ready:
-		line("+", "worker", "%d, %s", *s.Worker, s.Phase)
-	default:
-		line("-", "worker", "%d, %s: -%s %s", *s.Worker, s.Phase, s.Code, s.Reason)
-	}
+	line(s.Ready, "-", "worker", label(s)+", "+string(s.Phase))
 	if s.Worker != nil {
-		line(mark(*s.LeaseLeftMs > 0, "-"), "lease", "%s left", span(*s.LeaseLeftMs))
-		line(mark(*s.ReservedLeftMs > 0, "-"), "reserved bound", "%s left", span(*s.ReservedLeftMs))
+		line(*s.LeaseLeftMs > 0, "-", "lease", clusterview.Brief(*s.LeaseLeftMs)+" left")
+		line(*s.ReservedLeftMs > 0, "-", "reserved bound", clusterview.Brief(*s.ReservedLeftMs)+" left")
 	}
-	if s.Disk.OK {
-		line("+", "state directory", "ok")
-	} else {
-		line("!", "state directory", "%s", s.Disk.Error)
-	}
-	c := s.Clock
-	switch {
-	case c.Wrong:
-		line("-", "clock", "wrong according to %d of %d voters: offset %s", c.Against, c.Voters, signed(*c.OffsetMs))
-	case c.BehindMs > 0:
-		line("-", "clock", "%s behind the last ID", span(c.BehindMs))
-	case c.UnfollowedLeapMs > 0:
-		line("!", "clock", "leapt %s ahead, not confirmed by any other clock", span(c.UnfollowedLeapMs))
-	case c.OffsetMs == nil:
-		line("+", "clock", "not compared yet")
-	default:
-		bad := slices.Contains(s.Degraded, node.TroubleOffset)
-		line(mark(!bad, "!"), "clock", "%s +- %s against ZooKeeper's leader, %s against the worst of %d voters",
-			signed(*c.OffsetMs), span(int64(*c.UncertaintyMs)), signed(*c.WorstMs), c.Voters)
-	}
-	switch {
-	case s.ZooKeeper.Error != "":
-		line("!", "zookeeper", "%s", s.ZooKeeper.Error)
-	case s.ZooKeeper.HeartbeatAgeMs == nil:
-		line("!", "zookeeper", "no heartbeat yet")
-	default:
-		line("+", "zookeeper", "last heartbeat %s ago", span(*s.ZooKeeper.HeartbeatAgeMs))
+	line(s.Disk.OK, "!", "state directory", cmp.Or(s.Disk.Error, "ok"))
+	line(!w.ClockOff(), "!", "clock", w.Clock)
+	line(s.ZooKeeper.Error == "" && !w.CutOff(), "!", "zookeeper", cmp.Or(s.ZooKeeper.Error, "last heartbeat "+w.Beat))
+	for _, p := range w.Problems() {
+		b.WriteString(oneLine(p.String()) + "\n")
 	}
 	return b.String()
 }
-
-func span(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
-
-func signed(ms float64) string { return fmt.Sprintf("%+.1fms", ms) }
 
 // oneLine replaces line breaks by spaces: a log of probes shows one line of a reason.
 func oneLine(s string) string {

@@ -59,14 +59,12 @@ function tell() {
   document.title = (past ? 'no contact' : word ? word.dataset.word : '') + ': ' + name;
   text('then', then + ' UTC');
   if (!past) return;
-  const {until, had, longer} = document.querySelector('#left [data-until]')?.dataset ?? {};
   const [what, todo] = {
     lost: [`Lost contact with this node ${lasting(silent)} ago.`, 'Check whether the process runs and whether the network reaches it.'],
     refused: [`No updates from this node for ${lasting(silent)}. The node answers, but does not update this page.`, 'Reload this page.'],
     '': [`Connecting. The last update from this node came ${lasting(silent)} ago.`, ''],
   }[why];
   text('lost', `${what} This page shows the node's state at ${then}.`);
-  text('meanwhile', until && why === 'lost' ? `If the node still runs, it serves at least until ${until}, and longer if ${longer}. It had ${had} left at the last update.` : '');
   text('todo', todo);
   $('do').hidden = !todo;
 }

@@ -206,11 +206,8 @@ func TestAdminPortOverTLS(t *testing.T) {
 		t.Errorf("%s %v", out, err)
 	}
 	out, err = ask("http://" + httpsAt(t, open) + "/livez")
-	if err != nil || out != "this port speaks TLS. Use https://\n" {
+	if err != nil || !strings.Contains(out, "HTTP request to an HTTPS server") {
 		t.Errorf("%s %v", out, err)
-	}
-	if !strings.Contains(open.log(), "a client used the wrong scheme") {
-		t.Error("the log does not say that a client used the wrong scheme")
 	}
 }
 
@@ -243,8 +240,5 @@ func TestAdminPortIsPlainOnLoopback(t *testing.T) {
 		if _, _, _, err := httpsGet(p.client(), strings.Replace(at, "http:", "https:", 1)+"/livez", ""); err == nil || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 			t.Error(err)
 		}
-		eventually(t, "the log says so", func() bool {
-			return regexp.MustCompile(`a client used the wrong scheme.*right_scheme=http `).MatchString(node.log())
-		})
 	}
 }
