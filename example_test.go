@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
 	"time"
 
 	"github.com/flaked/flaked"
@@ -54,24 +53,6 @@ func ExampleNode_Next_refused() {
 	// Output:
 	// true
 	// NOTREADY no-worker-yet
-}
-
-// Readiness and liveness for probes of the program's own HTTP server.
-func ExampleNode_Ready() {
-	node, err := flaked.Open(context.Background(), flaked.Config{InMemory: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer node.Close(context.Background())
-
-	mux := http.NewServeMux()
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := node.Ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		}
-	})
-	fmt.Println(node.Ready(), node.Live(), node.Status().Phase)
-	// Output: <nil> <nil> serving
 }
 
 // A program takes an ids.Source. Its tests give it one without a node.

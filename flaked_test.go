@@ -25,7 +25,6 @@ import (
 	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
-	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -591,49 +590,6 @@ func TestLogHandlerCallsTheNode(t *testing.T) {
 	}
 }
 
-// stuck is a slog.Handler that blocks until free is closed, and counts the lines.
-type stuck struct {
-	slog.Handler
-	free  chan struct{}
-	lines *atomic.Int64
-}
-
-func (h stuck) Handle(context.Context, slog.Record) error {
-	h.lines.Add(1)
-	<-h.free
-	return nil
-}
-
-func (h stuck) WithAttrs([]slog.Attr) slog.Handler { return h }
-
-// A log that nobody reads does not stop the node. Lines that find no room are counted, the others wait.
-func TestLogHandlerThatBlocksDoesNotStopTheNode(t *testing.T) {
-	noLeaks(t)
-	h := stuck{slog.NewTextHandler(io.Discard, nil), make(chan struct{}), new(atomic.Int64)}
-	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
-	cfg.Logger, cfg.Reserve = slog.New(h), 300*time.Millisecond
-	n, err := Start(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.WaitReady(within(t, 10*time.Second)); err != nil {
-		t.Error(err)
-	}
-	for range logqueue.Room + 10 {
-		n.log.Info("another line")
-	}
-	if s := n.Status(); !s.Ready {
-		t.Errorf("%+v", s.Refusal)
-	}
-	close(h.free)
-	if err := n.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if got := h.lines.Load(); got < logqueue.Room || got > logqueue.Room+10 {
-		t.Errorf("the handler got %d lines", got)
-	}
-}
-
 // A program that imports the package gets these libraries of others, and no more. A client gets none
 // of ZooKeeper's.
 func TestDependencies(t *testing.T) {
@@ -655,46 +611,6 @@ func TestDependencies(t *testing.T) {
 	} {
 		if got := strings.Join(list(pkg), " "); got != want {
 			t.Errorf("%s has %s, want %s", pkg, got, want)
-		}
-	}
-}
-
-// Each turn opens a node that has ended cleanly before, and takes an ID.
-func BenchmarkOpen(b *testing.B) {
-	cfg := Config{ZooKeeper: zktest.Chroot(b, zktest.Shared(b)), Bootstrap: true, StateDir: filepath.Join(b.TempDir(), "state"), Settings: node.Settings{ConfirmTime: new(8 * time.Second)}}
-	turn := func() {
-		n, err := Open(b.Context(), cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := n.Next(b.Context()); err != nil {
-			b.Error(err)
-		}
-		b.StopTimer()
-		if err := n.Close(b.Context()); err != nil {
-			b.Error(err)
-		}
-		b.StartTimer()
-	}
-	turn() // as a new node, in a new cluster
-	for b.Loop() {
-		turn()
-	}
-}
-
-func BenchmarkNext(b *testing.B) {
-	wide := worker.Leaf()
-	wide.WorkerBits, wide.SequenceBits = 1, 21
-	n, err := Open(b.Context(), Config{InMemory: true, Settings: node.Settings{Layout: &wide}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer n.Close(context.Background())
-	b.ReportAllocs()
-	ctx := b.Context()
-	for b.Loop() {
-		if _, err := n.Next(ctx); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

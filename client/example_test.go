@@ -33,30 +33,6 @@ func Example() {
 	// [2 3 4] <nil>
 }
 
-// With several nodes, the client asks the first one that answers.
-func Example_failover() {
-	first, second := newNode(), newNode()
-	defer first.Close()
-	defer second.Close()
-	second.SetLast(1000)
-	ids, err := client.New(client.Config{Addrs: []string{first.Addr, second.Addr}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer ids.Close()
-
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	fmt.Println(ids.Next(ctx))
-	// Stop acts like kill -9.
-	first.Stop()
-	fmt.Println(ids.Next(ctx))
-	// Output:
-	// 1 <nil>
-	// 1001 <nil>
-}
-
 // An error contains the last node's answer.
 func ExampleReplyError() {
 	node := newNode()

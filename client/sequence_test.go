@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/worker"
 )
 
 func TestSequence(t *testing.T) {
@@ -223,35 +220,5 @@ func answerAll(l net.Listener, reply string) {
 				}
 			}
 		}()
-	}
-}
-
-func BenchmarkSequenceNextPrefetched(b *testing.B) {
-	s := &stock{size: MaxPrefetch, maxAge: time.Hour}
-	q := &Sequence{c: &Client{}, stock: s}
-	full := make([]worker.ID, MaxPrefetch)
-	b.ReportAllocs()
-	for b.Loop() {
-		if s.have < s.size/2+2 {
-			s.filled(full, time.Now())
-		}
-		if _, err := q.Next(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func ExampleSequence() {
-	c, err := New(Config{Addrs: []string{"ids.example.com"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
-	order := c.Sequence("order")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if v, err := order.Next(ctx); err == nil {
-		fmt.Println("order number", v)
 	}
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -41,15 +40,4 @@ func TestStock(t *testing.T) {
 	s.close()
 	fill(400, 14)
 	take(400, 0, 0)
-}
-
-// filled copies the IDs, because the connWorker reuses its buffer.
-func TestPrefetchedIDsAreCopied(t *testing.T) {
-	s := &stock{size: 2, maxAge: time.Hour}
-	ids := []worker.ID{1, 2}
-	s.filled(ids, time.Now())
-	ids[0] = 99
-	if !slices.Equal(s.parcels[0].ids, []worker.ID{1, 2}) {
-		t.Errorf("%v", s.parcels)
-	}
 }

@@ -51,9 +51,6 @@ type Config struct {
 	// or a function that recognises your own proxy. nil means never. A client could
 	// otherwise have its request logged with the ID of another request.
 	Trust func(*http.Request) bool
-	// Valid reports whether an ID that a request brings may be kept. nil means the function
-	// Valid.
-	Valid func(id string) bool
 	// Timeout is how long a request waits for its ID, at least 1 ms. 0 means 50 ms.
 	Timeout time.Duration
 	// Fallback returns the ID of a request for which IDs returned err. "" means that the
@@ -77,9 +74,6 @@ func Random(*http.Request, error) string {
 	return hex.EncodeToString(b[:])
 }
 
-// None returns "", which means no ID. Use it as Config.Fallback.
-func None(*http.Request, error) string { return "" }
-
 // Valid reports whether id has 1 to 128 characters, all of them ASCII letters, ASCII digits
 // or one of - _ . : / + = @. Such an ID cannot forge a log line, a header or JSON.
 func Valid(id string) bool {
@@ -102,9 +96,6 @@ func New(cfg Config) (func(http.Handler) http.Handler, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	if cfg.Timeout < time.Millisecond {
 		return nil, fmt.Errorf("httpid: Config.Timeout is %v, must be at least 1ms", cfg.Timeout)
-	}
-	if cfg.Valid == nil {
-		cfg.Valid = Valid
 	}
 	if cfg.Fallback == nil {
 		cfg.Fallback = Random
@@ -139,7 +130,7 @@ func (c *Config) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 // id returns the ID that came with the request if it is trusted and valid, or else a new one.
 func (c *Config) id(r *http.Request) (string, error) {
 	if c.Trust != nil {
-		if came := r.Header[c.Header]; len(came) == 1 && c.Valid(came[0]) && c.Trust(r) {
+		if came := r.Header[c.Header]; len(came) == 1 && Valid(came[0]) && c.Trust(r) {
 			return came[0], nil
 		}
 	}

@@ -1,28 +1,22 @@
 package httpid
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/slogtest"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/client"
-	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -69,12 +63,11 @@ func TestMiddleware(t *testing.T) {
 		{name: "too long", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 129)}, want: "42"},
 		{name: "two", cfg: Config{Trust: Always}, came: []string{"a", "b"}, want: "42"},
 		{name: "trusted by whom it is", cfg: Config{Trust: func(r *http.Request) bool { return r.RemoteAddr == "192.0.2.1:1234" }}, came: []string{"abc"}, want: "abc"},
-		{name: "own rule", cfg: Config{Trust: Always, Valid: func(id string) bool { return id == "x" }}, came: []string{"abc"}, want: "42"},
 		{name: "encoded", cfg: Config{Encoding: worker.Base62}, want: "0000000000g"},
 		{name: "down", src: source{err: errDown}, want: random},
 		{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"}, want: "abc"},
 		{name: "silent", cfg: Config{Timeout: 5 * time.Millisecond}, src: source{hangs: true}, want: random},
-		{name: "down, none", cfg: Config{Fallback: None}, src: source{err: errDown}, came: []string{"abc"}, want: ""},
+		{name: "down, none", cfg: Config{Fallback: func(*http.Request, error) string { return "" }}, src: source{err: errDown}, came: []string{"abc"}, want: ""},
 		{name: "down, own", cfg: Config{Fallback: func(_ *http.Request, err error) string { return "no:" + err.Error() }}, src: source{err: errDown}, want: "no:down"},
 		{name: "down, required", cfg: Config{Required: true}, src: source{err: errDown}, code: http.StatusServiceUnavailable},
 		{name: "own header", cfg: Config{Header: "x-trace-id"}, want: "42"},
@@ -134,59 +127,6 @@ func TestConfig(t *testing.T) {
 		if _, err := New(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) {
 			t.Errorf("%s: %v", row.name, err)
 		}
-	}
-}
-
-// With a real client and no node, requests are served without an ID of the cluster, and do
-// not wait for one.
-func TestRequestsAreServedWithoutANode(t *testing.T) {
-	node, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	var requests atomic.Int64
-	go func() {
-		for {
-			conn, err := node.Accept()
-			if err != nil {
-				return
-			}
-			for in := bufio.NewScanner(conn); in.Scan(); {
-				reply := "1\n"
-				if requests.Add(1) > 1 {
-					reply = "-CLOCK retry_after_ms=3600000\n" // no IDs for an hour
-				}
-				_, _ = io.WriteString(conn, reply)
-			}
-		}
-	}()
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr().String()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ids.Close()
-	m, err := New(Config{IDs: ids, Timeout: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := m(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	get := func() string {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-		return w.Header().Get(DefaultHeader)
-	}
-	if id := get(); id != "1" {
-		t.Errorf("%q", id)
-	}
-	began := time.Now()
-	for range 3 {
-		if id := get(); len(id) != 32 {
-			t.Errorf("%q", id)
-		}
-	}
-	if took := time.Since(began); took > time.Second || requests.Load() != 2 {
-		t.Errorf("%d requests in %v", requests.Load(), took)
 	}
 }
 
@@ -264,19 +204,5 @@ func TestTransport(t *testing.T) {
 	send(t.Context(), "")
 	if strings.Join(got, ",") != "42,mine," {
 		t.Errorf("%q", got)
-	}
-}
-
-func BenchmarkMiddleware(b *testing.B) {
-	m, err := New(Config{IDs: idstest.New()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	h := m(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	r := httptest.NewRequest("GET", "/", nil)
-	w := httptest.NewRecorder()
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(w, r)
 	}
 }

@@ -14,7 +14,6 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	named   = regexp.MustCompile(`<a id="([^"]+)">`)
-	anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
@@ -24,9 +23,6 @@ func anchors(text string) (out []string) {
 		out = append(out, strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
 	}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
-		out = append(out, m[1])
-	}
-	for _, m := range anchor.FindAllStringSubmatch(text, -1) {
 		out = append(out, m[1])
 	}
 	return out

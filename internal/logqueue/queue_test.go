@@ -50,19 +50,3 @@ func TestCloseGivesUp(t *testing.T) {
 	close(free)
 	<-q.ended
 }
-
-// The report of lost lines is a log line, too. It must not wait for the queue.
-func TestLostMayPut(t *testing.T) {
-	free := make(chan struct{})
-	var q *Queue[string]
-	var got []string
-	q = New(func(line string) { <-free; got = append(got, line) }, func(int64) { q.Put("lost") })
-	for range Room + 10 {
-		q.Put("line")
-	}
-	close(free)
-	q.Close(patience)
-	if !slices.Contains(got, "lost") {
-		t.Error("nothing says that lines are missing")
-	}
-}

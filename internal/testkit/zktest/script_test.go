@@ -5,15 +5,11 @@ package zktest
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -87,83 +83,5 @@ func TestZkDevScriptKeepsDataOverRestart(t *testing.T) {
 	again()
 	if err := create(servers, "/kept"); !errors.Is(err, zk.ErrNodeExists) {
 		t.Errorf("the data are not kept: %v", err)
-	}
-}
-
-// pretend starts a process with the given arguments, and takes it for server n of the
-// directory: it writes the files that a start leaves. finish lets the process end, and reports
-// whether no signal has ended it before.
-func pretend(t *testing.T, dir string, n int, args ...string) (cmd *exec.Cmd, finish func() bool) {
-	t.Helper()
-	node := filepath.Join(dir, fmt.Sprintf("node%d", n))
-	if err := os.MkdirAll(node, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	// cat has the files in its arguments, and reads until its input is closed.
-	cmd = exec.Command("cat", append(args, "-")...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(node, "zoo.cfg"), fmt.Appendf(nil, "clientPort=%d\n", n), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// Just after exec the kernel shows no arguments yet.
-	Poll(Timeout, func() bool {
-		shown, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
-		return len(shown) > 0
-	})
-	finish = sync.OnceValue(func() bool { stdin.Close(); return cmd.Wait() == nil })
-	t.Cleanup(func() { cmd.Process.Kill(); finish() })
-	if err := os.WriteFile(filepath.Join(node, "pid"), fmt.Appendln(nil, cmd.Process.Pid), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return cmd, finish
-}
-
-// A pid file may be older than the process that has the pid today.
-func TestZkDevScriptEndsOnlyItsOwnProcesses(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("zk-dev.sh needs Linux")
-	}
-	dir, otherDir := t.TempDir(), t.TempDir()
-	config := func(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("node%d/zoo.cfg", n)) }
-	_, ours := pretend(t, dir, 1, config(dir, 1))
-	frozen, ourFrozen := pretend(t, dir, 2, config(dir, 2))
-	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	_, foreign := pretend(t, dir, 3)
-	_, theirs := pretend(t, otherDir, 1, config(otherDir, 1))
-	for _, file := range []string{filepath.Join(dir, "kept"), filepath.Join(dir, "state")} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	if table, status := script(t, "status", "--dir", dir); status != 1 || strings.Count(table, " stopped ") != 1 {
-		t.Errorf("status: status %d; want 1, and one server stopped", status)
-	}
-	if out, status := script(t, "stop", "--wipe", "--dir", dir); status != 0 || out != "" {
-		t.Errorf("stop: status %d, stdout %q; want 0 and nothing", status, out)
-	}
-	if ours() || ourFrozen() {
-		t.Error("stop let a process of this directory run on")
-	}
-	if !foreign() {
-		t.Error("stop ended a process that only has the pid of a pid file")
-	}
-	if !theirs() {
-		t.Error("stop ended a process of another directory")
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "kept" {
-		t.Errorf("after a wipe the directory has %v, %v; want only what the script did not write", left, err)
-	}
-	if _, status := script(t, "status", "--dir", dir); status != 3 {
-		t.Errorf("status after a wipe: status %d, want 3", status)
 	}
 }
