@@ -3,10 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
@@ -17,63 +13,29 @@ import (
 func checkClock(d stateDir) []Finding {
 	kernel, err := timeguard.KernelClock()
 	return []Finding{
-		judgeKernel(kernel, err, timekeepers("/proc")),
+		judgeKernel(kernel, err),
 		judgeMemory(d, time.Now().UnixMilli()),
 	}
 }
 
-// programs are the process names of programs that discipline a clock. The kernel cuts process
-// names at 15 characters.
-var programs = []string{"chronyd", "ntpd", "ntpsec", "systemd-timesyn", "openntpd", "ptp4l", "phc2sys", "timemaster"}
-
-// timekeepers returns the members of programs that run and are visible below proc, sorted.
-func timekeepers(proc string) []string {
-	var found []string
-	files, _ := filepath.Glob(proc + "/[0-9]*/comm")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		name := strings.TrimSpace(string(text))
-		if err == nil && slices.Contains(programs, name) && !slices.Contains(found, name) {
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
 // judgeKernel judges whether something keeps the clock synchronised, and the maximum error that
-// the kernel states. by names the running programs that keep the time.
-func judgeKernel(k timeguard.Kernel, err error, by []string) Finding {
+// the kernel states.
+func judgeKernel(k timeguard.Kernel, err error) Finding {
 	f := Finding{Check: "clock-kernel", Level: OK}
-	keeper := "by a program that is not visible from here"
-	if len(by) > 0 {
-		keeper = "by " + strings.Join(by, " and ")
-	}
-	const install = "Install chrony, or let the host set the clock"
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		f.Level, f.Text = Skip, "skipped: only the kernel of Linux reports this"
-		return f
-	case err != nil && len(by) == 0:
-		f.Level, f.Text, f.Advice = Warn, fmt.Sprintf("the kernel does not report (%v), and no program that synchronises the clock is visible", err), install
-		return f
 	case err != nil:
-		f.Text = fmt.Sprintf("the clock is synchronised %s, but the kernel does not report how well (%v)", keeper, err)
-		return f
-	case !k.Synchronised && len(by) == 0:
-		f.Level, f.Text, f.Advice = Warn, "the clock is not synchronised: the kernel says so, and no program that synchronises it is visible", install
-		return f
+		f.Level, f.Text = Warn, fmt.Sprintf("the kernel does not report whether the clock is synchronised (%v)", err)
+		f.Advice = "Check that the host sets the clock (chronyc tracking)"
 	case !k.Synchronised:
-		f.Level, f.Text = Warn, fmt.Sprintf("the kernel says that the clock is not synchronised (running: %s)", strings.Join(by, ", "))
-		f.Advice = "See `chronyc tracking` or `timedatectl timesync-status`. chronyd tells the kernel only with rtcsync in chrony.conf"
-		return f
-	}
-	f.Text = fmt.Sprintf("synchronised %s. The kernel says: at most %s off, %s by estimate", keeper, round(k.MaxError), round(k.EstError))
-	if k.MaxError > limits.WarnSkew {
-		f.Level, f.Advice = Warn, "Check whether its time servers can be reached: chronyc sources"
-	}
-	if k.LeapPending {
-		f.Text += ". A leap second is due at midnight UTC"
+		f.Level, f.Text = Warn, "the kernel says that the clock is not synchronised"
+		f.Advice = "Install chrony, or let the host set the clock. chronyd tells the kernel only with rtcsync in chrony.conf"
+	default:
+		f.Text = fmt.Sprintf("synchronised. The kernel says: at most %s off, %s by estimate", round(k.MaxError), round(k.EstError))
+		if k.MaxError > limits.WarnSkew {
+			f.Level, f.Advice = Warn, "Check whether its time servers can be reached: chronyc sources"
+		}
 	}
 	return f
 }

@@ -1,5 +1,5 @@
 // Package doctor checks what a node needs before the node starts: ZooKeeper, the cluster's record,
-// the state directory, the clock, descriptors and ports. It leaves nothing behind: it writes one
+// the state directory, the clock and ports. It leaves nothing behind: it writes one
 // ephemeral record to ZooKeeper and one file without a name, and both are gone when it ends.
 package doctor
 
@@ -17,8 +17,7 @@ import (
 // Level is the result of a check.
 type Level string
 
-// The levels. Skip means that the check was not made: the text names the failed check that
-// prevents it, or another reason.
+// The levels. Skip means that the check could not be made here. A check that needs what has failed is left out.
 const (
 	OK   Level = "ok"
 	Skip Level = "skip"
@@ -95,7 +94,6 @@ func Run(ctx context.Context, cfg Config) Report {
 		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dir) },
 		func(ctx context.Context) []Finding { return checkDir(ctx, cfg, dir) },
 		func(context.Context) []Finding { return checkClock(dir) },
-		func(context.Context) []Finding { return checkDescriptors(dir) },
 		func(context.Context) []Finding { return checkPorts(cfg, dir.look.Locked) },
 	}
 	found := make([][]Finding, len(parts))

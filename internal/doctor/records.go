@@ -14,10 +14,7 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// ofRecords are the names of the checks that need a session.
-var ofRecords = []string{"session", "access", "latency", "cluster", "epoch", "slots", "clock-zookeeper", "clock-peers", "sequences"}
-
-// checkRecords uses ZooKeeper as a node does. It returns a finding for each of ofRecords.
+// checkRecords uses ZooKeeper as a node does. It ends where something fails that the rest needs.
 func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding) {
 	cfg.ZK.CallTimeout = cfg.Timeout
 	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *zkstore.ZK) error {
@@ -37,10 +34,10 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 		}
 		if err == nil {
 			if entries, err = coordinator.ReadSlots(ctx, z, cl); err != nil {
-				found = append(found, failed("slots", err))
+				found = append(found, failed("workers", err))
 				return nil
 			}
-			found = append(found, judgeSlots(cl, entries, now))
+			found = append(found, judgeWorkers(cl, entries, now))
 			others = peers(entries, d, p)
 		}
 		if p.Stamp != 0 {
@@ -53,28 +50,6 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 	})
 	if err != nil {
 		found = append(found, failed("session", err))
-	}
-	return withSkipped(found)
-}
-
-// withSkipped returns found, with a Skip for each of ofRecords that was not reached.
-func withSkipped(found []Finding) []Finding {
-	done := map[string]bool{}
-	why := ""
-	for _, f := range found {
-		done[f.Check] = true
-		if f.Level == Fail && why == "" {
-			why = f.Check
-		}
-	}
-	for _, check := range ofRecords {
-		if !done[check] {
-			text := "skipped: see " + why
-			if why == "" {
-				text = "skipped: there is no cluster yet"
-			}
-			found = append(found, Finding{Check: check, Level: Skip, Text: text})
-		}
 	}
 	return found
 }
@@ -171,19 +146,19 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 	if p, frozen := clusterview.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
 		found = append(found, Finding{Check: "cluster", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
 	}
-	return append(found, judgeEpoch(cl, now))
+	return append(found, judgeLayout(cl, now))
 }
 
 const year = 365 * 24 * time.Hour
 
-// judgeEpoch judges how long the layout's timestamps last.
-func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
+// judgeLayout judges how long the layout's timestamps last.
+func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 	layout, err := worker.ParseLayout(cl.Layout)
 	if err != nil {
-		return Finding{Check: "epoch", Level: Fail, Text: err.Error(), Advice: "The cluster was created by a newer release. Upgrade this one"}
+		return Finding{Check: "layout", Level: Fail, Text: err.Error(), Advice: "The cluster was created by a newer release. Upgrade this one"}
 	}
 	end := layout.Expires()
-	f := Finding{Check: "epoch", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s", end.Format(time.DateOnly))}
+	f := Finding{Check: "layout", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s", end.Format(time.DateOnly))}
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
@@ -194,10 +169,10 @@ func judgeEpoch(cl coordinator.Cluster, now time.Time) Finding {
 	return f
 }
 
-// judgeSlots judges how many workers are free. now is in Unix milliseconds.
-func judgeSlots(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
+// judgeWorkers judges how many workers are free. now is in Unix milliseconds.
+func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
 	s := clusterview.Count(cl, entries, now)
-	f := Finding{Check: "slots", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
+	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
 	case s.Free <= 0:
 		f.Level, f.Advice = Fail, clusterview.FreeWorkers

@@ -2,13 +2,11 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +14,15 @@ import (
 	"github.com/flaked/flaked/zkstore"
 )
 
-// server is the state of one ZooKeeper server as it describes itself. mode and version are
-// empty if it does not disclose them.
+// server is the result of asking one ZooKeeper server.
 type server struct {
-	addr, mode, version string
-	took                time.Duration
-	err                 error
+	addr string
+	took time.Duration
+	err  error // a noSession if it accepted a connection
 }
+
+// noSession is the error of a server that accepts connections.
+type noSession struct{ error }
 
 // checkServers asks every server that --zk names.
 func checkServers(ctx context.Context, cfg Config) []Finding {
@@ -39,117 +39,50 @@ func checkServers(ctx context.Context, cfg Config) []Finding {
 	return judgeServers(servers)
 }
 
+// askServer opens a session with this server alone.
 func askServer(ctx context.Context, cfg zkstore.ZKConfig, addr string) server {
 	s := server{addr: addr}
-	begin := time.Now()
-	var reply string
-	if reply, s.err = fourLetterWord(ctx, cfg.TLS, addr, "srvr"); s.err != nil {
+	var conn net.Conn
+	if conn, s.err = (credentials.Client{TLS: cfg.TLS}).Dial(ctx, "tcp", addr); s.err != nil {
 		return s
 	}
-	s.took = time.Since(begin)
-	if s.mode, s.version, s.err = parseServer(reply); !errors.Is(s.err, errNotTold) {
-		return s
-	}
-	// The server has disabled four-letter words. A session with this server alone
-	// shows that it serves.
+	_ = conn.Close()
 	cfg.Connect = addr
-	begin = time.Now()
-	s.err = withStore(ctx, cfg, func(ctx context.Context, z *zkstore.ZK) error {
+	begin := time.Now()
+	err := withStore(ctx, cfg, func(ctx context.Context, z *zkstore.ZK) error {
 		_, _, err := z.Get(ctx, "/cluster")
-		if errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, zkstore.ErrDenied) {
-			return nil
-		}
 		return err
 	})
 	s.took = time.Since(begin)
+	if err != nil && !errors.Is(err, zkstore.ErrNoNode) && !errors.Is(err, zkstore.ErrDenied) {
+		s.err = noSession{err}
+	}
 	return s
-}
-
-var (
-	errNotTold    = errors.New("four-letter words are disabled")
-	errNotServing = errors.New("it runs but has no quorum")
-)
-
-// parseServer parses a server's answer to srvr.
-func parseServer(reply string) (mode, version string, err error) {
-	if strings.Contains(reply, "not currently serving requests") {
-		return "", "", errNotServing
-	}
-	for line := range strings.Lines(reply) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch key {
-		case "Zookeeper version":
-			// 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on ...
-			version, _, _ = strings.Cut(value, ",")
-			version, _, _ = strings.Cut(version, "-")
-		case "Mode":
-			mode = value
-		}
-	}
-	if mode == "" {
-		return "", "", errNotTold
-	}
-	return mode, version, nil
-}
-
-// fourLetterWord sends word and returns the answer. The answer is empty if the server closes
-// the connection without one.
-func fourLetterWord(ctx context.Context, config *tls.Config, addr, word string) (string, error) {
-	conn, err := credentials.Client{TLS: config}.Dial(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if by, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(by)
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	reply, err := io.ReadAll(io.LimitReader(conn, 64<<10))
-	if len(reply) == 0 && errorIsTimeout(err) {
-		return "", err
-	}
-	return string(reply), nil
-}
-
-func errorIsTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 const slowServer = 100 * time.Millisecond
 
 // judgeServers returns a line for each server. A server that does not serve is a failure if no
 // other does, else a warning.
-func judgeServers(servers []server) []Finding {
-	up := 0
+func judgeServers(servers []server) (found []Finding) {
+	up := slices.ContainsFunc(servers, func(s server) bool { return s.err == nil })
 	for _, s := range servers {
-		if s.err == nil {
-			up++
-		}
-	}
-	var found []Finding
-	for _, s := range servers {
-		f := Finding{Check: "zookeeper"}
+		f := Finding{Check: "zookeeper", Level: OK}
+		var timeout net.Error
 		switch {
 		case s.err == nil:
-			what := "serves"
-			if s.mode != "" {
-				what = s.mode + ", version " + s.version
-			}
-			f.Level, f.Text = OK, fmt.Sprintf("%s: %s, answers in %s", s.addr, what, round(s.took))
+			f.Text = fmt.Sprintf("%s serves, and answers in %s", s.addr, round(s.took))
 			if s.took > slowServer {
 				f.Level, f.Advice = Warn, "Check the network to it, and its disk"
 			}
-		case errors.Is(s.err, errNotServing):
-			f.Level, f.Text, f.Advice = Warn, s.addr+": "+s.err.Error(), "Start the other servers, and check its log"
-		case errors.Is(s.err, errSlow), errorIsTimeout(s.err), errors.Is(s.err, context.DeadlineExceeded):
+		case errors.As(s.err, new(noSession)):
+			f.Level, f.Text, f.Advice = Warn, s.addr+" accepts connections and gives no session in time", "Check whether it hangs, and whether a majority of the servers runs. See its log"
+		case errors.As(s.err, &timeout) && timeout.Timeout(), errors.Is(s.err, context.DeadlineExceeded):
 			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "Check --zk, firewalls, and whether the process hangs"
 		default:
 			f.Level, f.Text, f.Advice = Warn, s.addr+": "+reason(s.err), "Start it, or correct --zk"
 		}
-		if f.Level == Warn && s.err != nil && up == 0 {
+		if s.err != nil && !up {
 			f.Level, f.unreachable = Fail, true
 		}
 		found = append(found, f)

@@ -63,7 +63,7 @@ func checkDir(ctx context.Context, cfg Config, d stateDir) []Finding {
 	}
 	found := []Finding{judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look)}
 	took, err := bounded(ctx, func() ([]time.Duration, error) { return localcache.TrySync(d.look.Place, syncs) })
-	return append(found, judgeSyncs(d.path, d.look, took, err))
+	return append(found, judgeSyncs(d.path, took, err))
 }
 
 func unreadable(d stateDir) Finding {
@@ -154,30 +154,18 @@ const (
 )
 
 func judgeSpace(path string, x localcache.Examination) Finding {
-	inodes := ""
-	if x.Inodes > 0 {
-		inodes = fmt.Sprintf(" and %d of %d inodes", x.FreeInodes, x.Inodes)
+	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%d MiB are free for %s", x.FreeBytes>>20, path)}
+	none, few := x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0, x.FreeBytes < scarceBytes || x.Inodes > 0 && x.FreeInodes < 100
+	if x.Inodes > 0 && x.FreeInodes < 100 {
+		f.Text = fmt.Sprintf("%d inodes are free for %s", x.FreeInodes, path)
 	}
-	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%s%s are free for %s", bytes(x.FreeBytes), inodes, path)}
-	switch {
-	case x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0:
-		f.Level, f.Advice = Fail, "Free space: a node that cannot write its bound refuses"
-	case x.FreeBytes < scarceBytes || x.Inodes > 0 && x.FreeInodes < 100:
+	if few {
 		f.Level, f.Advice = Warn, "Free space: a node that cannot write its bound refuses"
 	}
-	return f
-}
-
-func bytes(n uint64) string {
-	for _, unit := range []struct {
-		size uint64
-		name string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}} {
-		if n >= unit.size {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.size), unit.name)
-		}
+	if none {
+		f.Level = Fail
 	}
-	return fmt.Sprintf("%d KiB", n>>10)
+	return f
 }
 
 const (
@@ -186,11 +174,9 @@ const (
 	// longer than a second counts as a stalled disk.
 	slowSync    = 100 * time.Millisecond
 	stalledSync = time.Second
-	// No real disk writes and syncs in less.
-	falseSync = 4 * time.Microsecond
 )
 
-func judgeSyncs(path string, x localcache.Examination, took []time.Duration, err error) Finding {
+func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	f := Finding{Check: "durability", Level: Fail}
 	switch {
 	case errors.Is(err, errSlow):
@@ -206,14 +192,11 @@ func judgeSyncs(path string, x localcache.Examination, took []time.Duration, err
 	slices.Sort(took)
 	middle, worst := took[len(took)/2], took[len(took)-1]
 	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle), round(worst))
-	inMemory := x.Filesystem == "tmpfs" || x.Filesystem == "ramfs"
 	switch {
 	case worst >= stalledSync:
 		f.Level, f.Advice = Fail, "Use a faster disk, or one with less load. A node refuses while its bound is not stored"
 	case middle >= slowSync:
 		f.Level, f.Advice = Warn, "Use a faster disk, or one with less load"
-	case middle < falseSync && !inMemory:
-		f.Level, f.Advice = Warn, "This is implausibly fast. Look for libeatmydata, or a virtual disk whose cache is not flushed"
 	}
 	return f
 }

@@ -5,6 +5,4 @@ package doctor
 // OpenFiles reports that the limit is not known on this system.
 func OpenFiles() (uint64, bool) { return 0, false }
 
-func descriptorsOf(int) (uint64, bool) { return 0, false }
-
 func writable(string) error { return nil }

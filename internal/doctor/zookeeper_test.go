@@ -1,12 +1,8 @@
 package doctor
 
 import (
-	"context"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,60 +49,11 @@ func TestDoctorReportsMissingServers(t *testing.T) {
 // serving counts the servers that answer, quickly or slowly.
 func serving(r Report) (n int) {
 	for _, f := range r.Findings {
-		if f.Check == "zookeeper" && strings.Contains(f.Text, "version 3.") {
+		if f.Check == "zookeeper" && strings.Contains(f.Text, " serves, ") {
 			n++
 		}
 	}
 	return n
-}
-
-// Most servers are configured without four-letter words, so doctor opens a session instead.
-func TestServerWithoutFourLetterWords(t *testing.T) {
-	ens := zktest.Shared(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go wordless(conn, ens.Addr())
-		}
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	s := askServer(ctx, zkstore.ZKConfig{Cluster: "x", SessionTimeout: 6 * time.Second}, l.Addr().String())
-	if s.err != nil || s.mode != "" || s.took <= 0 {
-		t.Errorf("%+v", s)
-	}
-}
-
-// wordless refuses srvr and forwards every other connection to target.
-func wordless(conn net.Conn, target string) {
-	defer conn.Close()
-	first := make([]byte, 4)
-	if _, err := io.ReadFull(conn, first); err != nil {
-		return
-	}
-	if string(first) == "srvr" {
-		_, _ = io.WriteString(conn, "srvr is not executed because it is not in the whitelist.\n")
-		return
-	}
-	server, err := net.Dial("tcp", target)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	_, _ = server.Write(first)
-	go func() {
-		_, _ = io.Copy(server, conn)
-		_ = server.Close()
-	}()
-	_, _ = io.Copy(conn, server)
 }
 
 func TestRootIsWarnedOfAnotherUsersDirectory(t *testing.T) {
@@ -126,8 +73,5 @@ func TestRootIsWarnedOfAnotherUsersDirectory(t *testing.T) {
 	judgeDir(d, Config{}).wants(t, "another's", Warn, "runuser -u 12345 -- flaked doctor")
 	if !d.look.Locked {
 		t.Errorf("%+v", d.look)
-	}
-	if found := checkDescriptors(d); !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == "descriptors" }) {
-		t.Errorf("%+v", found)
 	}
 }
