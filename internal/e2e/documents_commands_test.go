@@ -183,7 +183,7 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
-	// docs/maps.md
+	// docs/sequences.md, values that hide their order
 	`bin/flaked seq create ticket --salt 8`:                                          {codes: []int{0, 1}, first: (*docWorld).counts},
 	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`:                                  {prints: `^\d+\n$`},
 	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1}, first: (*docWorld).counts},
