@@ -45,6 +45,9 @@ func advise(err error) (lead, advice string, known error) {
 		}
 		return "", ". If you know that no holder is left, `flaked cluster thaw` ends the freeze early", e
 	}
+	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
+		return "", ". See flaked cluster thaw --help", err
+	}
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", "", err // a command has said what to do
 	}

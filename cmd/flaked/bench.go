@@ -28,18 +28,12 @@ func benchCommand() *cli.Command {
 the node answered, and the errors. Checks that no ID is a duplicate, and that IDs
 increase on each connection. The IDs are real: the node never issues them again.
 
-Without --rate the loop is closed: each connection sends its next requests when the
-node has answered the previous ones. That shows the highest throughput of the node.
-With --rate, requests are due at fixed times, whether the node keeps up or not. Their
-latency counts from the time when they were due, so it includes stalls. That shows how
-long clients wait at this load.
+Without --rate, each connection sends its next requests when the node has answered the
+previous ones. That shows the highest throughput. With --rate, requests are due at fixed
+times, and their latency counts from then, so it includes stalls. That shows how long
+clients wait at this load. The generator needs more of a processor than the node.
 
-To size a set-up, find the highest --rate at which p99 is what you need, with the
-connections and the batch of your programs. The generator needs more of a processor than
-the node, so give it processors of its own. redis-benchmark needs less, and checks nothing.
-
-Ctrl-C ends the run early and prints the results so far. -o json prints one document.
-docs/performance.md lists its fields.
+Ctrl-C ends the run early and prints the results so far.
 
 Exits with 0 if all is well, 4 if the node did not keep up with --rate, 1 if IDs were
 wrong or requests failed or were not answered, and 3 if no node answers.
@@ -47,7 +41,6 @@ wrong or requests failed or were not answered, and 3 if no node answers.
 Examples:
   flaked bench                                      50 connections, one request at a time
   flaked bench --conns 8 --batch 100                eight programs that fetch 100 at a time
-  flaked bench --pipeline 16                        clients that pipeline
   flaked bench --rate 20000 --duration 60s          a steady load: what will p99 be?
   flaked bench --addr unix:/run/flaked.sock -o json | jq .latency_us.p99`,
 		Flags:  benchFlags(),

@@ -23,9 +23,8 @@ func clusterCommand() *cli.Command {
 		Usage: "create and show a cluster, freeze and thaw registration",
 		Subcommands: []*cli.Command{
 			{
-				Name:      "init",
-				Usage:     "create the cluster's record in ZooKeeper",
-				UsageText: "flaked cluster init --zk HOST:PORT [flags]",
+				Name:  "init",
+				Usage: "create the cluster's record in ZooKeeper",
 				Description: `Creates a cluster. Its layout and its other settings can never be changed. If the
 cluster exists, nothing is changed, and a setting that differs from the flags is an
 error. ` + "`flaked serve --bootstrap`" + ` does the same at a node's start.
@@ -37,9 +36,8 @@ Examples:
 				Action: clusterInit,
 			},
 			{
-				Name:      "show",
-				Usage:     "print the cluster's record",
-				UsageText: "flaked cluster show --zk HOST:PORT [flags]",
+				Name:  "show",
+				Usage: "print the cluster's record",
 				Description: `Prints the settings that all nodes of the cluster share. ` + "`flaked status`" + ` prints
 the nodes.
 
@@ -50,9 +48,8 @@ Examples:
 				Action: clusterShow,
 			},
 			{
-				Name:      "freeze",
-				Usage:     "stop new nodes from acquiring workers, after ZooKeeper was restored",
-				UsageText: "flaked cluster freeze --zk HOST:PORT [flags]",
+				Name:  "freeze",
+				Usage: "stop new nodes from acquiring workers, after ZooKeeper was restored",
 				Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
 has expired. Nodes do the same by themselves when they notice that ZooKeeper lost
 data. Use this command if no connected node could notice it: right after older data
@@ -70,9 +67,8 @@ Examples:
 				Action: clusterFreeze,
 			},
 			{
-				Name:      "thaw",
-				Usage:     "end a freeze of registration",
-				UsageText: "flaked cluster thaw --zk HOST:PORT [flags]",
+				Name:  "thaw",
+				Usage: "end a freeze of registration",
 				Description: `After ZooKeeper has lost data, its workers are reserved for the holders that it may
 have lost: no new node acquires one until all their leases have certainly expired. This
 command ends the freeze early, and frees the workers whose records were lost. Use it

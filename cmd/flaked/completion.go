@@ -31,7 +31,6 @@ func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
 		Usage:     "print a completion script for a shell",
-		UsageText: "flaked completion bash|zsh|fish",
 		ArgsUsage: "bash|zsh|fish",
 		Description: `Prints a script with which the shell completes commands and flags. The script runs
 flaked to find them.

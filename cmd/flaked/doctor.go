@@ -19,29 +19,12 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check what a node needs, and say what to do",
-		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and
-ports for a node with these flags. Give it the node's flags, best its --config,
+		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, descriptors
+and ports for a node with these flags. Give it the node's flags, best its --config,
 and run it as the node's user. It may run beside the node. For each check it prints
 a line with ok, warn, fail or skip, what it found, and what to do. It leaves
 nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
 cluster's, and one file without a name to the disk.
-
-  zookeeper        each server of --zk: whether it serves
-  session          whether a quorum gives a session, and --zk names all servers
-  access, latency  whether records can be created, changed and deleted, and how fast
-  cluster          its record against this node's settings and state directory
-  layout, workers  how long the layout's time lasts; how many workers are free
-  sequences        whether named sequences can be read, and which are frozen, exhausted or
-                   used to 80 % or more; nodes that have not followed the last changes
-  clock-zookeeper  this clock against that of ZooKeeper's leader
-  clock-peers      this clock against those of the nodes that report
-  clock-kernel     whether the kernel says that the clock is synchronised
-  clock-state      whether the clock is behind what a node here may have issued
-  state-dir        whether a node can use it, which process does, and what it holds
-  filesystem, space, durability
-                   of the state directory: its filesystem, what is free, and how long
-                   writes and their syncs take
-  ports            whether --listen and --admin are free, or in use while a node runs here
 
 Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
 only because ZooKeeper cannot be reached. It takes at most --timeout and a few

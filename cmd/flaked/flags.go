@@ -107,12 +107,7 @@ const security = "security" // a category of flags
 func accessFlags() []cli.Flag {
 	return append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
-	}, nodeTLSFlags()...)
-}
-
-// nodeTLSFlags returns the flags for TLS to a node: see clientTLS.
-func nodeTLSFlags() []cli.Flag {
-	return tlsFlags("tls", security, "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")
+	}, tlsFlags("tls", security, "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)
 }
 
 // tlsFlags returns the flags that clientTLS reads. whose names the server, as in "the node's".
@@ -164,8 +159,4 @@ func defaultStateDir() string {
 		return ""
 	}
 	return filepath.Join(home, ".local", "state", "flaked")
-}
-
-func configFlag() cli.Flag {
-	return &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise", EnvVars: env("config")}
 }

@@ -79,12 +79,12 @@ func commandHelp(path string, cmd *cli.Command) string {
 // synopsis returns a command's usage line.
 func synopsis(path string, cmd *cli.Command) string {
 	switch {
-	case cmd.UsageText != "":
-		return cmd.UsageText
 	case len(cmd.Subcommands) > 0:
-		return path + " COMMAND [flags]"
+		return path + " COMMAND"
+	case len(cmd.Flags) == 0:
+		return path + " " + cmd.ArgsUsage
 	}
-	return strings.TrimSpace(path + " [flags] " + cmd.ArgsUsage)
+	return strings.TrimSpace(path + " " + cmd.ArgsUsage + " [flags]")
 }
 
 var placeholder = regexp.MustCompile("`([^`]*)`")

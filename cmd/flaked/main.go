@@ -96,7 +96,7 @@ func finish(cmd *cli.Command, parent string) {
 
 func finishLeaf(cmd *cli.Command) {
 	if len(cmd.Flags) > 0 {
-		cmd.Flags = append(cmd.Flags, configFlag())
+		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise", EnvVars: env("config")})
 	}
 	before, action := cmd.Before, cmd.Action
 	cmd.Before = func(c *cli.Context) error {

@@ -83,16 +83,15 @@ func TestUsageErrors(t *testing.T) {
 		{"statsu", `there is no command "statsu". See ` + "`flaked --help`."},
 		{"xyzzy", "there is no command \"xyzzy\". See `flaked --help`."},
 		{"--nope", "there is no flag --nope. See `flaked --help`."},
-		{"--zk h status", "--zk comes after a command, as in `flaked serve --zk`"},
 		{"status --nope", "there is no flag --nope. See `flaked status --help`."},
 		{"status --clutser x", `there is no flag --clutser`},
 		{"status --zk", `--zk needs a value`},
 		{"cluster thaw", "--zk is required. Give --zk HOST:PORT, or set FLAKED_ZK. See `flaked cluster thaw --help`."},
 		{"status extra --zk h", `unexpected argument "extra"`},
 		{"status --zk h -o xml", `--output: "xml" is not table or json`},
-		{"status --zk h:0", `--zk: connect string "h:0": host "h:0": port "0" must be between 1 and 65535`},
+		{"status --zk h:0", `connect string "h:0": host "h:0": port "0" must be between 1 and 65535`},
 		{"status --zk zk://h", `remove the scheme: write host:port,host:port/chroot`},
-		{"status --zk h --cluster a/b", `--cluster: cluster name "a/b"`},
+		{"status --zk h --cluster a/b", `cluster name "a/b"`},
 		{"status --zk h --zk-tls=maybe", `--zk-tls: "maybe" is not true or false`},
 		{"status --zk h -o json --output json", `two forms of the same flag`},
 		{"get 0", "N must be a whole number of at least 1, not \"0\". See `flaked get --help`."},
@@ -170,7 +169,7 @@ func TestUsageErrors(t *testing.T) {
 
 func TestBadEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_LEASE", "soon")
-	call(t, "", "cluster", "init", "--zk", "h").wants(t, exitUsage, "", `environment variable FLAKED_LEASE: "soon" is not a duration`)
+	call(t, "", "cluster", "init", "--zk", "h").wants(t, exitUsage, "", `could not parse "soon" as duration value from environment variable "FLAKED_LEASE"`)
 }
 
 // An empty variable counts as not set.

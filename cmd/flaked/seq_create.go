@@ -27,8 +27,7 @@ func seqCreate(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "create",
 		Usage:     "create a named sequence",
-		UsageText: "flaked seq create --zk HOST:PORT NAME|PREFIX* [flags]",
-		ArgsUsage: "NAME",
+		ArgsUsage: "NAME|PREFIX*",
 		Description: `Creates a sequence. Its values are start, start + increment, and so on up to max. Every
 node of the cluster can issue them, and issues none twice. At the max, requests fail:
 the values never begin again. A name is a letter, followed by letters, digits and
@@ -38,22 +37,14 @@ Start, increment and the hard ceiling can never be changed. The hard ceiling bou
 many values are skipped after ZooKeeper has lost data. ` + "`flaked seq set`" + ` changes the rest.
 The name of a deleted sequence goes on above all its old values.
 
---mode strict makes a sequence in which a request that is sent after another was answered,
-by any node, gets a higher value, and in which values are missing only if their answers
-were lost. Each value is written to ZooKeeper before it is answered, and nodes keep none. So a
-request takes as long as a write to ZooKeeper, and none is answered without it. The mode
-can never be changed.
-
---salt and --scatter hide neighbours, with a key that is made with the sequence: with
---salt 8, one guess in 256 is a value. With --scatter 40, the values are the numbers from
-start on to start + 2^40 - 1 in an order that looks random. Neither can be changed later.
-docs/sequences.md says what each hides and costs.
+A sequence of --mode strict gives higher values to later requests, over all nodes. Each
+value is a write to ZooKeeper. --salt and --scatter hide neighbours with a key that is made
+with the sequence. None of them can be changed later. docs/sequences.md says what each costs.
 
 A name such as order:* is a template. Nodes create each sequence that it matches at its
-first use, with the settings of the template: so order:20261122 and order:20261123 can
-each begin at 1, without anybody creating them. The prefix ends with one of _ . : - /.
-After ZooKeeper has lost data, a template creates nothing until you say with
-` + "`flaked seq set --next`" + ` where new sequences begin.
+first use, with the settings of the template. The prefix ends with one of _ . : - /. After
+ZooKeeper has lost data, it creates nothing until you say with ` + "`flaked seq set --next`" + `
+where new sequences begin.
 
 ` + guardText + `
 

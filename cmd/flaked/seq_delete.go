@@ -17,7 +17,6 @@ func seqDelete(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete a named sequence, and keep its name reserved",
-		UsageText: "flaked seq delete --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Deletes a sequence. Connected nodes refuse requests for it from their next heartbeat on.
 Its name is kept: a sequence that is created with it goes on above all the old values.
@@ -60,7 +59,6 @@ func seqPurge(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "purge",
 		Usage:     "forget the name of a deleted sequence",
-		UsageText: "flaked seq purge --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Removes what ZooKeeper keeps of a deleted sequence. Then nothing remembers which values
 were issued: a new sequence with this name begins at its own start, and issues old

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -78,25 +77,7 @@ func (g seqGuard) await(ctx context.Context, look func() ([]string, error)) ([]s
 	}
 }
 
-// workerText names a worker and what is known of its node.
+// workerText names a worker and its node.
 func workerText(e coordinator.Entry) string {
-	s := e.Slot
-	var known []string
-	if s.Name != "" {
-		known = append(known, clusterview.Clean(s.Name))
-	}
-	if s.Host != "" && s.Host != s.Name {
-		known = append(known, "host "+clusterview.Clean(s.Host))
-	}
-	if s.Address != "" {
-		known = append(known, clusterview.Clean(s.Address))
-	}
-	if s.Version != "" {
-		known = append(known, "version "+clusterview.Clean(s.Version))
-	}
-	text := fmt.Sprintf("worker %d", e.Worker)
-	if len(known) > 0 {
-		text += " (" + strings.Join(known, ", ") + ")"
-	}
-	return text
+	return clusterview.Whom([]clusterview.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}})
 }

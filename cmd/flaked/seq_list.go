@@ -18,9 +18,8 @@ import (
 
 func seqList(open storeOpener) *cli.Command {
 	return &cli.Command{
-		Name:      "list",
-		Usage:     "print the named sequences",
-		UsageText: "flaked seq list --zk HOST:PORT [flags]",
+		Name:  "list",
+		Usage: "print the named sequences",
 		Description: `Prints the sequences of a cluster, and the deleted ones. NEXT is the first value that no
 node has taken: nodes may still issue lower ones. USED is the part of all values that
 nodes have taken. CEILING is the most values a second, and "strict" for a sequence of that
@@ -94,7 +93,6 @@ func seqShow(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "print all that is known about a sequence",
-		UsageText: "flaked seq show --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Prints a sequence, or what is kept of a deleted one. Position p has the value start + p *
 increment. -o json prints one object of ` + "`flaked seq list -o json`" + `, and the key of a salted or

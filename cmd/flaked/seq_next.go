@@ -15,7 +15,6 @@ func seqNext() *cli.Command {
 	return &cli.Command{
 		Name:      "next",
 		Usage:     "print new values of a named sequence",
-		UsageText: "flaked seq next NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Asks a node for new values of a sequence, and prints them, one per line. More than
 10,000 are fetched and printed in batches. If a batch fails, the error says how many

@@ -20,7 +20,6 @@ func seqRecover(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "recover",
 		Usage:     "let a strict sequence go on after ZooKeeper has lost data",
-		UsageText: "flaked seq recover --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `After ZooKeeper has lost data, a strict sequence is frozen: nothing bounds how many values
 were issued that ZooKeeper does not know. This command asks all nodes that are connected

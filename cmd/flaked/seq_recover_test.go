@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/sequence"
 )
 
 // frozenSequence returns a cluster with a frozen strict sequence, of which ZooKeeper knows the values up to 99.
@@ -82,14 +79,5 @@ func TestRecoverAsksAllNodesThatRun(t *testing.T) {
 	}
 	if want := "a:1 |10.0.0.1:7609 n1+n3|10.0.0.2:7609 n2| n4"; strings.Join(got, "|") != want {
 		t.Errorf("%q, not %q", strings.Join(got, "|"), want)
-	}
-}
-
-func TestRecoverNamesNodesThatCannotBeAsked(t *testing.T) {
-	r := recoverer{name: "order", nodes: &asker{}}
-	record := seqstore.Record{Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: 100}}
-	n := r.askOne(context.Background(), target{names: []string{"n4"}, address: "127.0.0.1:7609"}, record)
-	if n.asked != clusterview.NoAddress || n.address != "127.0.0.1:7609" || n.names != "n4" {
-		t.Errorf("%+v", n)
 	}
 }

@@ -16,28 +16,19 @@ func seqSet(open storeOpener) *cli.Command {
 	return &cli.Command{
 		Name:      "set",
 		Usage:     "change a named sequence",
-		UsageText: "flaked seq set --zk HOST:PORT NAME [flags]",
 		ArgsUsage: "NAME",
 		Description: `Changes what is given, nothing else, and prints it before and after. Connected nodes
 follow at their next heartbeat. The max and the next value can only become higher.
 
---next skips all values below VALUE for good. Values that nodes hold already are skipped
-as well, as soon as they follow. It must be confirmed: type the words that the command
-asks for on a terminal, or give them with --confirm. Without them, it prints which words
-it needs.
+--next skips all values below VALUE for good. It must be confirmed: type the words that the
+command asks for on a terminal, or give them with --confirm. Without them, it prints which
+words it needs. A scattered sequence needs --next-position instead. Of a template, --next is
+the first value of all sequences that it creates from then on.
 
-After ZooKeeper has lost data, a sequence skips all values that may have been issued, or
-is frozen until an operator says where it goes on. --next VALUE --vouch-after-loss ends
-both. The words that confirm it name the epoch of the loss, so that they confirm nothing
-after another loss. The flag also ends the wait after a node whose clock was ahead has
-taken values. Use it only if you know that no value from VALUE on was issued: otherwise
-values are issued twice. Choose a VALUE well above the highest one that programs have
-seen. Of a template, --next is the first value of all sequences that it creates from
-then on.
-
-The values of a scattered sequence have no order, so it needs --next-position in place of
---next. A template of scattered sequences has neither: delete it, and create it again with
-a start above all values.
+After ZooKeeper has lost data, a sequence skips all values that may have been issued, or is
+frozen. --next VALUE --vouch-after-loss ends both, and the wait after a node whose clock was
+ahead. Use it only if you know that no value from VALUE on was issued: otherwise values are
+issued twice. Choose a VALUE well above the highest one that programs have seen.
 
 ` + guardText + `
 

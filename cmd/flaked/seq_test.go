@@ -304,16 +304,3 @@ func TestSeqWithoutNodes(t *testing.T) {
 		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "cluster not found in this ZooKeeper. Check --zk and --cluster")
 	}
 }
-
-// The commands work on a real ZooKeeper as they do on the store in memory.
-func TestSeqOnZooKeeper(t *testing.T) {
-	store, cl := newCluster(t)
-	call(t, "", "seq", "list").wants(t, exitFailure, "", "no node of this cluster has served sequences yet")
-	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 1}, true)
-	call(t, "", "seq", "list").wants(t, exitOK, "no sequences found\n", "")
-	call(t, "", "seq", "create", "order/{eu}").wants(t, exitOK, "created sequence order/{eu}. Its first value is 1.\n", "")
-	call(t, "", "seq", "set", "order/{eu}", "--next", "50", "--confirm", "skip values of order/{eu} below 50").wants(t, exitOK, "next value ", "")
-	call(t, "", "seq", "list").wants(t, exitOK, "\norder/{eu}    50    1   js  <0.1%  1,000,000  "+whoami(), "")
-	call(t, "", "seq", "delete", "order/{eu}", "--confirm", "delete sequence order/{eu}").wants(t, exitOK, "deleted sequence order/{eu}", "")
-	call(t, "", "seq", "purge", "order/{eu}").wants(t, exitFailure, "", "24h0m0s and 10s after it was deleted")
-}

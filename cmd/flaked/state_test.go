@@ -77,33 +77,10 @@ func TestStateShowJSONGolden(t *testing.T) {
 	dir, cache := stateDir(t, exampleRecord())
 	cache.Close()
 	r := call(t, "", "state", "show", "--state-dir", dir, "-o", "json")
-	want := `{
-  "dir": ` + quoted(dir) + `,
-  "status": "record",
-  "locked": false,
-  "damaged": false,
-  "reason": "",
-  "fingerprint_changed": [],
-  "record": {
-    "cluster": "prod",
-    "cluster_uuid": "c1",
-    "layout": "time=41@1ms",
-    "datacenter": 0,
-    "node": "n1",
-    "worker": 7,
-    "term": 3,
-    "grant_pending": false,
-    "confirmed": true,
-    "stopped": false,
-    "floor_ms": 1795196800000,
-    "reserved_until_ms": 1795196812128,
-    "lease_until_ms": 1795200000000,
-    "served_ms": 65000,
-    "generation": 2
-  }
-}
-`
-	if r.code != 0 || r.stdout != want {
+	want := `{"dir":` + quoted(dir) + `,"status":"record","locked":false,"damaged":false,"reason":"","fingerprint_changed":[],"record":` +
+		`{"cluster":"prod","cluster_uuid":"c1","layout":"time=41@1ms","datacenter":0,"node":"n1","worker":7,"term":3,"grant_pending":false,"confirmed":true,"stopped":false,` +
+		`"floor_ms":1795196800000,"reserved_until_ms":1795196812128,"lease_until_ms":1795200000000,"served_ms":65000,"generation":2}}`
+	if r.code != 0 || compacted(t, r.stdout) != want {
 		t.Errorf("%d\n%s\nwant\n%s", r.code, r.stdout, want)
 	}
 }

@@ -16,9 +16,8 @@ import (
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "status",
-		Usage:     "print the workers of a cluster, and their problems",
-		UsageText: "flaked status [--zk HOST:PORT | --addr HOST:PORT ...] [flags]",
+		Name:  "status",
+		Usage: "print the workers of a cluster, and their problems",
 		Description: `Reads ZooKeeper, and asks the nodes that it can reach at their admin addresses for
 their own state (in less than a second; --no-ask skips that). It changes nothing. A
 worker is
@@ -34,16 +33,8 @@ are by this machine's clock, unless the reports show that this clock is wrong.
 
 Problems follow on standard error, one a line, the worst first, each with what to do.
 Critical: a node refuses, is down, or will soon refuse. Warning: IDs are served.
-Exits with 0 if all is well, and with 4, after printing, if
-  - a worker is disconnected or record-missing,
-  - a live one refuses to serve, is past its lease, has not reported for more than
-    three heartbeats and a second, or reports a problem itself,
-  - the node of a live one does not answer at its admin address,
-  - the clock of a live one is off by more than 500 ms,
-  - registration is frozen,
-  - fewer than 5 % of the workers are free.
-A line below the table counts the named sequences, and those that are frozen, exhausted
-or used to 80 % or more. It does not change the exit code.
+Exits with 0 if all is well, and with 4 after printing problems. A line below the table
+counts the named sequences, and does not change the exit code.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
 does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node at

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -102,119 +103,28 @@ func TestStatusJSONGolden(t *testing.T) {
 	if err := printJSON(&b, statusReport{Report: r}); err != nil {
 		t.Fatal(err)
 	}
-	if b.String() != statusGolden {
-		t.Errorf("\n%s\nwant\n%s", b.String(), statusGolden)
+	if got, want := compacted(t, b.String()), compacted(t, statusGolden); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
 }
 
-const statusGolden = `{
-  "source": "zookeeper",
-  "zookeeper_error": "",
-  "cluster": {
-    "name": "prod",
-    "uuid": "c1",
-    "layout": "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
-    "slots": 1024,
-    "datacenter": 0,
-    "lease_ms": 86400000,
-    "confirm_ms": 12000,
-    "on_rollback": "leaf",
-    "borrow_ms": 0,
-    "sequence_start": "random",
-    "segment_start": "zero",
-    "confirmed": true,
-    "frozen": false,
-    "frozen_until_ms": 0,
-    "frozen_by": "",
-    "ids_end_ms": 3487858230209
-  },
-  "workers": [
-    {
-      "worker": 7,
-      "name": "api",
-      "address": "10.0.0.1:7609",
-      "state": "live",
-      "phase": "serving",
-      "term": 3,
-      "clock_offset_ms": 1,
-      "clock_uncertainty_ms": 1,
-      "lease_left_ms": 3600000,
-      "lease_ends_ms": 1795200409000,
-      "report_age_ms": 1200,
-      "version": "1.2.3",
-      "node": "n1",
-      "host": "h1",
-      "pid": 42,
-      "confirmed": true,
-      "heartbeat_ms": 3000,
-      "admin": "",
-      "granted_ms": 1795190000000,
-      "released_by": "",
-      "asked": "answered",
-      "why": "",
-      "says": {
-        "ready": true,
-        "reason": "",
-        "cause": "",
-        "phase": "serving",
-        "degraded": [
-          "zookeeper"
-        ],
-        "lease_left_ms": 3,
-        "reserved_left_ms": 4,
-        "zookeeper_ok": false,
-        "ids": 5
-      }
-    },
-    {
-      "worker": 10,
-      "name": "",
-      "address": "",
-      "state": "free",
-      "phase": "released",
-      "term": 3,
-      "clock_offset_ms": null,
-      "clock_uncertainty_ms": null,
-      "lease_left_ms": null,
-      "lease_ends_ms": null,
-      "report_age_ms": null,
-      "version": "",
-      "node": "",
-      "host": "",
-      "pid": 0,
-      "confirmed": true,
-      "heartbeat_ms": 3000,
-      "admin": "",
-      "granted_ms": null,
-      "released_by": "",
-      "asked": "",
-      "why": "",
-      "says": null
-    }
-  ],
-  "summary": {
-    "slots": 1024,
-    "used": 2,
-    "held": 1,
-    "live": 1,
-    "disconnected": 0,
-    "stopped": 0,
-    "releasing": 0,
-    "record_missing": 0,
-    "free": 1023,
-    "asked": true,
-    "shortest_lease_ms": 3600000,
-    "now_ms": 1795196809000,
-    "degraded": false,
-    "problems": [
-      {
-        "severity": "warning",
-        "text": "a <problem>",
-        "advice": "mend it"
-      }
-    ]
-  },
-  "sequences": null,
-  "sequences_error": ""
+// compacted returns a JSON document without blanks between its tokens.
+func compacted(t *testing.T, doc string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(doc)); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
-`
+
+const statusGolden = `{"source":"zookeeper","zookeeper_error":"",
+"cluster":{"name":"prod","uuid":"c1","layout":"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657","slots":1024,"datacenter":0,"lease_ms":86400000,"confirm_ms":12000,"on_rollback":"leaf","borrow_ms":0,"sequence_start":"random","segment_start":"zero","confirmed":true,"frozen":false,"frozen_until_ms":0,"frozen_by":"","ids_end_ms":3487858230209},
+"workers":[
+{"worker":7,"name":"api","address":"10.0.0.1:7609","state":"live","phase":"serving","term":3,"clock_offset_ms":1,"clock_uncertainty_ms":1,"lease_left_ms":3600000,"lease_ends_ms":1795200409000,"report_age_ms":1200,
+"version":"1.2.3","node":"n1","host":"h1","pid":42,"confirmed":true,"heartbeat_ms":3000,"admin":"","granted_ms":1795190000000,"released_by":"","asked":"answered","why":"",
+"says":{"ready":true,"reason":"","cause":"","phase":"serving","degraded":["zookeeper"],"lease_left_ms":3,"reserved_left_ms":4,"zookeeper_ok":false,"ids":5}},
+{"worker":10,"name":"","address":"","state":"free","phase":"released","term":3,"clock_offset_ms":null,"clock_uncertainty_ms":null,"lease_left_ms":null,"lease_ends_ms":null,"report_age_ms":null,
+"version":"","node":"","host":"","pid":0,"confirmed":true,"heartbeat_ms":3000,"admin":"","granted_ms":null,"released_by":"","asked":"","why":"","says":null}],
+"summary":{"slots":1024,"used":2,"held":1,"live":1,"disconnected":0,"stopped":0,"releasing":0,"record_missing":0,"free":1023,"asked":true,"shortest_lease_ms":3600000,"now_ms":1795196809000,"degraded":false,"problems":[{"severity":"warning","text":"a <problem>","advice":"mend it"}]},
+"sequences":null,"sequences_error":""}`

@@ -123,24 +123,6 @@ func TestOneNodeWinsAnAbandonedSocket(t *testing.T) {
 	}
 }
 
-func TestUnixSocketIsForOwnerAndGroup(t *testing.T) {
-	path := socketPath(t)
-	l, err := listenUnix(path, closedToOthers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fi, err := os.Stat(path)
-	if err != nil || fi.Mode().Perm() != 0o660 {
-		t.Errorf("mode %v, %v; want 0660", fi.Mode(), err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("closed, and the socket is still there: %v", err)
-	}
-}
-
 func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	path := socketPath(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

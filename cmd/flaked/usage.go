@@ -7,12 +7,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The errors of package flag, and that of package cli for environment variables.
+// The errors of package flag.
 var (
 	unknownFlag  = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
 	missingValue = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
 	badValue     = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-+([a-z0-9-]+): (.*)$`)
-	badEnv       = regexp.MustCompile(`^could not parse (".*") as (\S+) value from environment variable "(\w+)" for flag`)
 )
 
 // onUsageError rewords an error of the library, with flags as people write them.
@@ -30,22 +29,12 @@ func inOurWords(c *cli.Context, text string) error {
 	if m := badValue.FindStringSubmatch(text); m != nil {
 		return usageError("%s: %s is not %s", dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
 	}
-	if m := badEnv.FindStringSubmatch(text); m != nil {
-		return usageError("environment variable %s: %s is not %s", m[3], m[1], kinds[m[2]])
-	}
 	return usageError("%s", text)
 }
 
 func unknown(c *cli.Context, name string) error {
 	if err := removedFlag(c, name); err != nil {
 		return err
-	}
-	if c.Command.Name == c.App.Name {
-		for _, cmd := range c.App.Commands {
-			if flagNamed(cmd.Flags, name) != nil {
-				return usageError("%s comes after a command, as in `flaked %s %[1]s`", dashed(name), cmd.Name)
-			}
-		}
 	}
 	return usageError("there is no flag %s", dashed(name))
 }
@@ -61,7 +50,7 @@ func flagNamed(flags []cli.Flag, name string) cli.Flag {
 
 // kinds maps the library's names of types to ours.
 var kinds = map[string]string{
-	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint": "a whole number", "float64": "a number",
+	"bool": "true or false", "int": "a whole number", "float64": "a number",
 	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
 }
 

@@ -4,8 +4,6 @@ import (
 	"strconv"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/flaked/flaked/coordinator"
 )
 
 func workersCommand() *cli.Command {
@@ -25,11 +23,4 @@ func workerArgument(c *cli.Context) (int, error) {
 		return 0, usageError("%q is not a worker. Give a number, such as 7", c.Args().First())
 	}
 	return int(n), nil
-}
-
-func inLayout(worker int, cl coordinator.Cluster) error {
-	if worker >= cl.Slots {
-		return exitWith(exitFailure, "there is no worker %d: the cluster's layout has workers 0 to %d", worker, cl.Slots-1)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -18,7 +17,6 @@ func workersRelease() *cli.Command {
 	return &cli.Command{
 		Name:      "release",
 		Usage:     "release a worker that a node holds",
-		UsageText: "flaked workers release --zk HOST:PORT WORKER [flags]",
 		ArgsUsage: "WORKER",
 		Description: `Releases a worker that a node holds. The node acquires another worker as soon as it
 reaches ZooKeeper again, and never this one. That is always safe, whatever the node
@@ -55,7 +53,7 @@ func workersReleaseAction(c *cli.Context) error {
 		r := releaser{c: c, hand: operator(store)}
 		done, err := r.release(ctx, worker)
 		if err != nil {
-			return releaseAdvice(err)
+			return err
 		}
 		return show(c, done, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, done.Text)
@@ -68,13 +66,6 @@ func operator(store zkstore.Store) coordinator.Operator {
 	return coordinator.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 
-func releaseAdvice(err error) error {
-	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return fmt.Errorf("%w. See flaked cluster thaw --help", err)
-	}
-	return err
-}
-
 type releaser struct {
 	c    *cli.Context
 	hand coordinator.Operator
@@ -85,8 +76,8 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	if err != nil {
 		return releaseReport{}, err
 	}
-	if err := inLayout(worker, found.Cluster); err != nil {
-		return releaseReport{}, err
+	if slots := found.Cluster.Slots; worker >= slots {
+		return releaseReport{}, exitWith(exitFailure, "there is no worker %d: the cluster's layout has workers 0 to %d", worker, slots-1)
 	}
 	s, now := found.Slot, time.UnixMilli(r.hand.Now())
 	report := releaseReport{Worker: worker, FreeMs: s.LeaseUntil}

@@ -37,21 +37,9 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 		return cfg, err
 	}
 	if _, err := zkstore.NewZK(cfg); err != nil { // NewZK dials nothing
-		return cfg, usageError("%s%w", zkFlagOf(err), err)
+		return cfg, usageError("%w", err)
 	}
 	return cfg, nil
-}
-
-// zkFlagOf returns the flag that an error of zkstore.NewZK is about, as "--zk: ", or "".
-func zkFlagOf(err error) string {
-	for _, of := range []struct{ begins, flag string }{
-		{"connect string", "--zk: "}, {"cluster name", "--cluster: "},
-	} {
-		if strings.HasPrefix(err.Error(), of.begins) {
-			return of.flag
-		}
-	}
-	return ""
 }
 
 // zkAuth returns lines of user:password from a file or the environment, "" for none. No flag
