@@ -94,7 +94,7 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *att
 	}
 	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
 	if err == nil {
-		err = n.checkHeartbeat(want)
+		_, err = n.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
 	}
 	if err != nil {
 		return coordinator.Cluster{}, err

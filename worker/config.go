@@ -42,7 +42,7 @@ const (
 // sequenceStarts are the words for the values of SequenceStart.
 var sequenceStarts = []string{"random", "zero", "carry-on"}
 
-func (s SequenceStart) String() string { return sequenceStarts[s] }
+func (s SequenceStart) String() string { return wordOf(sequenceStarts, int(s)) }
 
 // ParseSequenceStart parses the word for a SequenceStart.
 func ParseSequenceStart(text string) (SequenceStart, error) {
@@ -69,7 +69,15 @@ const (
 // segmentStarts are the words for the values of SegmentStart.
 var segmentStarts = []string{"zero", "random"}
 
-func (s SegmentStart) String() string { return segmentStarts[s] }
+func (s SegmentStart) String() string { return wordOf(segmentStarts, int(s)) }
+
+// wordOf returns word i, or i itself if there is no such word.
+func wordOf(words []string, i int) string {
+	if i < 0 || i >= len(words) {
+		return fmt.Sprint(i)
+	}
+	return words[i]
+}
 
 // ParseSegmentStart parses the word for a SegmentStart.
 func ParseSegmentStart(text string) (SegmentStart, error) {

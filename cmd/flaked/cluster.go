@@ -96,6 +96,9 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
+	if s := settings.Layout; s != nil && s.Unit > limits.DefaultReserve/3 {
+		return usageError("--layout %s: ticks of %s are too long for nodes, which reserve %s of time. A tick must be %s or shorter", c.String("layout"), s.Unit, limits.DefaultReserve, limits.DefaultReserve/3)
+	}
 	if want.ConfirmMs == 0 {
 		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
 	}

@@ -42,16 +42,37 @@ func zkFlags(fallback string) []cli.Flag {
 
 // clusterFlags returns the flags that clusterSettings reads.
 func clusterFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		layoutFlag("leaf"),
-		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.DurationFlag{Name: "lease", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
 		confirmTimeFlag("12s"),
+	}, recordFlags()...)
+}
+
+// recordFlags returns the flags for those settings of a cluster that only its record in ZooKeeper has.
+func recordFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
 		&cli.StringFlag{Name: "on-rollback", Usage: "`POLICY` when the clock goes back. leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field", DefaultText: "leaf", EnvVars: env("on-rollback")},
 		&cli.DurationFlag{Name: "borrow", Usage: "let a burst use timestamps up to this far ahead of the clock. A restart after a crash waits this much longer", DefaultText: "0s", EnvVars: env("borrow")},
 		&cli.StringFlag{Name: "sequence-start", Usage: "the first sequence `VALUE` of a tick: random (below 100, as in Leaf), zero, or carry-on (where the last one ended)", DefaultText: "random", EnvVars: env("sequence-start")},
 		&cli.StringFlag{Name: "segment-start", Usage: "the first `SEGMENT` of a tick, if the layout has the field: zero, or random (as in PearFlower)", DefaultText: "zero", EnvVars: env("segment-start")},
 	}
+}
+
+// hidden hides flags from --help, and returns them.
+func hidden(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *cli.StringFlag:
+			f.Hidden = true
+		case *cli.Int64Flag:
+			f.Hidden = true
+		case *cli.DurationFlag:
+			f.Hidden = true
+		}
+	}
+	return flags
 }
 
 // confirmTimeFlag returns --confirm-time.

@@ -59,7 +59,7 @@ func commandHelp(path string, cmd *cli.Command) string {
 	}
 	var categories []string
 	flags := map[string]string{}
-	for _, f := range cmd.Flags {
+	for _, f := range cmd.VisibleFlags() {
 		category := f.(cli.CategorizableFlag).GetCategory()
 		if !slices.Contains(categories, category) {
 			categories = append(categories, category)

@@ -17,7 +17,7 @@ var removed = map[string]string{
 	"layout check":          "use `flaked layout SPEC` for each of the two layouts",
 	"layout choose":         "use `flaked layout` for the list, and `flaked layout SPEC` for the capacity of one",
 	"gen":                   "use `flaked serve --dev` and `flaked get`",
-	"reset-identity":        "stop the node and remove its state directory with `rm -r`",
+	"reset-identity":        "stop the node and remove the file flaked.state in its state directory",
 	"workers list":          "use `flaked status`",
 	"workers show":          "use `flaked status -o json`",
 	"workers history":       "use the logs of the nodes",
@@ -72,11 +72,6 @@ var removed = map[string]string{
 	"serve --spin":               "it is always 0",
 	"serve --start-timeout":      "it is always 1m",
 	"serve --zk-session-timeout": "it is always 6s",
-	"serve --datacenter":         "give it to `flaked cluster init`",
-	"serve --on-rollback":        "give it to `flaked cluster init`",
-	"serve --borrow":             "give it to `flaked cluster init`",
-	"serve --segment-start":      "give it to `flaked cluster init`",
-	"serve --sequence-start":     "give it to `flaked cluster init`",
 }
 
 // removedCommand returns the error for name under path, such as "flaked seq", nil if the table has no row.

@@ -34,6 +34,10 @@ type options struct {
 	node       flaked.Config
 }
 
+// serveFlags returns the flags of serve. The hidden ones are for `flaked cluster init`. serve reads them
+// too, because one file or environment serves all commands: --bootstrap creates the cluster with
+// them, and a cluster that has other values is refused. Two clusters with the same datacenter
+// would make the same IDs.
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, instead of the default. Repeatable"},
@@ -50,7 +54,7 @@ func serveFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "drain-time", EnvVars: env("drain-time"), Value: 10 * time.Second, Usage: "`DURATION` for which flaked drain lets open connections go on"},
 		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper replaces for good the one that the state directory was used with before. Command line only"},
 		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "run without ZooKeeper, with all state in memory. For development only"},
-	}, slices.Concat(guardFlags(), zkFlags(""), logFlags())...)
+	}, slices.Concat(guardFlags(), zkFlags(""), logFlags(), hidden(recordFlags()))...)
 }
 
 // serveOptions reads the flags of serve. It returns an error for the first flag that is wrong.

@@ -51,7 +51,7 @@ func judgeMemory(d stateDir, now int64) Finding {
 	if behind > limits.MaxStartWait {
 		f.Level = Fail
 		f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
-		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove its state directory with rm -r and start it as a new node"
+		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove the file flaked.state in its state directory and start it as a new node"
 	}
 	return f
 }

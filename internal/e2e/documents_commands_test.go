@@ -23,10 +23,10 @@ var notRun = map[string]string{
 	"diff ~/download/SHA256SUMS dist/SHA256SUMS":                     "needs the files of a release; make nightly compares two builds",
 
 	"for host in ids-1 ids-2 ids-3; do\n  ssh $host 'sudo flaked drain; sudo systemctl restart flaked' || break\n  timeout 120 sh -c \"until flaked healthcheck --addr $host:7609; do sleep 1; done\" || break\ndone": "needs machines and ssh",
-	"rm -r /var/lib/flaked/*": "is for a node that systemd has stopped",
-	"zkCli.sh *":              "is ZooKeeper's own, and looks at what Leaf has there",
-	"eval *":                  "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
-	".ci/run":                 "is what runs this",
+	"rm /var/lib/flaked/flaked.state": "is for a node that systemd has stopped",
+	"zkCli.sh *":                      "is ZooKeeper's own, and looks at what Leaf has there",
+	"eval *":                          "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
+	".ci/run":                         "is what runs this",
 
 	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/systemd checks them",
 	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/artifacts/deploycheck does in a container",

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/node"
+)
+
+// serve reads the settings of `flaked cluster init` from a file or the environment that serves both commands.
+// A node that left them out would create a cluster with datacenter 0, whose IDs another cluster makes too.
+func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
+	t.Setenv("FLAKED_DATACENTER", "2")
+	t.Setenv("FLAKED_SEQUENCE_START", "zero")
+	var got node.Settings
+	app := newApp(nil, t.Output(), t.Output())
+	serve := app.Command("serve")
+	serve.Action = func(c *cli.Context) (err error) {
+		got, err = clusterSettings(c)
+		return err
+	}
+	if err := app.RunContext(context.Background(), []string{"flaked", "serve", "--zk", "zk1", "--layout", "twitter", "--bootstrap"}); err != nil {
+		t.Fatal(err)
+	}
+	cl, err := got.Record("u", 0)
+	if err != nil || cl.Datacenter != 2 || cl.SequenceStart != "zero" {
+		t.Errorf("%+v, %v", cl, err)
+	}
+	for _, f := range serve.VisibleFlags() {
+		if slices.Contains([]string{"datacenter", "on-rollback", "borrow", "sequence-start", "segment-start"}, f.Names()[0]) {
+			t.Errorf("serve --help lists --%s", f.Names()[0])
+		}
+	}
+}
