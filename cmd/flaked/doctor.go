@@ -19,8 +19,8 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check what a node needs, and say what to do",
-		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, descriptors
-and ports for a node with these flags. Give it the node's flags, best its --config,
+		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and
+ports for a node with these flags. Give it the node's flags, best its --config,
 and run it as the node's user. It may run beside the node. For each check it prints
 a line with ok, warn, fail or skip, what it found, and what to do. It leaves
 nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
