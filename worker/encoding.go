@@ -39,9 +39,6 @@ var alphabets = [...]alphabet{
 	Base62:  {name: "base62", digits: "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", width: 11},
 }
 
-// Encodings returns all encodings, Decimal first.
-func Encodings() []Encoding { return []Encoding{Decimal, Hex, Base32, Base36, Base58, Base62} }
-
 // String returns the encoding's name.
 func (e Encoding) String() string { return alphabets[e].name }
 

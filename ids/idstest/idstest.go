@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/flaked/flaked/ids"
@@ -51,40 +50,42 @@ func (s *Source) SetNext(name string, v int64) {
 
 func (s *Source) set(name string, last int64) {
 	if s.last == nil {
-		s.last = make(map[string]int64)
+		s.last, s.keys = make(map[string]int64), make(map[string]int64)
 	}
 	s.last[name] = last
 }
 
-// take returns the first of n new values, which follow each other.
-func (s *Source) take(ctx context.Context, name string, n int) (first int64, err error) {
+// take returns the first of n new values, which follow each other, or the value that belongs to a key.
+func (s *Source) take(ctx context.Context, name, key string, n int) (first int64, err error) {
 	if n < 1 || n > ids.MaxTake {
 		return 0, fmt.Errorf("idstest: the count %d must be 1 to %d", n, ids.MaxTake)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takeLocked(ctx, name, n)
-}
-
-// takeLocked is take for a count that is right. mu is held.
-func (s *Source) takeLocked(ctx context.Context, name string, n int) (first int64, err error) {
 	if err := cmp.Or(ctx.Err(), s.err); err != nil {
 		return 0, err
 	}
+	of := name + " " + key
+	if v, known := s.keys[of]; known {
+		return v, nil
+	}
 	first = s.last[name] + 1
 	s.set(name, s.last[name]+int64(n))
+	if key != "" {
+		s.keys[of] = first
+	}
 	return first, nil
 }
 
 // Next is part of ids.Source.
 func (s *Source) Next(ctx context.Context) (worker.ID, error) {
-	id, err := s.take(ctx, "", 1)
+	id, err := s.take(ctx, "", "", 1)
 	return worker.ID(id), err
 }
 
 // Take is part of ids.Source.
 func (s *Source) Take(ctx context.Context, n int) ([]worker.ID, error) {
-	first, err := s.take(ctx, "", n)
+	first, err := s.take(ctx, "", "", n)
 	if err != nil {
 		return nil, err
 	}
@@ -114,17 +115,18 @@ func (q *named) Take(ctx context.Context, n int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Collect(func(yield func(int64) bool) {
-		for v := first; v <= last && yield(v); v++ {
-		}
-	}), nil
+	all := make([]int64, 0, n)
+	for v := first; v <= last; v++ {
+		all = append(all, v)
+	}
+	return all, nil
 }
 
 func (q *named) Range(ctx context.Context, n int) (first, last int64, err error) {
 	if err := sequence.CheckName(q.name); err != nil {
 		return 0, 0, err
 	}
-	first, err = q.s.take(ctx, q.name, n)
+	first, err = q.s.take(ctx, q.name, "", n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -138,22 +140,5 @@ func (q *named) NextKeyed(ctx context.Context, key string) (int64, error) {
 	if err := sequence.CheckName(q.name); err != nil {
 		return 0, err
 	}
-	q.s.mu.Lock()
-	defer q.s.mu.Unlock()
-	of := q.name + " " + key
-	if v, known := q.s.keys[of]; known {
-		if err := cmp.Or(ctx.Err(), q.s.err); err != nil {
-			return 0, err
-		}
-		return v, nil
-	}
-	v, err := q.s.takeLocked(ctx, q.name, 1)
-	if err != nil {
-		return 0, err
-	}
-	if q.s.keys == nil {
-		q.s.keys = make(map[string]int64)
-	}
-	q.s.keys[of] = v
-	return v, nil
+	return q.s.take(ctx, q.name, key, 1)
 }

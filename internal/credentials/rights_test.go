@@ -1,7 +1,6 @@
 package credentials
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -121,55 +120,4 @@ func TestRightsAreReloaded(t *testing.T) {
 	if !old.MayUse([]byte("order")) || old.MayUse([]byte("user")) {
 		t.Error("the rights of a connection have changed")
 	}
-}
-
-// FuzzParseTokens: what is accepted means the same when it is written again, in any order, and
-// no name is permitted that no entry of its line begins.
-func FuzzParseTokens(f *testing.F) {
-	for _, text := range []string{"t", "t next=a,b:*", "t next=none admin=none\n#\nu next=*", "t next=a next=b", "a b", "t next=none\nt next=a"} {
-		f.Add(text, "b:1")
-	}
-	f.Fuzz(func(t *testing.T, text, name string) {
-		tokens, err := ParseTokens("F", []byte(text))
-		if (err == nil) != (len(tokens) > 0) {
-			t.Fatalf("%q: %d tokens, %v", text, len(tokens), err)
-		}
-		var again strings.Builder
-		for _, token := range tokens {
-			if token.Text == "" || len(token.Text) > maxToken || strings.ContainsFunc(token.Text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				t.Fatalf("%q is a token", token.Text)
-			}
-			line := lineOf(t, text, token.Text)
-			if may := mayByText(line, name); token.Rights.MayUse([]byte(name)) != may {
-				t.Fatalf("%q: %q may be used: %v", line, name, !may)
-			}
-			fmt.Fprintf(&again, "%s\n", line)
-		}
-		if second, err := ParseTokens("F", []byte(again.String())); err == nil != (len(tokens) > 0) || len(second) != len(tokens) {
-			t.Fatalf("%q: %d tokens, %v", again.String(), len(second), err)
-		}
-	})
-}
-
-// lineOf returns the first line of text that has a token.
-func lineOf(t *testing.T, text, token string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line == token || strings.HasPrefix(line, token+" ") || strings.HasPrefix(line, token+"\t") {
-			return line
-		}
-	}
-	t.Fatalf("%q has no line with %q", text, token)
-	return ""
-}
-
-// mayByText reports in another way than ParseTokens whether a valid line permits a name.
-func mayByText(line, name string) bool {
-	_, list, limited := strings.Cut(strings.ReplaceAll(line, "\t", " "), " next=")
-	list, _, _ = strings.Cut(list, " ")
-	for entry := range strings.SplitSeq(list, ",") {
-		if entry != "none" && entry == name || strings.HasSuffix(entry, "*") && strings.HasPrefix(name, strings.TrimSuffix(entry, "*")) {
-			return true
-		}
-	}
-	return !limited
 }

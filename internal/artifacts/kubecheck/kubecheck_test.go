@@ -41,12 +41,13 @@ import (
 )
 
 func TestKustomizations(t *testing.T) {
-	dirs, err := filepath.Glob("../../../deploy/kubernetes/*/")
-	if err != nil || len(dirs) == 0 {
+	files, err := filepath.Glob("../../../deploy/kubernetes/*/kustomization.yaml")
+	if err != nil || len(files) == 0 {
 		t.Fatal("no kustomizations")
 	}
 	strict := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDecoder()
-	for _, dir := range dirs {
+	for _, file := range files {
+		dir := filepath.Dir(file)
 		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 		if err != nil {
 			t.Errorf("%s: %v", dir, err)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,16 +122,6 @@ func (p *peer) hearsNothing() {
 	}
 }
 
-// ends waits for the end of the connection. It fails the test unless the end comes without
-// further data and with the error want, where nil stands for EOF.
-func (p *peer) ends(want error) {
-	p.t.Helper()
-	_ = p.SetReadDeadline(time.Now().Add(patience))
-	if rest, err := io.ReadAll(p); len(rest) > 0 || !errors.Is(err, want) {
-		p.t.Fatalf("%s: heard %q, %v, want %v", p.name, rest, err, want)
-	}
-}
-
 // Each fault lets the directions of its row pass, on old and new connections, and Heal delivers
 // the rest.
 func TestFaultsHoldAndHealDelivers(t *testing.T) {
@@ -188,17 +177,4 @@ func TestFaultsHoldAndHealDelivers(t *testing.T) {
 			young.hears("at last")
 		})
 	}
-}
-
-func TestReset(t *testing.T) {
-	t.Parallel()
-	e := newEnds(t)
-	client, target := e.connected()
-	e.link.DropReplies()
-	target.says("never to arrive")
-	client.hearsNothing()
-	e.link.Reset()
-	client.ends(syscall.ECONNRESET)
-	target.ends(syscall.ECONNRESET)
-	e.connected()
 }
