@@ -138,25 +138,10 @@ func (s *Server) sequence(w http.ResponseWriter, r *http.Request) {
 func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 	u, err := s.use(r, name)
 	if err != nil {
-		writeSequenceError(w, hintPost(name, err))
+		writeSequenceError(w, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, showSequence(u))
-}
-
-// hintPost returns the error for a name that was not found. If the name looks like the path for taking values, the
-// error says that such a request must be a POST.
-func hintPost(name string, err error) error {
-	var e *lineproto.Error
-	at := strings.LastIndexByte(name, '/')
-	if at <= 0 || name[at:] != "/next" && name[at:] != "/range" || !errors.As(err, &e) || !noSequence(e) {
-		return err
-	}
-	return &lineproto.Error{Code: e.Code, Text: fmt.Sprintf("reason=%s there is no sequence %s. To take values of %s, send POST", seqstore.NoSequence, name, name[:at])}
-}
-
-func noSequence(e *lineproto.Error) bool {
-	return strings.HasPrefix(e.Text, "reason="+string(seqstore.NoSequence))
 }
 
 func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string, whole bool) {

@@ -40,14 +40,6 @@ type Status struct {
 	Connections Connections `json:"connections"`
 	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.
 	IDs int64 `json:"ids"`
-	// Requests are the numbers of requests of the line protocol since the start, by command
-	// and result. Each command has a row for "OK", zero or not, and one for each error that
-	// occurred.
-	Requests []Requests `json:"requests"`
-	// Durations is how long requests of the line protocol took, in milliseconds. Sizes is
-	// how many IDs a request was answered with. Both are since the start.
-	Durations Histogram `json:"durations"`
-	Sizes     Histogram `json:"sizes"`
 	// Events are the last 50 log lines, oldest first.
 	Events []Event `json:"events"`
 }
@@ -61,42 +53,6 @@ type Connections struct {
 	IdleClosed int64 `json:"idle_closed"`
 	SlowClosed int64 `json:"slow_closed"`
 	BadTLS     int64 `json:"bad_tls"`
-}
-
-// Requests is the number of requests of one command with one result.
-type Requests struct {
-	// Command is like "GET". It is "other" for requests that are not a command.
-	Command string `json:"command"`
-	// Result is "OK" or an error's code.
-	Result string `json:"result"`
-	N      int64  `json:"n"`
-}
-
-// Histogram is a distribution of Count values, whose sum is Sum.
-type Histogram struct {
-	Count   int64    `json:"count"`
-	Sum     float64  `json:"sum"`
-	Buckets []Bucket `json:"buckets"`
-}
-
-// Bucket is the number of values that are at most LE and above the LE of the bucket
-// before. LE is null in the last bucket, which has no upper limit.
-type Bucket struct {
-	LE *float64 `json:"le"`
-	N  int64    `json:"n"`
-}
-
-// describe converts a histogram of the line protocol. Values are multiplied by unit.
-func describe(h lineproto.Histogram, unit float64) Histogram {
-	out := Histogram{Count: h.Count(), Sum: h.Sum * unit, Buckets: []Bucket{}}
-	for i, n := range h.N {
-		b := Bucket{N: n}
-		if i < len(h.Bounds) {
-			b.LE = new(h.Bounds[i] * unit)
-		}
-		out.Buckets = append(out.Buckets, b)
-	}
-	return out
 }
 
 // About is the part of a process's description that does not change while it runs.
@@ -145,11 +101,6 @@ func (doc *Status) count(c lineproto.Counters) {
 		IdleClosed: c.ConnsIdle, SlowClosed: c.ConnsSlow, BadTLS: c.ConnsBadTLS,
 	}
 	doc.IDs = c.IDs
-	doc.Durations, doc.Sizes = describe(c.Durations, 1000), describe(c.Sizes, 1)
-	doc.Requests = make([]Requests, 0, len(c.Requests))
-	for _, r := range c.Requests {
-		doc.Requests = append(doc.Requests, Requests{r.Command, r.Result, r.N})
-	}
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {

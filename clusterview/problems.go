@@ -183,15 +183,6 @@ func wrongClocks(workers []WorkerReport) (off []WorkerReport, advice string) {
 	}), advice
 }
 
-// WhatToDo returns the advice of the problems of one worker, "" if it has none.
-func (w WorkerReport) WhatToDo() string {
-	var all []string
-	for _, p := range problems(Report{Workers: []WorkerReport{w}}) {
-		all = append(all, p.Advice)
-	}
-	return strings.Join(all, " ")
-}
-
 // notReady reports whether a node has said that it is not ready, and the cause.
 func (w WorkerReport) notReady() (of node.Cause, is bool) {
 	if w.Says == nil {

@@ -167,26 +167,6 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 	}
 }
 
-func TestWhatToDo(t *testing.T) {
-	for _, row := range []struct {
-		entry coordinator.Entry
-		says  *Answer
-		want  string
-	}{
-		{liveEntry(0, 0), nil, ""},
-		{liveEntry(0, 0), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Phase: "refusing", Cause: "clock-wrong"}, "Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose."},
-		{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 9000 }), &Answer{Ready: true}, "Check its time synchronisation (chronyc tracking)."},
-		{liveEntry(0, 0, dead), nil, "Start the node again, or restore its connection to ZooKeeper."},
-	} {
-		r := Assess("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
-		r.Workers[0].Says = row.says
-		if got := r.Workers[0].WhatToDo(); got != row.want {
-			t.Errorf("%q, want %q", got, row.want)
-		}
-	}
-}
-
 func TestReplacedNodeIsNotStartedAgain(t *testing.T) {
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0, dead)}, local(t0))
 	r.Workers[0].Asked = AnotherNode

@@ -113,11 +113,6 @@ const (
 	Free          = "free"
 )
 
-// States returns all states, in the order of legends and lists.
-func States() []string {
-	return []string{Live, Disconnected, Stopped, Releasing, RecordMissing, Free}
-}
-
 // The results of asking a node, WorkerReport.Asked. NoAddress is only of `flaked seq recover`.
 const (
 	Answered     = "answered"

@@ -36,7 +36,7 @@ func TestGlossary(t *testing.T) {
 	for _, column := range statusHeader {
 		knows("flaked status", column)
 	}
-	for _, state := range clusterview.States() {
+	for state := range (clusterview.Summary{}).ByState() {
 		knows("flaked status", state)
 	}
 	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}
