@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/flaked/flaked/sequence"
@@ -178,38 +177,6 @@ func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 	}
 }
 
-// An idle connection is closed soon.
-func TestIdleConnectionsAreClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := New(whole(Config{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := pipes{make(chan net.Conn), make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- s.Serve(ctx, l) }()
-		for _, sends := range []string{"", livez} {
-			ours, theirs := net.Pipe()
-			l.conns <- theirs
-			began := time.Now()
-			if _, err := io.WriteString(ours, sends); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, ours); err != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(began); took != idleTimeout || idleTimeout > 10*time.Second {
-				t.Errorf("%q: closed after %v", sends, took)
-			}
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestExcessConnectionsCloseInOrder(t *testing.T) {
 	l := newConns(nil, 3)
 	begin := time.Now()
@@ -251,20 +218,3 @@ func TestOrigin(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
-
-// pipes is a listener of in-memory connections. Sockets do not work in a synctest bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }

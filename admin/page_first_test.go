@@ -158,26 +158,6 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 	}
 }
 
-// The rate of refusals is red only where the page says that something is wrong.
-func TestRefusalRateIsRedOnlyWithAProblem(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		own     ownView
-		nothing bool
-	}{
-		{"well", own(func(*node.Snapshot) {}), true},
-		{"the clock is wrong", refuses("CLOCK", "clock-wrong", func(*node.Snapshot) {}), false},
-	} {
-		v := view{Own: row.own, Ready: row.own.Ready, Load: loadView{Fails: "62"}}
-		v.First = firstOf(v, seen{}, nil)
-		banner, figures := string(render("wrong", v)), string(render("node", v))
-		red := strings.Contains(figures, `<b class="bad">62/s refused</b>`)
-		if nothing := strings.Contains(banner, "Healthy."); nothing != row.nothing || red == nothing || !strings.Contains(figures, "62/s refused") {
-			t.Errorf("%s: nothing is wrong %v, red %v", row.name, nothing, red)
-		}
-	}
-}
-
 // Ages grow and times left shrink by the time since the reading.
 func TestAgesGrowSinceTheReading(t *testing.T) {
 	w := clusterview.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}

@@ -4,34 +4,19 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"sync"
 	"syscall"
 )
 
 // checkPorts judges for each address whether a node could listen there, or does. running: a node uses the
 // state directory.
-func checkPorts(cfg Config, running bool) []Finding {
-	addresses := cfg.Listen
+func checkPorts(cfg Config, running bool) (found []Finding) {
+	for _, a := range cfg.Listen {
+		found = append(found, judgePort("--listen", a[1], tryListen(a[0], a[1]), running))
+	}
 	if cfg.Admin != "" {
-		addresses = append(addresses[:len(addresses):len(addresses)], [2]string{"admin", cfg.Admin})
+		found = append(found, judgePort("--admin", cfg.Admin, tryListen("tcp", cfg.Admin), running))
 	}
-	found := make([]Finding, len(addresses))
-	var wg sync.WaitGroup
-	for i, a := range addresses {
-		wg.Go(func() { found[i] = checkPort(a[0], a[1], running) })
-	}
-	wg.Wait()
 	return found
-}
-
-func checkPort(network, address string, running bool) Finding {
-	flag := "--listen"
-	if network == "admin" {
-		network, flag = "tcp", "--admin"
-	}
-	return judgePort(flag, address, tryListen(network, address), running)
 }
 
 func judgePort(flag, address string, err error, running bool) Finding {
@@ -55,8 +40,8 @@ func judgePort(flag, address string, err error, running bool) Finding {
 	return f
 }
 
-// tryListen returns nil if a node could listen on address. That includes a Unix socket that
-// refuses connections, which a node replaces.
+// tryListen returns nil if a node could listen on address, as far as is known. A node replaces a Unix
+// socket that refuses connections, and says itself what is wrong with a path.
 func tryListen(network, address string) error {
 	if network == "tcp" {
 		l, err := net.Listen("tcp", address)
@@ -65,23 +50,9 @@ func tryListen(network, address string) error {
 		}
 		return err
 	}
-	st, err := os.Lstat(address)
-	if errors.Is(err, fs.ErrNotExist) {
-		return writable(filepath.Dir(address))
+	if conn, err := net.Dial("unix", address); err == nil {
+		_ = conn.Close()
+		return syscall.EADDRINUSE
 	}
-	if err != nil {
-		return err
-	}
-	if st.Mode()&fs.ModeSocket == 0 {
-		return errors.New("there is a file of this name that is not a socket")
-	}
-	conn, err := net.Dial("unix", address)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return writable(filepath.Dir(address)) // dead socket
-	}
-	if err != nil {
-		return err
-	}
-	_ = conn.Close()
-	return syscall.EADDRINUSE
+	return nil
 }

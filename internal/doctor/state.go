@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/flaked/flaked/localcache"
@@ -82,9 +80,8 @@ func judgeDir(d stateDir, cfg Config) Finding {
 	f := Finding{Check: "state-dir", Level: OK}
 	switch {
 	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 && errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
-		name := userName(d.look.Owner)
-		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %s, so a node that runs as root could not use it", d.path, name)
-		f.Advice = fmt.Sprintf("Run doctor as that user: runuser -u %s -- flaked doctor", name)
+		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %d, so a node that runs as root could not use it", d.path, d.look.Owner)
+		f.Advice = fmt.Sprintf("Run doctor as that user: sudo -u '#%d' flaked doctor", d.look.Owner)
 	case d.look.Refused != nil:
 		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "See --state-dir in flaked serve --help"
 	case d.look.Missing:
@@ -118,14 +115,6 @@ func judgeDir(d stateDir, cfg Config) Finding {
 		f.Text += ". No running node that is visible from here uses it"
 	}
 	return f
-}
-
-func userName(uid int) string {
-	id := strconv.Itoa(uid)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return id
 }
 
 // judgeFilesystem judges whether the state lasts as long as it must. localcache itself refuses
