@@ -20,7 +20,7 @@ var pageFiles embed.FS
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": clusterview.Brief, "number": func(n any) string { return clusterview.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day, "commas": wrapAfterCommas,
+	"span": clusterview.Brief, "number": func(n any) string { return clusterview.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
 }).ParseFS(pageFiles, "page/*.html"))
 
 func pageFile(name, kind string) http.HandlerFunc {

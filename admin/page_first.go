@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/flaked/flaked/clusterview"
@@ -28,8 +27,8 @@ func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
 // firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
-func firstOf(v view, c seen, slots []slotView) firstView {
-	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c, slots)}
+func firstOf(v view, c seen) firstView {
+	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c)}
 	if v.Stale {
 		f.ReadAt = v.ReadAt
 	}
@@ -93,7 +92,7 @@ func wrongOf(v view) []clusterview.Problem {
 
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
-func clusterWrong(v view, c seen, slots []slotView) (out []string) {
+func clusterWrong(v view, c seen) (out []string) {
 	if v.Stale && !v.Own.CutOff() {
 		out = append(out, "Last reading of ZooKeeper: "+v.ReadAt+" UTC. Check whether ZooKeeper is slow or down.")
 	} else if c.err != nil && v.ReadAt == "" && !v.Own.CutOff() {
@@ -105,15 +104,6 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 			out = append(out, text)
 		}
 	}
-	var late []string
-	for _, w := range slots {
-		if w.Late && *w.ReportAgeMs <= clusterview.ReportPatience(w.HeartbeatMs) { // later c.Summary.Problems has it
-			late = append(late, strconv.Itoa(w.Worker))
-		}
-	}
-	if len(late) > 0 {
-		out = append(out, few(late)+": heartbeat overdue. Wait a few seconds.")
-	}
 	return out
 }
 
@@ -121,15 +111,4 @@ func clusterWrong(v view, c seen, slots []slotView) (out []string) {
 // w. This process knows more about w than the cluster's record does.
 func said(w ownView, problem string) bool {
 	return w.Worker != nil && len(w.Problems()) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
-}
-
-// few names the first five of these workers, and says how many more there are.
-func few(numbers []string) string {
-	switch n := len(numbers); {
-	case n == 1:
-		return "worker " + numbers[0]
-	case n > 5:
-		return "workers " + strings.Join(numbers[:5], ", ") + " and " + strconv.Itoa(n-5) + " more"
-	}
-	return "workers " + strings.Join(numbers, ", ")
 }

@@ -43,11 +43,10 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
 	}
 	for _, row := range []struct {
-		name  string
-		v     view
-		c     seen
-		slots []slotView
-		want  string // tone, serves, left; aside; what: do; ...
+		name string
+		v    view
+		c    seen
+		want string // tone, serves, left; aside; what: do; ...
 	}{
 		{name: "well", v: view{Own: own(well)},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
@@ -84,15 +83,13 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "it cannot start", v: view{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
-		{name: "another node is late", v: view{Own: own(well)}, slots: []slotView{{WorkerReport: clusterview.WorkerReport{Worker: 5, ReportAgeMs: new(int64(4000)), HeartbeatMs: 3000}, Late: true}},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|worker 5: heartbeat overdue. Wait a few seconds."},
 		{name: "a development node", v: view{Dev: true, Own: own(well)},
 			want: "warn|Serving IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.v.Ready = row.v.Own.Ready
-			f := firstOf(row.v, row.c, row.slots)
+			f := firstOf(row.v, row.c)
 			got := []string{f.Tone, f.Serves, f.Left, f.Aside}
 			for _, w := range f.Wrong {
 				got = append(got, w.Text+".>"+w.Advice)

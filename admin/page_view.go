@@ -62,7 +62,7 @@ type slotView struct {
 	Late     bool // it has missed a heartbeat
 	Refusing bool
 	Was      bool   // from a stale reading
-	Clock    string // "1.2ms ± 0.5ms fast"; empty if not known
+	Clock    string // "+1.2ms +/- 0.5ms fast"; empty if not known
 	Page     string // URL of the status page of another node; empty if it has none
 }
 
@@ -96,7 +96,7 @@ func (s *Server) look(now time.Time) view {
 	for _, w := range c.Workers {
 		slots = append(slots, describeSlot(w, v.Own, now.Sub(c.at), v.Stale))
 	}
-	v.First = firstOf(v, c, slots)
+	v.First = firstOf(v, c)
 	if !c.at.IsZero() {
 		v.Held, v.Clocks = c.Summary.HeldLine(), c.ClocksLine()
 	}
@@ -114,12 +114,12 @@ func describeOwn(w node.Snapshot) ownView {
 		v.Beat = clusterview.Brief(*age) + " ago"
 	}
 	if w.Clock.OffsetMs != nil {
-		v.Clock = clockWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
+		v.Clock = clusterview.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
-			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", clockWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", clusterview.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
 		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
@@ -137,10 +137,7 @@ func describeOwn(w node.Snapshot) ownView {
 // only with the next heartbeat.
 func describeSlot(w clusterview.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
 	isOwn := own.Worker != nil && *own.Worker == w.Worker
-	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff()}
-	if ms, uncertain, known := w.Offset(); known {
-		v.Clock = clockWords(ms, uncertain)
-	}
+	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Clock: w.OffsetText()}
 	if !isOwn {
 		v.Page = pageOf(w.Admin)
 	}

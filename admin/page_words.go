@@ -2,12 +2,8 @@ package admin
 
 import (
 	"fmt"
-	"html/template"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/flaked/flaked/clusterview"
 )
 
 // decodedView is a decoded ID as the page shows it.
@@ -41,22 +37,6 @@ func bitsOf(d decoded) []bitsView {
 		bits = append(bits, b)
 	}
 	return bits
-}
-
-// clockWords formats a clock offset and its uncertainty, both in ms: "1.2ms ± 0.5ms fast".
-// An offset within the uncertainty gets a sign instead of fast or slow.
-func clockWords(ms, uncertain float64) string {
-	sign, way := clusterview.Direction(ms, uncertain)
-	if way != "" {
-		sign = ""
-	}
-	return sign + clusterview.Size(ms) + " ± " + clusterview.Size(uncertain) + way
-}
-
-// wrapAfterCommas returns text as HTML with an optional line break after each comma, so
-// that a narrow screen does not break it within words.
-func wrapAfterCommas(text string) template.HTML {
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), ",", ",<wbr>"))
 }
 
 func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }

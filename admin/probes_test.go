@@ -28,7 +28,7 @@ func TestReadyzVerbose(t *testing.T) {
 		want   string
 	}{
 		{"well", func(*node.Snapshot) {}, nil,
-			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: ok\n[+] clock: -1.5ms ± 2ms\n[+] zookeeper: last heartbeat 812ms ago\nok\n"},
+			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: ok\n[+] clock: -1.5ms +/- 2ms\n[+] zookeeper: last heartbeat 812ms ago\nok\n"},
 		{"just started", func(s *node.Snapshot) {
 			*s = node.Snapshot{Phase: node.Starting, Cause: node.CauseNoWorkerYet, Disk: node.DiskSnapshot{OK: true}}
 		}, errors.New("-NOTREADY starting reason=no-worker-yet"),
@@ -38,7 +38,7 @@ func TestReadyzVerbose(t *testing.T) {
 			s.Ready, s.Cause, s.Clock.BehindMs, s.LeaseLeftMs = false, node.CauseClockBehind, 1500, new(int64(-2000))
 			s.ZooKeeper.Error, s.Disk = "no answer\nat all", node.DiskSnapshot{Error: "no space left"}
 		}, errors.New("-CLOCK the clock is behind"),
-			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no space left\n[!] clock: -1.5ms ± 2ms\n[!] zookeeper: no answer at all\n" +
+			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no space left\n[!] clock: -1.5ms +/- 2ms\n[!] zookeeper: no answer at all\n" +
 				"The machine's clock went back. It is behind the last ID by 2.0s. Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock is behind\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -13,18 +13,9 @@ import (
 // asking ZooKeeper or another node. Fields may be added to it but are not changed.
 // Timestamps are Unix milliseconds. Values that are not known are null.
 type Status struct {
-	Version string `json:"version"`
-	Name    string `json:"name"`
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	// Listen are the addresses that serve IDs. Admin is the address that serves this
-	// document.
-	Listen []string `json:"listen"`
-	Admin  string   `json:"admin"`
-	// NowMs is the time of the clock that IDs are made from. StartedMs is from the
-	// machine's clock.
-	NowMs     int64 `json:"now_ms"`
-	StartedMs int64 `json:"started_ms"`
+	About
+	// NowMs is the time of the clock that IDs are made from.
+	NowMs int64 `json:"now_ms"`
 
 	Cluster node.ClusterSnapshot `json:"cluster"`
 	// Ready means that a GET would be answered with an ID. Otherwise Reason is the error
@@ -57,17 +48,18 @@ type Connections struct {
 
 // About is the part of a process's description that does not change while it runs.
 type About struct {
-	Version string
-	Name    string
-	Host    string
-	PID     int
-	Listen  []string
-	Admin   string
-	Cluster string // its name
+	Version string `json:"version"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	// Listen are the addresses that serve IDs. Admin is the address that serves the status.
+	Listen []string `json:"listen"`
+	Admin  string   `json:"admin"`
+	// StartedMs is Unix milliseconds, from the machine's clock.
+	StartedMs int64  `json:"started_ms"`
+	Cluster   string `json:"-"` // its name
 	// Dev means a development node: it has no ZooKeeper and saves nothing to disk.
-	Dev bool
-	// StartedMs is Unix milliseconds.
-	StartedMs int64
+	Dev bool `json:"-"`
 }
 
 // shownEvents is how many events the status document has.
@@ -77,10 +69,9 @@ const shownEvents = 50
 func (s *Server) Status() Status { return s.statusWith(s.sequences()) }
 
 func (s *Server) statusWith(sequences []seqView) Status {
-	a := s.cfg.About
 	doc := Status{
-		Version: a.Version, Name: a.Name, Host: a.Host, PID: a.PID, Listen: a.Listen, Admin: a.Admin, StartedMs: a.StartedMs,
-		Node: s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
+		About: s.cfg.About,
+		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
 	}
 	if doc.Listen == nil {
 		doc.Listen = []string{} // a list in JSON, too

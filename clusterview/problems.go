@@ -62,7 +62,7 @@ func problems(r Report) []Problem {
 	}),
 		"is connected and has missed three heartbeats", "are connected and have missed three heartbeats",
 		"Check whether the process was killed a moment ago, or hangs.")
-	out.workers(Warning, all(WorkerReport.silent),
+	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == Live && w.unanswered() }),
 		"is live in ZooKeeper, but its node does not answer at its admin address", "are live in ZooKeeper, but their nodes do not answer at their admin addresses",
 		"Check whether the process runs or hangs, and the network to the address (admin in -o json).")
 	out.workers(Warning, all(func(w WorkerReport) bool { return w.State == Live && w.Asked == AnotherNode }),
@@ -152,14 +152,8 @@ func (w WorkerReport) troubled(word string) bool {
 	return w.Says != nil && slices.Contains(w.Says.Degraded, word) && (word != node.TroubleDisk || w.Says.Ready)
 }
 
-// silent reports whether the worker is live in ZooKeeper, and its node was asked at its admin
-// address and did not answer. A node that denied access, or has no address that can be
-// reached from here, is not silent.
-func (w WorkerReport) silent() bool {
-	return w.State == Live && w.unanswered()
-}
-
-// unanswered reports whether the node was asked at its admin address and did not answer.
+// unanswered reports whether the node was asked at its admin address and did not answer. A node that denied
+// access, or has no address that can be reached from here, does not count.
 func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.

@@ -95,6 +95,11 @@ func (w WorkerReport) OffsetText() string {
 	if !known {
 		return ""
 	}
+	return OffsetWords(ms, uncertain)
+}
+
+// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast".
+func OffsetWords(ms, uncertain float64) string {
 	sign, way := Direction(ms, uncertain)
 	return sign + Size(ms) + " +/- " + Size(uncertain) + way
 }
