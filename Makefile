@@ -131,7 +131,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	# cost time.
 	if [[ $(PKG) == ./... ]]; then
 	  $(GO) test -vet=off -count=1 -timeout 10m ./node -run '^TestSimulation$$' -sim.count=3000
-	  $(GO) test -vet=off -count=1 -timeout 10m ./seqstore -run '^TestSimulation$$' -sim.count=500
+	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/seqstore -run '^TestSimulation$$' -sim.count=500
 	fi
 
 # A pod with one CPU has GOMAXPROCS=1. There a loop that spins or waits for another one shows.
@@ -230,7 +230,7 @@ chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 ./coordinator -run '^TestModel' \
 	  -model.first=$(FIRST) -model.runs=$$(( $(N) / 100 + 1 ))
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./seqstore -run '^TestSimulation$$' \
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/seqstore -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$$(( $(N) / 10 + 1 )) -sim.progress=10s -sim.dir $(CURDIR)/bin
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin

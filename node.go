@@ -11,17 +11,17 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/pulse"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // Node is a node inside this program. Make it with Open or Start, and end it with Close. Any

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/seqstore"
 )
 
 // Of returns a Config that shows a node inside this program: its IDs, its named sequences, its

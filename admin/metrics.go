@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/worker"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
 

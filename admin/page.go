@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 //go:embed page

@@ -3,7 +3,7 @@ package admin
 import (
 	"strings"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 // firstView is the first screen, in this order: whether this node serves, for how long

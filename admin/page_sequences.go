@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 // seqView is a named sequence as the page shows it.

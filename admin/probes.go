@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/node"
 )
 

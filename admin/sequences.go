@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/nodewire"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // confirmed is the tenure of a node that may write at once.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 const (

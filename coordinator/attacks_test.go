@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // The tests in this file play sequences of events that must not lead to duplicate IDs, nor

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // ErrNoCluster: this ZooKeeper has no cluster record.

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // steadyTimes is the least age of the evidence for steady, in confirming times.

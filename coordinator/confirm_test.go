@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // newEnsembleLab returns a lab whose ZooKeeper has been in the given leader epoch since its

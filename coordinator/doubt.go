@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // doubt is raised if the lease had run out by the leader's clock, but not by ours. Another

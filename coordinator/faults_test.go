@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // In TestNodeRecoversFromEveryFailedCall each call of each step fails, before or after the server applies it. In

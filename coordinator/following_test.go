@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // The change is number 6, made at 1000 s in epoch 2, with a hold of 100 s. It is 1030 s now.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Report has what a heartbeat writes to ZooKeeper.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // A node that started without ZooKeeper reports its restart, and the write is not acknowledged.

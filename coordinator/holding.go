@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // holding is all that a process knows of the slot that it holds: the claim, which is also on

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // The tests in this file show how holders and new nodes behave when ZooKeeper has lost data.

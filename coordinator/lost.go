@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they

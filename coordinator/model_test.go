@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/race"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 var (

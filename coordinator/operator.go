@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Operator has the commands of an operator on a cluster's records. Its methods follow the same

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Freeze freezes registration for d. It shortens no freeze. A d of 0 means

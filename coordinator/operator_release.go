@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // reassert puts our record back after ZooKeeper has lost it. First it freezes

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Grant is a slot whose record was written for this node and acknowledged.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func TestRegisterOnANewCluster(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Resume renews the slot of the local record. It calls check with the clocks of the leader

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // A node that starts again finds an older copy of its record. It freezes registration, because

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Entry is one slot as it stands in ZooKeeper.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms.

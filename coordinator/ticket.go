@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // ticket is the contents of a ticket, the persistent-sequential znode that registers a

@@ -10,10 +10,10 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far

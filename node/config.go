@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/pulse"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // Cache is the state directory. *localcache.Cache implements it.

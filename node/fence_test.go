@@ -11,9 +11,9 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // takeOver overwrites the slot at path with the record of another holder. An operator has taken

@@ -8,8 +8,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 // Tenure returns the node's hold on its worker, for named sequences.

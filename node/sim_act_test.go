@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // act makes one random event happen.

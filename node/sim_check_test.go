@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // The kinds of violations. The first two break the promise itself: an ID is issued twice, or

@@ -3,8 +3,8 @@ package node
 import (
 	"time"
 
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // Scenarios about crashes, and about what they leave on the disk.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Scenarios about a worker that passes to another node.

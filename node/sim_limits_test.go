@@ -8,8 +8,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // Scenarios that were found by attacking the shipped binary on a real ZooKeeper.

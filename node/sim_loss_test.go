@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Scenarios about a ZooKeeper that loses data. If no holder notices a loss, the promise does not

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // scenario is a scripted sequence of events, aimed at one safeguard. Functions named play... play

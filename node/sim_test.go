@@ -9,10 +9,10 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // The simulation runs the real code of node, coordinator, localcache, timeguard and worker in

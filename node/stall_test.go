@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // stalling is a Cache that calls stall before it saves a record with the lease bound given.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // advised returns an error's text, followed by advice that names flags and commands. The

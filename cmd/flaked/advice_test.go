@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // Packages name no flags. advised adds advice to their errors, even if another error wraps them.

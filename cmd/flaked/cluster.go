@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 func clusterCommand() *cli.Command {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // openStore connects to a cluster's records until the test ends.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func clusterThaw(c *cli.Context) error {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Exit codes of every command. Scripts rely on them.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func TestExplain(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/node"
 )
 

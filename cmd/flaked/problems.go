@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 // problemsError is the error of a command that has printed its output and found problems. The

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // storeOpener calls f with a connection to ZooKeeper, and closes the connection when f returns.

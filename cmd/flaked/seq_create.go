@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
 

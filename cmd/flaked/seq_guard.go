@@ -8,10 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // guardTime is how long a command waits for the nodes. Only tests change it.

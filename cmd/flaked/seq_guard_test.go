@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // holds writes the slot of a worker, as its node does. It returns the session of the node's live lock.

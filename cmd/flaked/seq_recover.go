@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 func seqRecover(open storeOpener) *cli.Command {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 // frozenSequence returns a cluster with a frozen strict sequence, of which ZooKeeper knows the values up to 99.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 func TestSeqCreateStrict(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // seqWorld is a cluster in memory, in which a node has served sequences.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/node"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/node"
 )
 

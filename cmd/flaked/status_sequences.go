@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // sequencesRead is what status prints about named sequences.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 func TestStatusCountsSequences(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 // print prints the table and the lines below it. Problems follow on standard error.

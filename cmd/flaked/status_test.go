@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/testkit/slots"
 )
 

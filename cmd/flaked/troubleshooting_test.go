@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // A client that gets an error finds its code in docs/troubleshooting.md.

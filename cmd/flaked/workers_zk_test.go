@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // newCluster makes a cluster in ZooKeeper for this test, and points the commands to it. It

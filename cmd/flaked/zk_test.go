@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/testkit/certtest"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func writeFile(t *testing.T, name, text string) string {

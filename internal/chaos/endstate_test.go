@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // endState holds the records in ZooKeeper.

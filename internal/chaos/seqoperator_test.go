@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // poll is the record of a sequence as it was read.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // zkKinds returns the kinds of faults of ZooKeeper. No node may refuse because of any of them.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // at returns the first finding of a check.

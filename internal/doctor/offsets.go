@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // peers returns the offsets of live nodes by their recent reports. It leaves out the node

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
-	"github.com/flaked/flaked/zkstore"
 )
 
 // checkRecords uses ZooKeeper as a node does. It ends where something fails that the rest needs.

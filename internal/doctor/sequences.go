@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // checkSequences reads the named sequences. entries are the workers, and now is Unix ms.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/clusterview"
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/seqstore"
+	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/seqstore"
 )
 
 func TestSequences(t *testing.T) {

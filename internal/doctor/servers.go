@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // server is the result of asking one ZooKeeper server.

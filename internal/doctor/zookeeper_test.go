@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/zkstore"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }

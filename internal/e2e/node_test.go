@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/clusterview"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"

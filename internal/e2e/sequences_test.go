@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
 

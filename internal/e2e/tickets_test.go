@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/zkstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // The parent znode of the tickets is deleted while nodes run. Ticket numbers begin at 0 again, and

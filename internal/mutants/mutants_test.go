@@ -76,7 +76,7 @@ func TestSequenceMutantsAreCaught(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "seqstore.test")
-			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, "./seqstore")
+			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, "./internal/seqstore")
 			history, check := play(t, binary)
 			fmt.Printf("| %s | %s | %s |\n", m.name, history, check)
 			if history == "-" {
@@ -100,7 +100,7 @@ func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "unit.test")
 			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, m.pkg)
 			args := []string{"-test.run", m.tests, "-test.timeout", "30s"}
-			if !slices.Contains([]string{"./node", "./seqstore", "./sequence"}, m.pkg) { // these have no property tests to define the flag
+			if !slices.Contains([]string{"./node", "./internal/seqstore", "./sequence"}, m.pkg) { // these have no property tests to define the flag
 				args = append(args, "-rapid.nofailfile")
 			}
 			cmd := exec.Command(binary, args...)

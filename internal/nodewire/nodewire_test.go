@@ -10,10 +10,10 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
-	"github.com/flaked/flaked/zkstore"
 )
 
 var _ lineproto.Backend = (*Backend)(nil)

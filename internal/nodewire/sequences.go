@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/seqstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )

@@ -1,0 +1,192 @@
+package clusterview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flaked/flaked/internal/seqstore"
+)
+
+// The states of a named sequence.
+const (
+	SeqInUse     = "in-use"
+	SeqTemplate  = "template"
+	SeqAfterLoss = "after-loss"
+	SeqFrozen    = "frozen"
+	SeqExhausted = "exhausted"
+	SeqDeleted   = "deleted"
+)
+
+// SequenceState returns the state of a sequence by its record. now is Unix ms.
+func SequenceState(r seqstore.Record, st seqstore.State, now int64) string {
+	s := r.Standing(st, now)
+	switch {
+	case r.DeletedAt != 0:
+		return SeqDeleted
+	case r.Next >= r.Positions(), s.Refusal == seqstore.NoSequence:
+		return SeqExhausted
+	case s.Refusal == seqstore.Frozen:
+		return SeqFrozen
+	case r.Epoch < st.Epoch:
+		return SeqAfterLoss
+	case r.IsTemplate():
+		return SeqTemplate
+	}
+	return SeqInUse
+}
+
+// NearlyUsed is the used part from which a sequence needs attention.
+const NearlyUsed = 0.8
+
+// Taken returns how many of all values nodes have taken. For a template, it is how many of the
+// sequences that it may create exist.
+func Taken(r seqstore.Record) (done, all int64) {
+	if r.IsTemplate() {
+		return r.Names, r.MaxNames
+	}
+	return r.Next, r.Positions()
+}
+
+// Part returns done as a part of all, from 0 to 1.
+func Part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
+
+// PartText returns Part in percent. Only 0 has 0%, and only all has 100%.
+func PartText(done, all int64) string {
+	percent := Part(done, all) * 100
+	switch {
+	case done == 0:
+		return "0%"
+	case done >= all:
+		return "100%"
+	case percent < 0.1:
+		return "<0.1%"
+	case percent > 99.9:
+		return ">99.9%"
+	}
+	return fmt.Sprintf("%.1f%%", percent)
+}
+
+// Sequences counts named sequences, and those that need an operator.
+type Sequences struct {
+	// Count is the number of sequences, and Templates that of the templates. Deleted ones do not count.
+	Count     int `json:"count"`
+	Templates int `json:"templates"`
+	// Frozen and Exhausted issue no values, or create no sequences. NearlyUsed are those of the
+	// others of which at least 80 % are used.
+	Frozen     SomeSequences `json:"frozen"`
+	Exhausted  SomeSequences `json:"exhausted"`
+	NearlyUsed SomeSequences `json:"nearly_used"`
+}
+
+// SomeSequences are the sequences with one problem.
+type SomeSequences struct {
+	Count int `json:"count"`
+	// Names are the first of them.
+	Names []string `json:"names"`
+}
+
+// mostNames is the number of names that SomeSequences has at most.
+const mostNames = 5
+
+// NewSequences returns counts of no sequences.
+func NewSequences() *Sequences {
+	none := SomeSequences{Names: []string{}}
+	return &Sequences{Frozen: none, Exhausted: none, NearlyUsed: none}
+}
+
+// CountSequences counts the sequences that ZooKeeper has. It returns nil if there are none. now is
+// Unix ms.
+func CountSequences(found []seqstore.Named, st seqstore.State, now int64) *Sequences {
+	s := NewSequences()
+	for _, n := range found {
+		s.Add(n.Name, n.Record, SequenceState(n.Record, st, now))
+	}
+	if s.Count+s.Templates == 0 {
+		return nil
+	}
+	return s
+}
+
+// Add counts one sequence.
+func (s *Sequences) Add(name string, r seqstore.Record, state string) {
+	switch {
+	case state == SeqDeleted:
+		return
+	case r.IsTemplate():
+		s.Templates++
+	default:
+		s.Count++
+	}
+	switch {
+	case state == SeqFrozen:
+		s.Frozen.add(name)
+	case state == SeqExhausted:
+		s.Exhausted.add(name)
+	case Part(Taken(r)) >= NearlyUsed:
+		s.NearlyUsed.add(name)
+	}
+}
+
+func (s *SomeSequences) add(name string) {
+	if s.Count++; len(s.Names) < mostNames {
+		s.Names = append(s.Names, Clean(name))
+	}
+}
+
+// String returns the names, and how many more there are.
+func (s SomeSequences) String() string {
+	text := strings.Join(s.Names, ", ")
+	if more := s.Count - len(s.Names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Line returns the counts in one line.
+func (s Sequences) Line() string {
+	line := plural(s.Count, "named sequence")
+	if s.Templates > 0 {
+		line += ", " + plural(s.Templates, "template")
+	}
+	var parts []string
+	for _, p := range []struct {
+		some SomeSequences
+		is   string
+	}{{s.Frozen, "frozen"}, {s.Exhausted, "exhausted"}, {s.NearlyUsed, "used to 80 % or more"}} {
+		if p.some.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s (%s)", p.some.Count, p.is, p.some))
+		}
+	}
+	if len(parts) == 0 {
+		return line
+	}
+	return line + ": " + strings.Join(parts, ", ") + ". `flaked seq list` shows them"
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Thousands(fmt.Sprint(n)) + " " + noun
+}
+
+// Unavailable returns the problems because of which clients get no values.
+func (s Sequences) Unavailable() (out []Problem) {
+	if n := s.Frozen; n.Count > 0 {
+		out = append(out, Problem{Critical, "Frozen sequences, which issue no values: " + n.String(), "flaked seq show '" + n.Names[0] + "' says why, and what to do."})
+	}
+	if n := s.Exhausted; n.Count > 0 {
+		out = append(out, Problem{Critical, "Exhausted sequences, of which nodes have taken all values: " + n.String(),
+			"Raise the max (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names. Delete a sequence that nobody needs."})
+	}
+	return out
+}
+
+// NearlyExhausted returns the problem of the sequences that are nearly used up.
+func (s Sequences) NearlyExhausted() (out []Problem) {
+	if n := s.NearlyUsed; n.Count > 0 {
+		out = append(out, Problem{Warning, "Sequences used to 80 % or more: " + n.String(),
+			"Raise the max before they are exhausted (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names."})
+	}
+	return out
+}

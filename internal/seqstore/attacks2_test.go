@@ -1,0 +1,306 @@
+package seqstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// The node that notices a loss of data has no worker any more: it was fenced. Registration is frozen, so that it gets
+// no other one for long.
+func TestFencedNodeRaisesTheEpoch(t *testing.T) {
+	s := newStage(t)
+	gone, a, b := s.node(), s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	b.ask("order", 1, false).first()
+	s.run(stageConfirm)
+	old := s.mem.Snapshot()
+	issued := gone.ask("order", 5000, true).first()
+	gone.gone()
+	s.mem.Restore(old)
+	s.mem.SetEpoch(2)
+	a.fenced = true
+	a.is.NoteLoss("the worker is another node's")
+	s.run(2 * stageConfirm)
+	for range 40 {
+		c := b.ask("order", 30, true).finish()
+		if c.err != nil {
+			s.run(stageConfirm)
+			continue
+		}
+		if v := int64(c.runs[0].First); v < issued+5000 && v+30 > issued {
+			t.Fatalf("%d is issued twice, the epoch is %d", max(v, issued), s.epoch())
+		}
+	}
+}
+
+// A node that has been told of a loss of data stops before it has dealt with that.
+func TestStoppingNodeRaisesTheEpoch(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.is.NoteLoss("test")
+	a.is.Run(ctx)
+	if e := s.epoch(); e != 2 {
+		t.Errorf("the epoch is %d", e)
+	}
+}
+
+// ZooKeeper ends the session before a node has put all records back. That is no other loss of data: after it, the
+// first block would leave out all that the sequence may ever have issued.
+func TestSessionEndsBeforeRecordsArePutBack(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	s.run(stageConfirm)
+	old := s.mem.Snapshot()
+	a.ask("order", 500, true).first()
+	s.mem.Restore(old)
+	s.mem.SetEpoch(2)
+	a.is.NoteLoss("test")
+	cut := true
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if cut && c.Op == "multi" {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
+	}
+	for range 2 {
+		s.run(4 * time.Second)
+		a.store.Expire()
+	}
+	cut = false
+	s.run(3 * stageConfirm)
+	if e := s.epoch(); e != 2 {
+		t.Errorf("the epoch is %d, not 2", e)
+	}
+	if r := s.view("order").record; r.Next < 500 {
+		t.Errorf("the record is not put back: next is %d", r.Next)
+	}
+}
+
+// A node that was cut off, or stopped, knows a sequence that was deleted and purged meanwhile.
+func TestPurgeWhileANodeIsCutOff(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.create("other", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	b.ask("other", 1, false).first()
+	s.run(4 * time.Second)
+	w, ok := a.is.witness()
+	if !ok {
+		t.Fatal("there is no witness")
+	}
+	a.store.Partition()
+	s.remove("order")
+	s.run(20 * time.Minute)
+	if err := s.operator().Purge(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	a.store.Heal()
+	later := s.newNode()
+	later.is.remember(w)
+	s.run(3 * stageConfirm)
+	if e := s.epoch(); e != 1 || s.exists("order") {
+		t.Errorf("the epoch is %d, the purged sequence is there: %v", e, s.exists("order"))
+	}
+	for _, n := range []*actor{a, later} {
+		if r := n.ask("order", 50, false).reason(); r != NoSequence {
+			t.Error(r)
+		}
+	}
+}
+
+// Issuer.forget removes a name between the look at it and the wait.
+func TestShowOfAForgottenName(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	if r := a.ask("order", 1, false).reason(); r != NoSequence {
+		t.Fatal(r)
+	}
+	mono := a.is.cfg.Mono
+	a.is.cfg.Mono = func() int64 {
+		if forgotten := a.is.find([]byte("order")); forgotten != nil {
+			forgotten.forgotten = true
+			a.is.remove(func(x *series) bool { return x == forgotten })
+			s.now += 10_000
+		}
+		a.is.cfg.Mono = mono
+		return mono()
+	}
+	var w sequence.Wait
+	woken := make(chan struct{}, 1)
+	if _, err := a.is.Show(&w, []byte("order"), func() { woken <- struct{}{} }); err != sequence.ErrPending {
+		t.Fatal(err)
+	}
+	_ = a.round()
+	select {
+	case <-woken:
+	default:
+		t.Error("the request is not woken")
+	}
+}
+
+// A node that stops gives back the rest of its block, although it or another node has renewed the record since.
+func TestRestIsGivenBackAfterARenewal(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	s.run(3 * time.Minute)
+	if err := a.is.giveBack(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := b.ask("order", 1, false).first(); v != 2 {
+		t.Errorf("the next node begins at %d", v)
+	}
+}
+
+// A node stops after a loss of data that nobody has seen yet. The positions that it gives back must not shorten the skip.
+func TestNothingIsGivenBackFromAnEarlierEpoch(t *testing.T) {
+	s := newStage(t)
+	gone, a, b := s.node(), s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 5000, false).first()
+	a.ask("order", 1, false).first()
+	s.run(2 * time.Minute) // the whole burst may be taken again
+	old := s.mem.Snapshot()
+	issued := gone.ask("order", 10_000, true).first()
+	gone.gone()
+	s.mem.Restore(old)
+	s.mem.SetEpoch(2)
+	b.is.NoteLoss("test")
+	s.run(stageConfirm + 2*time.Second)
+	_ = a.is.giveBack(t.Context())
+	a.gone()
+	for range 20 {
+		if c := b.ask("order", 1, false).finish(); c.err == nil {
+			if v := int64(c.runs[0].First); v < issued+10_000 {
+				t.Fatalf("%d is issued again", v)
+			}
+		}
+		s.run(time.Second)
+	}
+}
+
+// The disk changes one byte of what a node remembers. A wrong next position would be put back, or a wrong write count
+// taken for a loss of data.
+func TestDamagedWitnessIsIgnored(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	w, ok := a.is.witness()
+	path := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(path, w); err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := loadWitness(path); !ok || !reflect.DeepEqual(got, w) {
+		t.Fatal(got, ok)
+	}
+	for k := range data {
+		damaged := bytes.Clone(data)
+		damaged[k] ^= 1
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := loadWitness(path); ok {
+			t.Fatalf("byte %d is %q instead of %q: %+v", k, damaged[k], data[k], got)
+		}
+	}
+}
+
+// A node knows many sequences, and has rounds all the time.
+func TestWitnessIsMadeOnlyWhenItIsDue(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	for k := range 1000 {
+		a.is.named(fmt.Sprint("order", k)).know(usual(nil))
+	}
+	a.is.cfg.WitnessFile = filepath.Join(t.TempDir(), "sequences.cache")
+	a.is.save(time.Minute)
+	if n := testing.AllocsPerRun(10, func() { a.is.save(time.Minute) }); n > 10 {
+		t.Errorf("%.0f allocations, although the file is new", n)
+	}
+}
+
+// A whole epoch is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last int64.
+func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
+	now := int64(10_000_000_000)
+	r := usual(func(r *Record) {
+		r.Max, r.Credit, r.At = math.MaxInt64, 0, now
+		r.Ceiling, r.HardCeiling = 1e12, 1e12
+		r.PeakFrom = r.Next + 1e13
+	})
+	if c, refusal := r.plan(3, 1, 1, now); refusal.reason() != Frozen {
+		t.Errorf("%v, %v", c.block, refusal)
+	}
+}
+
+// The clock of the operator who created a sequence was a day ahead, and another one ends the stall. From then on the
+// sequence advances, and so must the bound for what may be issued.
+func TestVouchingEndsAPeakInTheFuture(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	ahead := s.operator()
+	ahead.Now = func() int64 { return simEpoch + s.now + 24*3600_000 }
+	if _, err := ahead.Create(t.Context(), Definition{Name: "order", Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+		t.Fatal(err)
+	}
+	next := int64(100_000)
+	s.set("order", Change{Next: &next, VouchedIn: s.epoch()})
+	s.run(4 * time.Second)
+	for range 100 {
+		a.ask("order", 1000, true).finish()
+		s.run(time.Second)
+	}
+	r := *s.view("order").record
+	if since, _ := sequence.Ceiling(r.HardCeiling).Skip(sequence.Budget{At: r.PeakAt}, simEpoch+s.now); r.PeakFrom+since < r.Next {
+		t.Errorf("by the peak, no position from %d on is in use, but the next one is %d", r.PeakFrom+since, r.Next)
+	}
+}
+
+// Purge refuses until the longest hold is over, which may be an earlier one.
+func TestPurgeableAtKnowsTheLongestHold(t *testing.T) {
+	r := usual(func(r *Record) { r.DeletedAt, r.HoldMs, r.EarlierHoldMs = 1, 1000, 50_000 })
+	if at := r.PurgeableAt(); at != 60_001 {
+		t.Error(at)
+	}
+}
+
+// A template that was deleted in an earlier epoch, and is created again, issues nothing. So its sequences leave out
+// no more than the operator says.
+func TestTemplateCreatedAgainInALaterEpoch(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 5)
+	s.remove("order:*")
+	s.run(24 * time.Hour)
+	a.is.NoteLoss("test")
+	s.run(2 * stageConfirm)
+	s.createTemplate("order:*", 1, 5)
+	next := int64(5000)
+	s.set("order:*", Change{Next: &next, VouchedIn: s.epoch()})
+	s.run(4 * time.Second)
+	if v := a.ask("order:1", 1, false).first(); v != next {
+		t.Error(v)
+	}
+}

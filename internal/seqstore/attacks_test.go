@@ -1,0 +1,643 @@
+package seqstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+func TestUnknownNamesAreForgotten(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	for k := range 20_000 {
+		a.ask(fmt.Sprint("unknown", k), 1, false)
+		if k%100 == 99 {
+			s.run(time.Second)
+		}
+	}
+	if n := len(a.is.list()); n > 1000 {
+		t.Errorf("the node remembers %d unknown names", n)
+	}
+	s.create("unknown7", plain(), settings(1000))
+	s.run(3 * time.Second)
+	if v := a.ask("unknown7", 1, false).first(); v != 1 {
+		t.Error(v)
+	}
+}
+
+func TestUnknownNamesAreForgottenWithoutZooKeeper(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	a.store.Partition()
+	for k := range 5000 {
+		a.ask(fmt.Sprint("unknown", k), 1, false)
+		if k%100 == 99 {
+			s.run(time.Second)
+		}
+	}
+	s.run(5 * time.Second)
+	if n := len(a.is.list()); n > 0 {
+		t.Errorf("the node remembers %d unknown names", n)
+	}
+}
+
+// Two requests of the same unknown name, of which one still waits when the name is forgotten.
+func TestForgottenNameLeavesNobodyWaiting(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	if r := a.ask("order", 1, false).reason(); r != NoSequence {
+		t.Fatal(r)
+	}
+	series := a.is.named("order")
+	s.run(10 * time.Second)
+	if a.is.named("order") == series {
+		t.Fatal("the name is not forgotten")
+	}
+	if r := a.ask("order", 1, false).reason(); r != NoSequence {
+		t.Fatal(r)
+	}
+}
+
+func TestNameCreatedAgainWithAHigherStart(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 5000, false).first()
+	s.remove("order")
+	s.run(4 * time.Second)
+	m := plain()
+	m.Start = 1_000_000
+	s.create("order", m, settings(1000))
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != 1_000_000 {
+		t.Error(v)
+	}
+}
+
+func TestNameCreatedAgainAfterTheLastInt64(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	m := plain()
+	m.Max = math.MaxInt64
+	s.create("order", m, settings(1000))
+	if v := a.ask("order", 1, false).first(); v != 1 {
+		t.Fatal(v)
+	}
+	s.setNext("order", math.MaxInt64)
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != math.MaxInt64 {
+		t.Fatal(v)
+	}
+	s.remove("order")
+	_, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: m, Settings: settings(1000)})
+	if _, is := errors.AsType[ChangeError](err); !is {
+		t.Error(err)
+	}
+}
+
+// A node that knows the tombstone sees a new sequence of this name after a purge. No data are lost.
+func TestPurgeIsNotALossOfData(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	for range 10 {
+		a.ask("order", 40, false).first()
+	}
+	s.remove("order")
+	s.run(20 * time.Minute)
+	if err := s.operator().Purge(context.Background(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	if e := s.epoch(); e != 1 {
+		t.Errorf("the epoch is %d", e)
+	}
+	if v := a.ask("order", 1, false).first(); v != 1 {
+		t.Error(v)
+	}
+}
+
+// ZooKeeper is wiped. One node knows that a sequence was deleted, and another one does not.
+func TestDeletionIsPutBackAfterAWipe(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	b.ask("order", 1, false).first()
+	b.store.Partition()
+	a.ask("order", 1000, false).first()
+	s.remove("order")
+	s.run(4 * time.Second)
+	s.mem.Wipe()
+	if err := s.mem.Session().EnsureRoot(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.store.Heal()
+	s.run(5 * stageConfirm)
+	for _, n := range []*actor{a, b} {
+		if r := n.ask("order", 100, true).reason(); r != NoSequence {
+			t.Error(r)
+		}
+	}
+}
+
+// The stock has enough values for a RANGE, but not next to each other.
+func TestRangeThatNoBlockHas(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	b.ask("order", 1, false).first()
+	a.ask("order", 20, false).first() // takes another block
+	s.run(time.Second)
+	series := a.is.named("order")
+	n := int(series.stock.Left())
+	c := a.ask("order", n, true)
+	if c.first(); len(c.runs) != 1 {
+		t.Error(c.runs)
+	}
+}
+
+// All requests together want more than the ceiling allows, and each wants little.
+func TestManyRequestsAtOnceBelowTheCeiling(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(50)) // a burst of 500
+	var all []*call
+	for range 60 {
+		all = append(all, a.ask("order", 10, false))
+	}
+	for range 5 {
+		_ = a.round()
+		for _, c := range all {
+			c.again()
+		}
+	}
+	served := 0
+	for _, c := range all {
+		switch {
+		case c.done && c.err == nil:
+			served++
+		case c.done && c.reason() != CeilingReached:
+			t.Fatal(c.err)
+		}
+	}
+	if served != 50 {
+		t.Errorf("%d of 60 requests are served, not 50", served)
+	}
+}
+
+func TestImpossibleRequestRefusesNoOther(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	m := plain()
+	m.Max = 300
+	s.create("order", m, settings(1000))
+	large, small := a.ask("order", 400, true), a.ask("order", 1, false)
+	_ = a.round()
+	if v := small.first(); v != 1 {
+		t.Error(v)
+	}
+	if r := large.reason(); r != Exhausted {
+		t.Error(r)
+	}
+	s.create("other", plain(), settings(10)) // a burst of 100
+	large, small = a.ask("other", 400, true), a.ask("other", 1, false)
+	_ = a.round()
+	if v := small.first(); v != 1 {
+		t.Error(v)
+	}
+	if r := large.reason(); r != TooMany {
+		t.Error(r)
+	}
+}
+
+// All clients ask for more than the first block after a loss of data.
+func TestLargeRequestsAfterALossAreServed(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(50)) // a burst of 500
+	a.ask("order", 100, true).first()
+	a.store.Expire()
+	s.run(time.Second)
+	a.is.NoteLoss("test")
+	s.run(2 * stageConfirm)
+	for range 60 {
+		if c := a.ask("order", 100, true).finish(); c.err == nil {
+			return
+		}
+		s.run(time.Second)
+	}
+	t.Error("a RANGE of 100 is refused for a minute")
+}
+
+func TestDamagedRecordConcernsOneSequence(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("good", plain(), settings(1000))
+	s.create("bad", plain(), settings(1000))
+	s.run(5 * time.Second)
+	a.ask("bad", 1, false).first()
+	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.is.NoteLoss("test")
+	s.run(time.Hour) // longer than the hold
+	if v := a.ask("good", 1, false).first(); v < 1 {
+		t.Error(v)
+	}
+	if r := a.ask("bad", 1, false).reason(); r != Frozen {
+		t.Error(r)
+	}
+}
+
+// Somebody deletes all records twice, while all sessions go on. Each time the last block is known to
+// nobody.
+func TestDeletedTwiceInOneSession(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	issued := map[int64]bool{}
+	for range 2 {
+		s.run(3 * stageConfirm)
+		a.ask("order", 1, false).first()
+		s.run(time.Second)
+		b := s.node()
+		for v, k := b.ask("order", 1000, true).first(), int64(0); k < 1000; k++ {
+			if issued[v+k] {
+				t.Fatalf("%d is issued twice", v+k)
+			}
+			issued[v+k] = true
+		}
+		b.gone()
+		s.deleteAll("order")
+	}
+	s.run(3 * stageConfirm)
+	for range 40 {
+		if v := a.ask("order", 1, false).first(); issued[v] {
+			t.Fatalf("%d is issued twice", v)
+		}
+	}
+}
+
+// deleteAll deletes the record of a sequence, the keys of keyed, and all above them.
+func (s *stage) deleteAll(name string, keyed ...Record) {
+	s.t.Helper()
+	store, ctx := s.mem.Session(), context.Background()
+	paths := []string{recordPath(name), bucketPath(name), recordsDir}
+	for _, r := range keyed {
+		paths = append(paths, secretPath(r.ID), secretsDir)
+	}
+	for _, path := range append(paths, statePath) {
+		if err := store.Delete(ctx, path, zkstore.AnyVersion); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// ZooKeeper is put back while a round reads. The session in which the round began knew an older epoch.
+func TestLossInTheMiddleOfARound(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	a.is.NoteLoss("test") // epoch 2, in the session that began in epoch 1
+	s.run(5 * stageConfirm)
+	a.ask("order", 40, false).first()
+	s.run(5 * stageConfirm)
+	c, known := s.mem.Snapshot(), a.is.named("order")
+	for gen := known.known.Gen; known.known.Gen == gen; s.now += 100 {
+		a.ask("order", 40, false).first()
+	}
+	armed := true
+	a.calls = func(call zkstore.Call) zkstore.Fault {
+		if armed && call.Path == recordPath("order") {
+			armed = false
+			s.mem.Restore(c)
+			s.mem.SetEpoch(9)
+		}
+		return zkstore.NoFault
+	}
+	a.is.markChanged([]string{"order"}, false)
+	s.run(stageConfirm)
+	if e := s.epoch(); e != 3 {
+		t.Errorf("the epoch is %d, not 3", e)
+	}
+}
+
+// The node that knows of a raised next notices the loss at the last moment. A new node that does not
+// know of it takes no block before the record is put back.
+func TestRaisedNextIsPutBackBeforeOthersTakeBlocks(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(10))
+	s.run(4 * time.Second)
+	a.ask("order", 1, false).first()
+	c := s.mem.Snapshot()
+	s.setNext("order", 500)
+	s.run(4 * time.Second)
+	issued := map[int64]bool{}
+	for range 40 {
+		for range 12 {
+			if c := a.ask("order", 1, false).finish(); c.err == nil {
+				issued[int64(c.runs[0].First)] = true
+			}
+		}
+		s.run(time.Second)
+	}
+	s.mem.Restore(c)
+	s.mem.SetEpoch(9)
+	b := s.newNode()
+	s.nodes = nil
+	for range 118 {
+		s.now += 100
+		_ = b.round()
+	}
+	// a raises the epoch. Before it puts the record back, b asks.
+	a.is.NoteLoss("test")
+	raised := false
+	a.calls = func(call zkstore.Call) zkstore.Fault {
+		if call.Op == "set" && call.Path == statePath {
+			raised = true
+		}
+		if raised && call.Op == "multi" {
+			raised = false
+			s.now += 500
+			for end := s.now + 10_000; s.now < end; {
+				if c := b.ask("order", 1, false).finish(); c.err == nil {
+					if v := int64(c.runs[0].First); issued[v] {
+						t.Fatalf("%d is issued twice", v)
+					}
+				}
+				s.now += 100
+			}
+		}
+		return zkstore.NoFault
+	}
+	for range 300 {
+		_ = a.round()
+		_ = b.round()
+		s.now += 100
+	}
+}
+
+// A sign of a loss of data ends a round that reads many records.
+func TestSignEndsALongRound(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	for k := range 200 {
+		s.create(fmt.Sprint("order", k), plain(), settings(1000))
+		if k%50 == 49 {
+			s.run(4 * time.Second)
+		}
+	}
+	a.store.Expire() // all records are read again
+	reads := 0
+	a.calls = func(call zkstore.Call) zkstore.Fault {
+		if len(call.Path) > len(recordsDir) && call.Path[:len(recordsDir)] == recordsDir {
+			if reads++; reads == 10 {
+				a.is.NoteLoss("test")
+			}
+		}
+		return zkstore.NoFault
+	}
+	s.now += 3000
+	_ = a.round()
+	if reads > 12 {
+		t.Errorf("%d records are read after the sign", reads-10)
+	}
+}
+
+// ZooKeeper is slow, and many sequences are asked for.
+func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	var all []*call
+	for k := range 90 {
+		name := fmt.Sprintf("order%02d", k)
+		s.create(name, plain(), settings(1000))
+		all = append(all, a.ask(name, 1, false))
+	}
+	began := s.now
+	a.calls = func(zkstore.Call) zkstore.Fault {
+		s.now += 100
+		for _, c := range all {
+			if !c.woken && !c.done && s.now-began > 8000 {
+				t.Fatalf("a request for %s waits after %d ms", c.name, s.now-began)
+			}
+		}
+		return zkstore.NoFault
+	}
+	for s.now-began < 20_000 {
+		_ = a.round()
+		for _, c := range all {
+			c.again()
+		}
+		s.now += 100
+	}
+}
+
+// A node whose clock is a year ahead has taken a block. The others earn nothing for a year, unless an operator
+// helps.
+func TestOperatorEndsTheStallAfterAWrongClock(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(10)) // a burst of 100
+	a.is.cfg.Now = func() int64 { return simEpoch + s.now + 365*24*3600_000 }
+	a.ask("order", 100, false).first()
+	a.is.cfg.Now = func() int64 { return simEpoch + s.now }
+	s.run(time.Minute)
+	c := a.ask("order", 10, false).finish()
+	var refusal *Refusal
+	if !errors.As(c.err, &refusal) || refusal.Reason != CeilingReached || !strings.HasSuffix(refusal.Text, "flaked seq set order --next VALUE --vouch-after-loss") {
+		t.Error(c.err)
+	}
+	next := int64(1000)
+	s.set("order", Change{Next: &next, VouchedIn: s.epoch()})
+	s.run(10 * time.Second)
+	if v := a.ask("order", 10, false).first(); v != 1000 {
+		t.Error(v)
+	}
+}
+
+// Two losses: a write that was prepared before the second one must not be made after it.
+func TestRaiseOfTheEpochIsBoundToTheSession(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	a.is.NoteLoss("test")
+	a.calls = func(call zkstore.Call) zkstore.Fault {
+		if call.Op == "set" && call.Path == statePath {
+			a.calls = nil
+			a.store.Expire() // the node stands still meanwhile
+			found, stat, err := s.mem.Peek(statePath)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := parseView([]zkstore.Record{{Found: true, Data: found, Stat: stat}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.state.Epoch = 7
+			store, ctx := s.mem.Session(), context.Background()
+			if err := store.Delete(ctx, recordPath("order"), zkstore.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{bucketPath("order"), recordsDir, statePath} {
+				if err := store.Delete(ctx, path, zkstore.AnyVersion); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := store.Create(ctx, statePath, v.state.marshal(), zkstore.Persistent); err != nil {
+				t.Fatal(err)
+			}
+			for range stat.Version {
+				if _, err := store.Set(ctx, statePath, v.state.marshal(), zkstore.AnyVersion); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return zkstore.NoFault
+	}
+	s.run(stageConfirm)
+	if e := s.epoch(); e < 7 {
+		t.Errorf("the epoch went from 7 to %d", e)
+	}
+}
+
+// The outcome of one write after another stays unknown.
+func TestUnknownOutcomesDoNotPileUp(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	a.calls = func(call zkstore.Call) zkstore.Fault {
+		if call.Op == "multi" {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
+	}
+	for range 1000 {
+		a.ask("order", 100, false)
+		_ = a.round()
+		s.now += 1001
+	}
+	if n := len(a.is.named("order").attempts); n > 16 {
+		t.Errorf("%d attempts are remembered", n)
+	}
+}
+
+// A node that cannot take blocks yet, and is short of values, must not read all the time.
+func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 20, false).first()
+	s.run(time.Second)
+	a.store.Expire()
+	wakes := 0
+	left := a.is.named("order").stock.Left()
+	for range left - 2 {
+		a.ask("order", 1, false)
+		select {
+		case <-a.is.wake:
+			wakes++
+		default:
+		}
+		_ = a.round()
+	}
+	if wakes > 5 {
+		t.Errorf("%d requests wake the round %d times", left-2, wakes)
+	}
+}
+
+// Goroutines ask while rounds run, and an operator deletes and creates the sequence. Every request that
+// waits is woken.
+func TestTakeWhileRoundsRun(t *testing.T) {
+	mem := zkstore.NewMem(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := mem.Session().EnsureRoot(ctx); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	is := New(Config{
+		Store: mem.Session(), Tenure: atOnce{}, Follow: time.Millisecond,
+		Now:  func() int64 { return time.Now().UnixMilli() },
+		Mono: func() int64 { return int64(time.Since(began)) + 1 },
+	})
+	var rounds, clients sync.WaitGroup
+	rounds.Go(func() {
+		for ctx.Err() == nil {
+			_ = is.Round(ctx)
+		}
+	})
+	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
+	for is.read.Load() == 0 {
+		runtime.Gosched()
+	}
+	var mu sync.Mutex
+	issued := map[int64]bool{}
+	s.create("order0", plain(), settings(100_000))
+	for g := range 4 {
+		clients.Go(func() {
+			woken := make(chan struct{}, 1)
+			for k := range 300 {
+				var w sequence.Wait
+				name := fmt.Appendf(nil, "order%d", k%7/6*(100+k))
+				for {
+					runs, err := is.Take(&w, name, 1+(k+g)%40, k%3 == 0, func() { woken <- struct{}{} }, nil)
+					if err == sequence.ErrPending {
+						select {
+						case <-woken:
+							continue
+						case <-time.After(20 * time.Second):
+							t.Error("a request is not woken")
+							return
+						}
+					}
+					mu.Lock()
+					for _, r := range runs {
+						for j := range r.Len {
+							if v := int64(r.At(j)); issued[v] {
+								t.Errorf("%d is issued twice", v)
+							} else {
+								issued[v] = true
+							}
+						}
+					}
+					mu.Unlock()
+					break
+				}
+			}
+		})
+	}
+	for range 20 {
+		s.remove("order0")
+		s.create("order0", plain(), settings(100_000))
+		is.NoteLoss("test")
+	}
+	clients.Wait()
+	cancel()
+	rounds.Wait()
+}
+
+// atOnce is a tenure that needs no confirming time.
+type atOnce struct{}
+
+func (atOnce) Confirmed(int64) bool { return true }
+
+func (atOnce) Cluster() (ClusterInfo, bool) {
+	return ClusterInfo{UUID: "c", MaxLease: time.Hour}, true
+}

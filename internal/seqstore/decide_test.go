@@ -1,0 +1,282 @@
+package seqstore
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// usual returns a record with a ceiling of 1000 a second, of which 5000 positions may be taken at time 0.
+// change changes it.
+func usual(change func(*Record)) Record {
+	r := Record{
+		ID: "id", Map: sequence.Map{Start: 1, Increment: 1, Max: 1_000_000_000}, Settings: settings(1000),
+		Next: 100, Credit: 5000, Gen: 10, Nonce: "nonce", Epoch: 1,
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func TestJudge(t *testing.T) {
+	known := usual(nil)
+	tombstone := usual(func(r *Record) { r.DeletedAt = 1 })
+	for name, c := range map[string]struct {
+		found, known *Record
+		purged       int64
+		want         finding
+	}{
+		"nothing is known":                          {nil, nil, 0, foundAbsent},
+		"a new record":                              {&known, nil, 0, foundGood},
+		"the known record":                          {&known, &known, 0, foundGood},
+		"a later write":                             {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
+		"an earlier write":                          {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
+		"a later epoch with fewer writes":           {ptr(usual(func(r *Record) { r.Epoch, r.Gen = 2, 1 })), &known, 0, foundGood},
+		"an earlier epoch with more writes":         {&known, ptr(usual(func(r *Record) { r.Epoch, r.Gen = 2, 1 })), 0, foundLost},
+		"missing":                                   {nil, &known, 9, foundLost},
+		"deleted and purged meanwhile":              {nil, &known, 10, foundAbsent},
+		"a tombstone is missing":                    {nil, &tombstone, 9, foundLost},
+		"a tombstone was purged":                    {nil, &tombstone, 10, foundAbsent},
+		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0, foundLost},
+	} {
+		if got := judge(c.found, c.known, c.purged); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestJudgeState(t *testing.T) {
+	known := State{Epoch: 2, Changes: 5}
+	for name, c := range map[string]struct {
+		found, known *State
+		want         finding
+	}{
+		"nothing is known":               {nil, nil, foundAbsent},
+		"the first look":                 {&known, nil, foundGood},
+		"the same":                       {&known, &known, foundGood},
+		"a change":                       {&State{Epoch: 2, Changes: 6}, &known, foundGood},
+		"a later epoch with few changes": {&State{Epoch: 3}, &known, foundGood},
+		"missing":                        {nil, &known, foundLost},
+		"an earlier epoch":               {&State{Epoch: 1, Changes: 9}, &known, foundLost},
+		"fewer changes":                  {&State{Epoch: 2, Changes: 4}, &known, foundLost},
+	} {
+		if got := judgeState(c.found, c.known); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		change     func(*Record)
+		epoch      int64
+		want, need int64
+		now        int64 // ms
+		block      sequence.Block
+		refusal    Reason
+		retryMs    int64
+		budget     sequence.Budget
+	}{
+		"a block":                       {epoch: 1, want: 1000, need: 1, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 4000}},
+		"time earns credit":             {epoch: 1, want: 1000, need: 1, now: 2000, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 6000, At: 2000}},
+		"as much as there is credit":    {epoch: 1, want: 9000, need: 1, block: sequence.Block{First: 100, End: 5100}},
+		"too little credit":             {epoch: 1, want: 9000, need: 6000, refusal: CeilingReached, retryMs: 1000},
+		"a clock that is behind":        {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, epoch: 1, want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
+		"the last positions":            {change: func(r *Record) { r.Max = 150 }, epoch: 1, want: 1000, need: 50, block: sequence.Block{First: 100, End: 150}, budget: sequence.Budget{Credit: 4950}},
+		"too few are left":              {change: func(r *Record) { r.Max = 150 }, epoch: 1, want: 1000, need: 51, refusal: Exhausted},
+		"none is left":                  {change: func(r *Record) { r.Max = 100 }, epoch: 1, want: 1000, need: 1, refusal: Exhausted},
+		"none is left, after a loss":    {change: func(r *Record) { r.Max = 100 }, epoch: 2, want: 1000, need: 1, refusal: Exhausted},
+		"a skip after a loss":           {epoch: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 17100, End: 17600}, budget: sequence.Budget{Credit: -10500, At: 2000}},
+		"the first block is small":      {epoch: 2, want: 5000, need: 5000, now: 2000, block: sequence.Block{First: 17100, End: 18350}, budget: sequence.Budget{Credit: -11250, At: 2000}},
+		"the skip is by the hard limit": {change: func(r *Record) { r.Ceiling = 10 }, epoch: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 17100, End: 17112}, budget: sequence.Budget{Credit: -10012, At: 2000}},
+		"a debt shortens the skip":      {change: func(r *Record) { r.Credit = -8000 }, epoch: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 4100, End: 4600}, budget: sequence.Budget{Credit: -10500, At: 2000}},
+		"too large a debt":              {change: func(r *Record) { r.Credit = -12500 }, epoch: 2, want: 500, need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
+		"too large a skip":              {change: func(r *Record) { r.Max = 100_000 }, epoch: 2, want: 500, need: 1, refusal: Frozen},
+	} {
+		r := usual(c.change)
+		w, refusal := r.plan(c.epoch, c.want, c.need, c.now)
+		if c.refusal != "" {
+			if refusal == nil || refusal.Reason != c.refusal || refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
+				t.Errorf("%s: %v, %v", name, w.block, refusal)
+			}
+			continue
+		}
+		if refusal != nil || w.block != c.block || w.record.Next != c.block.End || w.record.Epoch != c.epoch || w.record.budget() != c.budget {
+			t.Errorf("%s: %v, %v, %+v", name, w.block, refusal, w.record)
+		}
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	minute := renewAfter.Milliseconds()
+	for name, c := range map[string]struct {
+		epoch, now int64
+		due        bool
+	}{
+		"a young record":                {1, minute - 1, false},
+		"an old record":                 {1, minute, true},
+		"a record from before the loss": {2, minute, false},
+	} {
+		w, due := usual(nil).renewal(c.epoch, c.now, renewAfter)
+		if due != c.due || due && (w.record.At != c.now || w.record.Credit != 10_000 || w.record.Next != 100 || w.block.Len() != 0) {
+			t.Errorf("%s: %v, %+v", name, due, w)
+		}
+	}
+}
+
+func TestReturnOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Record)
+		first    int64
+		possible bool
+	}{
+		"the rest of the block":      {nil, 80, true},
+		"all of it":                  {nil, 50, true},
+		"nothing is left":            {nil, 100, false},
+		"a renewal":                  {func(r *Record) { r.Nonce = "other" }, 80, true},
+		"another block":              {func(r *Record) { r.Next = 200 }, 80, false},
+		"a next value in the rest":   {func(r *Record) { r.From = 81 }, 80, false},
+		"data were lost":             {func(r *Record) { r.Epoch = 2 }, 80, false},
+		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
+		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
+	} {
+		w, possible := usual(c.change).returnOf(taking{record: usual(nil), block: sequence.Block{First: c.first, End: 100}}, 1)
+		if possible != c.possible || possible && (w.record.Next != c.first || w.record.Credit != 5000+100-c.first) {
+			t.Errorf("%s: %v, %+v", name, possible, w.record)
+		}
+	}
+	rest := taking{record: usual(nil), block: sequence.Block{First: 50, End: 100}}
+	if _, possible := usual(nil).returnOf(rest, 2); possible {
+		t.Error("the record is from an earlier epoch")
+	}
+	if _, possible := usual(func(r *Record) { r.Epoch = 2 }).returnOf(rest, 2); possible {
+		t.Error("the block is from an earlier epoch")
+	}
+	full := usual(func(r *Record) { r.Credit = 9_990 })
+	if w, _ := full.returnOf(rest, 1); w.record.Credit != 10_000 {
+		t.Errorf("the credit is %d", w.record.Credit)
+	}
+}
+
+func TestPutBack(t *testing.T) {
+	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
+	for name, c := range map[string]struct {
+		found         *Record
+		known         Record
+		highest       int64
+		due           bool
+		id            string
+		next, gen, at int64
+	}{
+		"missing":                         {nil, usual(nil), 100, true, "id", 100, 10, 0},
+		"an older record":                 {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
+		"the known one":                   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
+		"a newer one":                     {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })), usual(nil), 100, false, "id", 130, 12, 0},
+		"a newer one with a lower next":   {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })), usual(nil), 100, true, "id", 100, 12, 7},
+		"next was once higher":            {ptr(usual(func(r *Record) { r.Gen = 12 })), usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
+		"an older life":                   {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "old", 8, 900 })), usual(nil), 100, true, "id", 100, 10, 0},
+		"a newer life":                    {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })), usual(nil), 100, false, "new", 5, 12, 0},
+		"a later epoch with fewer writes": {ptr(usual(func(r *Record) { r.Epoch, r.Gen, r.Next = 2, 3, 900 })), usual(nil), 100, false, "id", 900, 10, 0},
+	} {
+		w, due := putBack(c.found, c.known, c.highest)
+		if r := w.record; due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
+			t.Errorf("%s: %v, %+v", name, due, r)
+		}
+	}
+}
+
+func TestEveryWriteIsNewer(t *testing.T) {
+	r := usual(nil)
+	w := commit{record: r}.written("other", "me")
+	if !w.newer(r) || w.Nonce != "other" || w.By != "me" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestSince(t *testing.T) {
+	var s State
+	for k := range 70 {
+		s = s.after(fmt.Sprint("s", k))
+	}
+	for changes, want := range map[int64]struct {
+		names int
+		all   bool
+	}{70: {0, false}, 69: {1, false}, 6: {64, false}, 5: {0, true}, 71: {0, true}} {
+		names, all := s.since(changes)
+		if len(names) != want.names || all != want.all || len(names) > 0 && names[len(names)-1] != "s69" {
+			t.Errorf("since %d: %v, %v", changes, names, all)
+		}
+	}
+	if names, _ := s.since(68); !slices.Equal(names, []string{"s68", "s69"}) {
+		t.Error(names)
+	}
+}
+
+func TestSettingsCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		ok     bool
+	}{
+		"usual":                         {func(*Settings) {}, true},
+		"the smallest block":            {func(s *Settings) { s.Block = sequence.MinBlock }, true},
+		"too small a block":             {func(s *Settings) { s.Block = sequence.MinBlock - 1 }, false},
+		"too large a block":             {func(s *Settings) { s.Block = sequence.MaxBlock + 1 }, false},
+		"no supply":                     {func(s *Settings) { s.SupplyMs = 0 }, false},
+		"no hold":                       {func(s *Settings) { s.HoldMs = 0 }, false},
+		"a ceiling of 0":                {func(s *Settings) { s.Ceiling = 0 }, false},
+		"a ceiling above the hard one":  {func(s *Settings) { s.Ceiling = s.HardCeiling + 1 }, false},
+		"no hard ceiling":               {func(s *Settings) { s.Ceiling, s.HardCeiling = 0, 0 }, false},
+		"the ceiling is below the hard": {func(s *Settings) { s.Ceiling = 1 }, true},
+	} {
+		s := settings(1000)
+		c.change(&s)
+		if err := s.Check(); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestLastUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Record)
+		epoch  int64
+		last   int64
+		used   bool
+	}{
+		"nothing was taken":            {func(r *Record) { r.Next = 0 }, 1, 0, false},
+		"100 positions":                {nil, 1, 100, true},
+		"an increment":                 {func(r *Record) { r.Increment = 3 }, 1, 298, true},
+		"the last int64":               {func(r *Record) { r.Max, r.Next = math.MaxInt64, math.MaxInt64 }, 1, math.MaxInt64, true},
+		"lost writes, and a block":     {nil, 2, 100 + 5000 + 10_000 + 1250, true},
+		"lost writes reach max":        {func(r *Record) { r.Max = 5000 }, 2, 5000, true},
+		"a debt, and a block":          {func(r *Record) { r.Credit = -20_000 }, 2, 1350, true},
+		"nothing was taken until then": {func(r *Record) { r.Next, r.Credit = 0, 0 }, 2, 11_250, true},
+	} {
+		if last, used := usual(c.change).lastUsed(c.epoch, 0); last != c.last || used != c.used {
+			t.Errorf("%s: %d, %v", name, last, used)
+		}
+	}
+}
+
+// A set at version -1 is unconditional. So no record may stay at that version.
+func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
+	op := zkstore.CheckOp{Path: statePath}
+	for version, want := range map[int32][]int32{0: {0}, 7: {7}, -3: {-3}, -2: {-2, -1}} {
+		ops := setRecord(op, "order", usual(nil), version)
+		var got []int32
+		for _, op := range ops[1:] {
+			got = append(got, op.(zkstore.SetOp).Version)
+		}
+		if ops[0] != op || !slices.Equal(got, want) {
+			t.Errorf("version %d: %v", version, ops)
+		}
+	}
+}

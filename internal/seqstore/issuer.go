@@ -1,0 +1,260 @@
+package seqstore
+
+import (
+	crand "crypto/rand"
+	"encoding/hex"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/pulse"
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Tenure is the node's hold on its worker. An Issuer writes only while the node has one.
+type Tenure interface {
+	// Confirmed reports whether the node holds a confirmed worker, and ZooKeeper has
+	// acknowledged a heartbeat of the node in this session. So the node has looked whether
+	// ZooKeeper lost its worker's record.
+	Confirmed(session int64) bool
+	// Cluster returns the cluster that the node has joined, and false before.
+	Cluster() (ClusterInfo, bool)
+}
+
+// ClusterInfo is what sequences need to know of a cluster.
+type ClusterInfo struct {
+	UUID string
+	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has
+	// lost data. MaxLease is the longest lease.
+	ConfirmTime, MaxLease time.Duration
+	// LostData: a node has noticed a loss of data since the cluster was created.
+	LostData bool
+}
+
+// Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.
+type Config struct {
+	Store  zkstore.Store
+	Tenure Tenure
+	// Now returns Unix milliseconds, and Mono nanoseconds of a monotonic clock.
+	Now  func() int64
+	Mono func() int64
+	// By is the node's name, for people.
+	By string
+	// Nonce returns a new nonce for each write. nil means 64 random bits.
+	Nonce func() string
+	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
+	Follow time.Duration
+	// Pulse puts these reads on the moments of the process's other periodic work. nil means that
+	// they follow each other at their own pace.
+	Pulse *pulse.Grid
+	// Retry calls f after a random part of at most most, and returns that time. nil: by a timer.
+	Retry func(most time.Duration, f func()) time.Duration
+	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
+	Parallel int
+	// Lookups is the number of unknown names that the node looks up in ZooKeeper in a second. 0 means 100.
+	Lookups int
+	// WitnessFile is where the node keeps what it knows of the records, for its next start. "":
+	// nowhere.
+	WitnessFile string
+	Log         hclog.Logger // may be nil
+}
+
+// Issuer issues the values of all sequences on a node. Take may be called by any goroutine at any
+// time. Round and the other methods that do I/O must be called by one goroutine.
+type Issuer struct {
+	cfg Config
+
+	catalog
+	lookup  lookups
+	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
+	gone    totals                     // of the series that were forgotten
+
+	// read is when the last read of /seq was sent after which the node knew all changes, in ns
+	// of the monotonic clock.
+	read atomic.Int64
+	// followed is how far the node had followed the changes then. nil: it has read nothing.
+	followed atomic.Pointer[following]
+
+	// wake has capacity 1: it makes Run call Round.
+	wake chan struct{}
+	// signs has a sign of a loss of data that NoteLoss got and Round has not seen.
+	signs chan string
+
+	// Only the goroutine that calls Round uses the fields below.
+	state *State // /seq as it was last read, nil before
+	link  link
+	// follows is when /seq was last read, in ns of the monotonic clock. 0: never.
+	follows int64
+	// unfinished: the last round has left work to the next one.
+	unfinished bool
+	spread     time.Duration // see the function spread
+	// nodes is the number of workers of the cluster that are connected.
+	nodes int64
+	// lastRead is when /seq was last read to follow it, and lastEarlier when that was last done in an earlier epoch. Both in
+	// ns of the monotonic clock.
+	lastRead, lastEarlier int64
+	// saved is when the witness file was last written, in ns of the monotonic clock.
+	saved int64
+	// swept is when names were last forgotten, in ns of the monotonic clock.
+	swept int64
+	loss  bool // ZooKeeper has lost data, and the epoch must be raised
+}
+
+// link is the connection to ZooKeeper.
+type link struct {
+	session int64
+	// since is when the node first saw this session, in ns of the monotonic clock.
+	since int64
+	// epoch is the epoch of /seq that the node knew before, or the first that it read. ZooKeeper
+	// may have lost data only before the session, so a higher epoch was raised after that.
+	epoch int64
+}
+
+// New returns an Issuer. It knows the sequences in WitnessFile, and no values that it may issue.
+func New(cfg Config) *Issuer {
+	if cfg.Nonce == nil {
+		process := nonce()[:processLen]
+		cfg.Nonce = func() string { return process + nonce() }
+	}
+	if cfg.Follow == 0 {
+		cfg.Follow = limits.DefaultHeartbeat
+	}
+	if cfg.Retry == nil {
+		cfg.Retry = retry
+	}
+	if cfg.Parallel == 0 {
+		cfg.Parallel = 16
+	}
+	if cfg.Lookups == 0 {
+		cfg.Lookups = 100
+	}
+	if cfg.Log == nil {
+		cfg.Log = hclog.NewNullLogger()
+	}
+	i := &Issuer{cfg: cfg, signs: make(chan string, 1), wake: make(chan struct{}, 1)}
+	if w, ok := loadWitness(cfg.WitnessFile); ok {
+		i.remember(w)
+	}
+	return i
+}
+
+func retry(most time.Duration, f func()) time.Duration {
+	d := rand.N(most)
+	time.AfterFunc(d, f)
+	return d
+}
+
+// processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
+const processLen = 8
+
+// nonce returns 64 random bits.
+func nonce() string {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other
+// value of the sequence may lie between them. Take does no I/O. It returns a *Refusal, or
+// sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and
+// the caller calls Take again with the same w.
+func (i *Issuer) Take(w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error) {
+	for {
+		s, err := i.seriesOf(name)
+		if err != nil {
+			i.count(err)
+			return to, err
+		}
+		values, low, err := s.take(request{w, int64(n), whole, wake}, i.cfg.Mono(), i.read.Load(), to)
+		if err == errForgotten {
+			continue
+		}
+		if low {
+			i.add(s)
+			i.Wake()
+		}
+		if err != nil {
+			i.count(err)
+		}
+		return values, err
+	}
+}
+
+// seriesOf returns the series of a name.
+func (i *Issuer) seriesOf(name []byte) (*series, error) {
+	if s := i.find(name); s != nil {
+		return s, nil
+	}
+	return i.meet(string(name))
+}
+
+// Followed says how far a node has followed the changes of operators. Heartbeats carry it.
+type Followed struct {
+	// Changes is the number of changes plus 1. It is 1 if the node has not read /seq in this
+	// session, because ZooKeeper may have lost changes since.
+	Changes int64
+	// Epoch is the epoch in which they were counted.
+	Epoch int64
+}
+
+type following struct {
+	Followed
+	session int64
+}
+
+// Followed returns how far this node has followed.
+func (i *Issuer) Followed() Followed {
+	if f := i.followed.Load(); f != nil && f.session == i.cfg.Store.SessionID() {
+		return f.Followed
+	}
+	return Followed{Changes: 1}
+}
+
+// lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
+type lookups struct {
+	mu    sync.Mutex
+	since int64 // start of the present second, ns of the monotonic clock
+	done  int
+}
+
+// absentFor is the time for which a node believes that a sequence does not exist.
+const absentFor = 2 * time.Second
+
+// meet returns the series of a name that nobody has asked for.
+func (i *Issuer) meet(name string) (*series, error) {
+	if err := sequence.CheckName(name); err != nil {
+		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
+	}
+	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
+		return nil, &Refusal{Reason: TooManyNames, Text: "too many unknown sequences are asked for. Retry later", RetryAfter: time.Second}
+	}
+	return i.named(name), nil
+}
+
+// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
+// count as unknown.
+func (i *Issuer) forget() {
+	now := i.cfg.Mono()
+	if now-i.swept < int64(absentFor) {
+		return
+	}
+	i.swept = now
+	i.remove(func(s *series) bool { return s.forget(now) && i.gone.add(s) })
+}
+
+// allow reports whether one more name may be looked up in this second. most is the number of names in a second.
+func (l *lookups) allow(now int64, most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now-l.since >= int64(time.Second) {
+		l.since, l.done = now, 0
+	}
+	l.done++
+	return l.done <= most
+}

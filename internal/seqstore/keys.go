@@ -1,0 +1,194 @@
+package seqstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// A request of a strict sequence may have a key. The keys of the last values are kept in a znode next to the
+// record, and written together with it. A later request with the same key gets the same value, from any node.
+
+// keysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
+const keysDir = "/seq/r"
+
+func keysPath(id string) string { return keysDir + "/" + id }
+
+const (
+	// maxKeys is the most keys that are remembered of a sequence, and keepKeys how long each is.
+	maxKeys  = 1000
+	keepKeys = 10 * time.Minute
+)
+
+// keyHash is the first 96 bits of the SHA-256 of a key.
+type keyHash [12]byte
+
+func hashKey(key string) (h keyHash) {
+	sum := sha256.Sum256([]byte(key))
+	copy(h[:], sum[:])
+	return h
+}
+
+// keyEntry is one key that got a value.
+type keyEntry struct {
+	key      keyHash
+	position int64
+	at       uint32 // Unix seconds
+}
+
+// keyEntryLen is the size of an entry in ZooKeeper: the hash, the position and the time, big-endian.
+const keyEntryLen = 12 + 8 + 4
+
+// keyring is the keys of a sequence that are remembered, the oldest first. version is that of the znode.
+type keyring struct {
+	entries []keyEntry
+	exists  bool
+	version int32
+}
+
+func parseKeys(data []byte) (entries []keyEntry, err error) {
+	if len(data)%keyEntryLen != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of keys", ErrDamaged, len(data))
+	}
+	for ; len(data) > 0; data = data[keyEntryLen:] {
+		e := keyEntry{position: int64(binary.BigEndian.Uint64(data[12:])), at: binary.BigEndian.Uint32(data[20:])}
+		copy(e.key[:], data)
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func (k *keyring) marshal() []byte {
+	data := make([]byte, 0, len(k.entries)*keyEntryLen)
+	for _, e := range k.entries {
+		data = append(data, e.key[:]...)
+		data = binary.BigEndian.AppendUint64(data, uint64(e.position))
+		data = binary.BigEndian.AppendUint32(data, e.at)
+	}
+	return data
+}
+
+func (e keyEntry) keptAt(now int64) bool { return now/1000-int64(e.at) < int64(keepKeys.Seconds()) }
+
+// find returns the position that a key got. now is Unix ms.
+func (k *keyring) find(key keyHash, now int64) (position int64, ok bool) {
+	for _, e := range k.entries {
+		if e.key == key && e.keptAt(now) {
+			return e.position, true
+		}
+	}
+	return 0, false
+}
+
+// with returns the keys after a write at the time now, Unix ms: those that are kept, and those of the requests that the
+// positions from first on are for. It returns nil if none of the requests has a key.
+func (k *keyring) with(requests []request, first, now int64) *keyring {
+	var added []keyEntry
+	for _, r := range requests {
+		if r.w.Key != "" {
+			added = append(added, keyEntry{hashKey(r.w.Key), first, uint32(now / 1000)})
+		}
+		first += r.n
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	after := *k
+	after.entries = nil
+	for _, e := range k.entries {
+		if e.keptAt(now) {
+			after.entries = append(after.entries, e)
+		}
+	}
+	after.entries = append(after.entries, added...)
+	after.entries = after.entries[max(0, len(after.entries)-maxKeys):]
+	return &after
+}
+
+// write returns the operations that write the keys, if ZooKeeper has the keys that k was made from.
+func (k *keyring) write(id string) []zkstore.Op {
+	if !k.exists {
+		return []zkstore.Op{zkstore.CreateOp{Path: keysPath(id), Data: k.marshal()}}
+	}
+	return setVersion(zkstore.SetOp{Path: keysPath(id), Data: k.marshal(), Version: k.version})
+}
+
+// written returns the keys as ZooKeeper has them after write.
+func (k *keyring) written() *keyring {
+	after := *k
+	after.exists = true
+	if after.version++; !k.exists || after.version == zkstore.AnyVersion {
+		after.version = 0
+	}
+	return &after
+}
+
+// keyed reports whether a request with a key waits. mu is held.
+func (s *series) keyed() bool {
+	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
+}
+
+// readKeys reads the keys of a strict sequence into v, if a request with a key waits. If they are older or newer than the
+// record, the write fails.
+func (i *Issuer) readKeys(ctx context.Context, s *series, v *view) error {
+	s.mu.Lock()
+	keyed := s.keyed()
+	s.mu.Unlock()
+	if !keyed || v.record == nil || v.record.Mode != Strict || v.keys != nil {
+		return nil
+	}
+	found, err := i.cfg.Store.GetAll(ctx, keysPath(v.record.ID))
+	if err != nil {
+		return err
+	}
+	if v.keys = new(keyring); found[0].Found {
+		v.keys.exists, v.keys.version = true, found[0].Stat.Version
+		v.keys.entries, err = parseKeys(found[0].Data)
+		return err
+	}
+	return i.cfg.Store.EnsureRoot(ctx, keysDir)
+}
+
+// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key that
+// has none, all but the first wait on: they get its value from the keys.
+func (s *series) repeat(e situation) (fresh, rest []request) {
+	if !s.keyed() {
+		return s.waiting, nil
+	}
+	seen := make(map[string]bool)
+	for _, r := range s.waiting {
+		key := r.w.Key
+		if key == "" {
+			fresh = append(fresh, r)
+			continue
+		}
+		p, found := int64(0), e.keys != nil
+		if found {
+			p, found = e.keys.find(hashKey(key), e.now)
+		}
+		switch {
+		case found:
+			r.w.Answer = &answer{values: s.values, block: sequence.Block{First: p, End: p + 1}, again: true}
+			rest = append(rest, r)
+		case seen[key], e.keys == nil: // it came after the keys were read
+			rest = append(rest, r)
+		default:
+			seen[key] = true
+			fresh = append(fresh, r)
+		}
+	}
+	return fresh, rest
+}
+
+// forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
+func (o Operator) forgetKeys(ctx context.Context, r Record) {
+	if r.Mode == Strict {
+		_ = o.Store.Delete(ctx, keysPath(r.ID), zkstore.AnyVersion)
+	}
+}

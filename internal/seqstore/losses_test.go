@@ -1,0 +1,338 @@
+package seqstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// lose puts ZooKeeper back to a copy. All sessions end.
+func (s *stage) lose(copied *zkstore.MemSnapshot, zkEpoch uint32) {
+	s.mem.Restore(copied)
+	s.mem.SetEpoch(zkEpoch)
+	for _, a := range s.nodes {
+		a.store.Expire()
+	}
+}
+
+// ZooKeeper loses data again before a node has put back what it knows better.
+func TestSecondLossBeforeThePutBack(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	s.lose(copied, 8)
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
+	}
+	a.is.NoteLoss("test")
+	_ = a.round()
+	if e := s.epoch(); e != 2 {
+		t.Fatalf("the epoch is %d, not 2", e)
+	}
+	s.run(2 * stageConfirm)
+	s.lose(s.mem.Snapshot(), 9) // another node may have taken a block in between
+	a.calls = nil
+	s.run(2 * stageConfirm)
+	if e := s.epoch(); e != 3 {
+		t.Errorf("the epoch is %d, not 3", e)
+	}
+}
+
+func TestPutBackIsBoundToTheSession(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	s.lose(copied, 9)
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" {
+			a.store.Expire()
+		}
+		return zkstore.NoFault
+	}
+	a.is.NoteLoss("test")
+	_ = a.round()
+	if r := s.view("order").record; r.Next != 0 {
+		t.Errorf("written in another session: %+v", r)
+	}
+	a.calls = nil
+	s.run(4 * time.Second)
+	if r := s.view("order").record; r.Next == 0 {
+		t.Errorf("not put back: %+v", r)
+	}
+}
+
+// A whole epoch is lost. Its first block was skipped to from an older copy, further than from this record.
+func TestSkipOverALostEpoch(t *testing.T) {
+	r := usual(func(r *Record) { r.Epoch, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
+	for epoch, want := range map[int64]bool{2: false, 3: true} {
+		c, refusal := r.plan(epoch, 10, 1, 1000)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if got := c.block.First >= r.PeakFrom+sequence.Ceiling(r.HardCeiling).Tolerance(); got != want {
+			t.Errorf("in epoch %d the block is %v", epoch, c.block)
+		}
+	}
+}
+
+// A sequence that is deleted and created again after a loss of data pays for the skip as any other.
+func TestNameCreatedAgainAfterALossPays(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(100)) // a burst of 1000
+	a.ask("order", 10, false).first()
+	a.is.NoteLoss("test")
+	_ = a.round()
+	s.remove("order")
+	s.create("order", plain(), settings(100))
+	s.run(2 * stageConfirm)
+	if r := a.ask("order", 500, true).reason(); r != CeilingReached {
+		t.Error(r)
+	}
+}
+
+// A clean stop gives back what the node has not issued, and nothing is issued after it.
+func TestNothingIsIssuedAfterAReturn(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	if err := a.is.giveBack(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if next := s.view("order").record.Next; next != 10 {
+		t.Errorf("the next position is %d, not 10", next)
+	}
+	v := b.ask("order", 1, false).first()
+	if c := a.ask("order", 1, false); c.done && int64(c.runs[0].First) == v {
+		t.Errorf("%d is issued twice", v)
+	}
+}
+
+// A node gives back nothing while it may not write, or when data may have been lost since its block.
+func TestNoReturnInDoubt(t *testing.T) {
+	for name, spoil := range map[string]func(a, b *actor){
+		"in a new session": func(a, _ *actor) { a.store.Expire(); a.silent = true },
+		"within the confirming time": func(a, _ *actor) {
+			a.store.Expire()
+			a.is.noteSession()
+		},
+		"in a later epoch": func(_, b *actor) {
+			b.is.NoteLoss("test")
+			_ = b.round()
+		},
+	} {
+		s := newStage(t)
+		a, b := s.node(), s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		before := s.view("order").record.Next
+		spoil(a, b)
+		_ = a.is.giveBack(context.Background())
+		if next := s.view("order").record.Next; next != before {
+			t.Errorf("%s: the next position is %d, not %d", name, next, before)
+		}
+	}
+}
+
+func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	next, top := int64(1), int64(1_000_000)
+	for name, c := range map[string]Change{
+		"a lower next":             {Next: &next},
+		"a lower next, vouched":    {Next: &next, VouchedIn: s.epoch()},
+		"a lower max":              {Max: &top},
+		"above the hard ceiling":   {Settings: func(set *Settings) { set.Ceiling = 1001 }},
+		"a higher hard ceiling":    {Settings: func(set *Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
+		"a block of no positions":  {Settings: func(set *Settings) { set.Block = 0 }},
+		"a supply of no duration":  {Settings: func(set *Settings) { set.SupplyMs = 0 }},
+		"a hold of no duration":    {Settings: func(set *Settings) { set.HoldMs = 0 }},
+		"a ceiling of no position": {Settings: func(set *Settings) { set.Ceiling = 0 }},
+	} {
+		before := s.view("order")
+		if r, err := s.operator().Set(context.Background(), "order", c); err == nil {
+			t.Errorf("%s passes: %+v", name, r)
+		}
+		if after := s.view("order"); after.stat != before.stat {
+			t.Errorf("%s is written", name)
+		}
+	}
+}
+
+// The only node that knows of a block is started again after ZooKeeper has lost it.
+func TestRestartRemembersTheRecords(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	w, _ := a.is.witness()
+	file := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(file, w); err != nil {
+		t.Fatal(err)
+	}
+	s.lose(copied, 9)
+	a.restart(file)
+	s.run(2 * stageConfirm)
+	if e := s.epoch(); e != 2 {
+		t.Errorf("the epoch is %d, not 2", e)
+	}
+}
+
+// A server that lags behind has older records than the node knows. Nothing is lost.
+func TestServerThatLagsIsNoLoss(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	before := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+	s.run(4 * time.Second)
+	for range 5 {
+		a.store.LagTo(before)
+		s.run(3 * time.Second)
+		a.store.LagTo(before)
+		a.ask("order", 100, false).first()
+	}
+	if e := s.epoch(); e != 1 {
+		t.Errorf("the epoch is %d, not 1", e)
+	}
+}
+
+// PeakFrom and PeakAt follow the first block after a loss, and a next value that is raised.
+func TestPeak(t *testing.T) {
+	r := usual(func(r *Record) { r.PeakFrom, r.PeakAt = 10_100, 0 })
+	if up := r.raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
+		t.Errorf("raised: %+v", up)
+	}
+	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
+		t.Errorf("in the same epoch: %+v", c.record)
+	}
+	c, _ := r.plan(2, 10, 1, 5000)
+	if want := c.block.First - sequence.Ceiling(1000).Tolerance(); c.record.PeakFrom != want || c.record.PeakAt != 5000 {
+		t.Errorf("after a loss: %+v, and PeakFrom should be %d", c.record, want)
+	}
+}
+
+// Where ZooKeeper lost data before sequences were used, nobody creates one without saying where it starts.
+func TestFirstStateAfterALoss(t *testing.T) {
+	for lost, want := range map[bool]int64{false: 1, true: 2} {
+		s := newStage(t)
+		a := &actor{stage: s, store: s.mem.Session(), cluster: ClusterInfo{LostData: lost}}
+		a.restart("")
+		s.nodes = append(s.nodes, a)
+		s.run(2 * stageConfirm)
+		if e := s.epoch(); e != want {
+			t.Errorf("data lost %v: the epoch is %d, not %d", lost, e, want)
+		}
+	}
+}
+
+// A node that joins another cluster drops the values of the first one, and uses no records of the first.
+func TestOtherClusterIsNotServed(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	a.cluster.UUID = "d"
+	s.run(4 * time.Second)
+	if c := a.ask("order", 1, false).finish(); c.done && c.err == nil {
+		t.Errorf("%v is issued", c.runs)
+	}
+	if err := a.round(); err == nil || errors.Is(err, zkstore.ErrUnreachable) {
+		t.Error(err)
+	}
+}
+
+// A client that asks for more and more unknown names costs ZooKeeper little.
+func TestUnknownNamesAreLookedUpSlowly(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	refused, maxLookups := 0, a.is.cfg.Lookups
+	for k := range 3 * maxLookups {
+		var refusal *Refusal
+		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == TooManyNames {
+			refused++
+		}
+	}
+	if refused != 2*maxLookups {
+		t.Errorf("%d names are refused unseen, not %d", refused, 2*maxLookups)
+	}
+}
+
+// Somebody puts an older copy of a template back. A node that knows a later one creates nothing by it.
+func TestOlderTemplateCreatesNothing(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 9)
+	older := *s.view("t:*").record
+	a.ask("t:1", 1, false).first()
+	if _, err := s.operator().Store.Set(t.Context(), recordPath("t:*"), older.marshal(), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
+		t.Error(r)
+	}
+	if v := s.view("t:2"); v.record != nil || v.state.Epoch != 2 {
+		t.Errorf("created %+v, %+v", v.record, v.state)
+	}
+}
+
+// Nobody asks for values, and no slot shows that ZooKeeper has lost data. A node reads what it knows again in each
+// session.
+func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 1, false).first() // the node needs no other block
+	s.lose(copied, 9)
+	s.run(4 * time.Second)
+	if e := s.epoch(); e != 2 {
+		t.Errorf("the epoch is %d, not 2", e)
+	}
+}
+
+// An operator who raises the next value need not know how many were issued before ZooKeeper lost data. The next
+// block skips, unless the operator vouches for it.
+func TestRaisedNextSkipsAfterALoss(t *testing.T) {
+	for vouched, want := range map[bool]bool{false: true, true: false} {
+		s := newStage(t)
+		a := s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		a.is.NoteLoss("test")
+		_ = a.round()
+		next := int64(5000)
+		var in int64
+		if vouched {
+			in = s.epoch()
+		}
+		s.set("order", Change{Next: &next, VouchedIn: in})
+		v := s.view("order")
+		if got := v.record.Standing(*v.state, simEpoch+s.now).Skip > 0; got != want {
+			t.Errorf("vouched %v: %+v", vouched, v.record)
+		}
+	}
+}

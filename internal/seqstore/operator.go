@@ -1,0 +1,170 @@
+package seqstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// Operator has the commands of an operator on the sequences of a cluster. No value is issued twice,
+// although nodes take blocks at the same time.
+type Operator struct {
+	Store zkstore.Store
+	// Now returns Unix milliseconds.
+	Now func() int64
+	By  string
+	// Guard is called with Store before a jump: a change that the skip after a loss of data does not cover.
+	// That is a creation, a deletion, or a raised next value. If ZooKeeper loses a jump, a node must put it
+	// back. So nodes should follow each jump before the next one of the same name. after is the last change
+	// of the name, or a later one of another name. It is zero for a name that is new. The jump is not
+	// written if Guard returns an error. An operator without a guard makes no jump.
+	Guard func(ctx context.Context, store zkstore.Store, after Followed) error
+}
+
+// Unguarded is a guard that lets each jump pass. It is for tests, which know that all nodes have followed.
+func Unguarded(context.Context, zkstore.Store, Followed) error { return nil }
+
+// ErrNoState: no node of this cluster has served sequences yet.
+var ErrNoState = errors.New("no node of this cluster has served sequences yet")
+
+// ErrNotFound: there is no sequence with this name.
+var ErrNotFound = errors.New("sequence not found")
+
+// Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
+// with values that were issued.
+func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
+	r, err := o.update(ctx, name, true, func(st State, old *Record) (Record, error) {
+		if old == nil || old.DeletedAt != 0 {
+			return Record{}, ErrNotFound
+		}
+		r := *old
+		r.DeletedAt = max(1, o.Now())
+		r.Gen = max(r.Gen, st.Purged)
+		return r, nil
+	})
+	if err == nil {
+		o.forgetKeys(ctx, r)
+	}
+	return r, err
+}
+
+// ErrTooEarly: a tombstone must stay for longer.
+var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence. Try again when `flaked seq purge` may remove it")
+
+// Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
+// new sequence with this name begins where its definition says. It returns ErrTooEarly until the longest
+// hold that the sequence has ever had has passed since it was deleted.
+func (o Operator) Purge(ctx context.Context, name string) error {
+	for {
+		v, ctx, err := o.look(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case v.record == nil:
+			return ErrNotFound
+		case v.record.DeletedAt == 0:
+			return errors.New("the sequence is in use. Delete it first")
+		case o.Now() < v.record.PurgeableAt():
+			return ErrTooEarly
+		}
+		if err := o.deleteKey(ctx, v.record.ID); err != nil {
+			return err
+		}
+		next := v.state.after(name)
+		next.Purged = max(next.Purged, v.record.Gen)
+		if _, err = o.Store.Set(ctx, statePath, next.marshal(), v.version); err == nil {
+			o.forgetKeys(ctx, *v.record)
+			err = o.Store.Delete(ctx, recordPath(name), v.stat.Version)
+		}
+		if !outpaced(err) {
+			return err
+		}
+	}
+}
+
+// outpaced reports whether a write failed because another one was faster.
+func outpaced(err error) bool {
+	return errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode)
+}
+
+// update changes a record and /seq in one write, and tries again if another write was faster. old is
+// nil if there is no record, and jump is false for other changes.
+func (o Operator) update(ctx context.Context, name string, jump bool, change func(st State, old *Record) (Record, error)) (Record, error) {
+	for {
+		v, bound, err := o.look(ctx, name)
+		if err != nil {
+			return Record{}, err
+		}
+		r, err := change(*v.state, v.record)
+		if err != nil {
+			return Record{}, err
+		}
+		if v.record != nil {
+			r.EarlierHoldMs = v.record.LongestHoldMs()
+		}
+		var key []zkstore.Op
+		if v.record == nil || v.record.ID != r.ID {
+			r, key = r.withKey()
+		}
+		r = commit{record: r}.written(nonce(), o.By)
+		if data := r.marshal(); len(data) > maxRecord {
+			return Record{}, fmt.Errorf("the record of the sequence has %d bytes, at most %d are allowed", len(data), maxRecord)
+		}
+		if jump {
+			if err := o.guard(ctx, name, v); err != nil {
+				return Record{}, err
+			}
+		}
+		if err = o.write(bound, name, v, r, key); err == nil && v.record != nil && v.record.ID != r.ID {
+			err = o.deleteKey(ctx, v.record.ID)
+		}
+		if !outpaced(err) {
+			return r, err
+		}
+	}
+}
+
+func (o Operator) guard(ctx context.Context, name string, v view) error {
+	if o.Guard == nil {
+		return errors.New("the operator has no guard, so nodes may not have followed the last change")
+	}
+	after := Followed{Changes: v.state.lastChange(name) + 1, Epoch: v.state.Epoch}
+	if v.record == nil && !slices.Contains(v.state.Changed, name) {
+		after = Followed{}
+	}
+	return o.Guard(ctx, o.Store, after)
+}
+
+// look reads /seq and a record. Writes that go by them must use the context that look returns: in another
+// session ZooKeeper may have lost data, and versions may have come back.
+func (o Operator) look(ctx context.Context, name string) (view, context.Context, error) {
+	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		return view{}, ctx, err
+	}
+	ctx = zkstore.OnSession(ctx, o.Store.SessionID())
+	found, err := o.Store.GetAll(ctx, statePath, recordPath(name))
+	if err != nil {
+		return view{}, ctx, err
+	}
+	v, err := parseView(found)
+	if err == nil && v.state == nil {
+		err = ErrNoState
+	}
+	return v, ctx, err
+}
+
+func (o Operator) write(ctx context.Context, name string, v view, r Record, also []zkstore.Op) error {
+	state := zkstore.SetOp{Path: statePath, Data: v.state.after(name).marshal(), Version: v.version}
+	if v.record == nil || r.Keyed() {
+		if err := o.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
+			return err
+		}
+	}
+	if v.record != nil {
+		return o.Store.Multi(ctx, append(setRecord(state, name, r, v.stat.Version), also...)...)
+	}
+	return o.Store.Multi(ctx, append(also, state, zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
+}

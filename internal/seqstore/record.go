@@ -1,0 +1,238 @@
+package seqstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// The paths of the records below the cluster's root.
+const (
+	statePath  = "/seq"
+	recordsDir = "/seq/s"
+	// livePath has one child for each connected worker of the cluster. Package coordinator keeps it.
+	livePath = "/live"
+)
+
+// recordPath returns the path of a sequence's record. Znode names have no slashes, and names of
+// sequences have no percent signs.
+func recordPath(name string) string {
+	return bucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
+}
+
+func bucketPath(name string) string {
+	return fmt.Sprintf("%s/%03x", recordsDir, sequence.Bucket(name))
+}
+
+// maxChanged is the number of names that State.Changed has at most.
+const maxChanged = 64
+
+// State is the record that all sequences of a cluster share, at /seq.
+type State struct {
+	// Cluster is the UUID of the cluster.
+	Cluster string `json:"cluster"`
+	// Epoch is 1 at first. It grows each time a node notices that ZooKeeper has lost data.
+	Epoch int64 `json:"epoch"`
+	// Changes counts the changes that operators made. Changed are the names of the last
+	// maxChanged of them, the latest last.
+	Changes int64    `json:"changes"`
+	Changed []string `json:"changed,omitempty"`
+	// Purged is the highest Gen of the records that were purged. New records begin above it, so
+	// that nodes which know an old record see that they are later. A tombstone has a higher one
+	// until it is purged itself, or a later tombstone.
+	Purged int64 `json:"purged,omitempty"`
+}
+
+// after returns the state after a change to the sequence name.
+func (s State) after(name string) State {
+	s.Changes++
+	s.Changed = append(append([]string(nil), s.Changed...), name)
+	s.Changed = s.Changed[max(0, len(s.Changed)-maxChanged):]
+	return s
+}
+
+// since returns the names that have changed since changes was read. all is true if there are more
+// than the state has names of.
+func (s State) since(changes int64) (names []string, all bool) {
+	n := s.Changes - changes
+	if n < 0 || n > int64(len(s.Changed)) {
+		return nil, true
+	}
+	return s.Changed[int64(len(s.Changed))-n:], false
+}
+
+// lastChange returns the number of the last change of name. If it is not among the last maxChanged
+// changes, lastChange returns the number of the change before those.
+func (s State) lastChange(name string) int64 {
+	n := s.Changes - int64(len(s.Changed))
+	for k, changed := range s.Changed {
+		if changed == name {
+			n = s.Changes - int64(len(s.Changed)-1-k)
+		}
+	}
+	return n
+}
+
+// Mode says when positions are written to ZooKeeper.
+type Mode string
+
+const (
+	// Segment: a node takes blocks, and issues from memory.
+	Segment Mode = ""
+	// Strict: each request is answered after its positions were written. Requests that wait together share
+	// one write.
+	Strict Mode = "strict"
+)
+
+func (m Mode) String() string {
+	if m == Segment {
+		return "segment"
+	}
+	return string(m)
+}
+
+// Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
+type Record struct {
+	// ID is random, and new each time a sequence with this name is created.
+	ID string `json:"id"`
+	sequence.Map
+	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at secretPath.
+	KeyCheck string `json:"key_check,omitempty"`
+	Settings
+	// Mode cannot change.
+	Mode Mode `json:"mode,omitempty"`
+	// Next is the first position that was not given to a node.
+	Next int64 `json:"next"`
+	// From is the first position that may still be issued: an operator has raised the next value
+	// to it.
+	From int64 `json:"from,omitempty"`
+	// Credit positions may be taken at the time At, Unix ms.
+	Credit int64 `json:"credit"`
+	At     int64 `json:"at"`
+	// PeakFrom and PeakAt, Unix ms, bound what was ever issued: at time t, all positions in use were
+	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the
+	// sequence is created, and by the first block after a loss of data.
+	PeakFrom int64 `json:"peak_from"`
+	PeakAt   int64 `json:"peak_at"`
+	// Gen counts the writes. It goes on when the name is created again. Together with Epoch it orders the copies of a
+	// record: see newer.
+	Gen   int64  `json:"gen"`
+	Nonce string `json:"nonce"`
+	// By names the node that wrote the record last.
+	By string `json:"by,omitempty"`
+	// Epoch is the State's when a block was last taken.
+	Epoch int64 `json:"epoch"`
+	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
+	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
+	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence. Names
+	// is the number that it has created.
+	MaxNames int64 `json:"max_names,omitempty"`
+	Names    int64 `json:"names,omitempty"`
+	// DeletedAt is the time when an operator deleted the sequence, Unix ms. 0: it was not.
+	DeletedAt int64 `json:"deleted_at,omitempty"`
+}
+
+// Settings are the parameters that an operator may change while the sequence is in use.
+type Settings struct {
+	// Block is the smallest block that a node takes.
+	Block int64 `json:"block"`
+	// SupplyMs is the time that a block should last.
+	SupplyMs int64 `json:"supply_ms"`
+	// HoldMs is the time for which a node issues without ZooKeeper.
+	HoldMs int64 `json:"hold_ms"`
+	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
+	// the greatest Ceiling that the sequence has ever had, and cannot change.
+	Ceiling     int64 `json:"ceiling"`
+	HardCeiling int64 `json:"hard_ceiling"`
+}
+
+func (s Settings) hold() time.Duration   { return time.Duration(s.HoldMs) * time.Millisecond }
+func (s Settings) supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
+
+// ceiling returns the ceiling in force.
+func (s Settings) ceiling() sequence.Ceiling {
+	return sequence.Ceiling(min(s.Ceiling, s.HardCeiling))
+}
+
+// LongestHoldMs returns the longest HoldMs that the sequence has ever had.
+func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
+
+func (r Record) budget() sequence.Budget { return sequence.Budget{Credit: r.Credit, At: r.At} }
+
+// newer reports whether r was written after other, as far as their epochs and write counts show.
+func (r Record) newer(other Record) bool {
+	return r.Epoch > other.Epoch || r.Epoch == other.Epoch && r.Gen > other.Gen
+}
+
+// maxRecord is the greatest size of a record in bytes.
+const maxRecord = 1024
+
+func (s State) marshal() []byte  { return mustMarshal(s) }
+func (r Record) marshal() []byte { return mustMarshal(r) }
+
+func mustMarshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of strings and numbers: cannot happen
+	}
+	return b
+}
+
+// setRecord returns operations that write a record if op succeeds and the record has this version.
+func setRecord(op zkstore.Op, name string, r Record, version int32) []zkstore.Op {
+	return append([]zkstore.Op{op}, setVersion(zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})...)
+}
+
+// setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
+// write skips that version.
+func setVersion(set zkstore.SetOp) []zkstore.Op {
+	if set.Version != zkstore.AnyVersion-1 {
+		return []zkstore.Op{set}
+	}
+	skip := set
+	skip.Version = zkstore.AnyVersion
+	return []zkstore.Op{set, skip}
+}
+
+// view is the records that a decision needs, as they were read together.
+type view struct {
+	state   *State // nil: missing
+	version int32  // of the state
+	record  *Record
+	stat    zkstore.Stat // of the record
+	keys    *keyring     // nil: they were not read
+	secret  *secret      // as settleKey returned it
+}
+
+// parseView parses what GetAll returned for statePath and, if there is one, a record's path.
+func parseView(found []zkstore.Record) (v view, err error) {
+	if found[0].Found {
+		v.state, v.version = new(State), found[0].Stat.Version
+		if err := json.Unmarshal(found[0].Data, v.state); err != nil || v.state.Cluster == "" || v.state.Epoch < 1 {
+			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, found[0].Data)
+		}
+	}
+	if len(found) > 1 && found[1].Found {
+		r, err := parseRecord(found[1].Data)
+		if err != nil {
+			return view{}, err
+		}
+		v.record, v.stat = &r, found[1].Stat
+	}
+	return v, nil
+}
+
+// ErrDamaged: a record cannot be used. Somebody must restore or remove it.
+var ErrDamaged = errors.New("not a sequence record of flaked")
+
+func parseRecord(b []byte) (r Record, err error) {
+	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && !r.IsTemplate() && r.KeyCheck == "" {
+		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
+	}
+	return r, nil
+}

@@ -1,0 +1,140 @@
+package seqstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// Run calls Round at every heartbeat, and whenever Wake or Reconnected was called, until the context
+// ends. Then it gives back what the node has not issued. Requests must have ended before.
+func (i *Issuer) Run(ctx context.Context) {
+	var failing bool
+	for ctx.Err() == nil {
+		err := i.bounded(ctx, i.Round)
+		if failing != (err != nil) && ctx.Err() == nil {
+			if failing = err != nil; failing {
+				i.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
+			} else {
+				i.cfg.Log.Info("sequences: ZooKeeper answers again")
+			}
+		}
+		i.save(time.Minute)
+		i.pause(ctx, failing)
+	}
+	if i.hear(); i.loss { // nobody else may have noticed it
+		_ = i.bounded(context.WithoutCancel(ctx), i.Round)
+	}
+	if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
+		i.cfg.Log.Warn("sequences: the unused values of this node were not given back", "error", err)
+	}
+	i.save(0)
+}
+
+// save writes the witness file, if it is older than age.
+func (i *Issuer) save(age time.Duration) {
+	now := i.cfg.Mono()
+	if i.cfg.WitnessFile == "" || i.saved != 0 && now-i.saved < int64(age) {
+		return
+	}
+	w, ok := i.witness()
+	if !ok || len(w.Records) == 0 {
+		return
+	}
+	if err := saveWitness(i.cfg.WitnessFile, w); err != nil {
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+	}
+	i.saved = now
+}
+
+// retryAfter is the pause after a round that failed. New requests do not shorten it.
+const retryAfter = 100 * time.Millisecond
+
+// pause waits until a round is due.
+func (i *Issuer) pause(ctx context.Context, failing bool) {
+	wake := i.wake
+	if failing {
+		ended, cancel := context.WithTimeout(ctx, retryAfter)
+		<-ended.Done()
+		cancel()
+	}
+	timer := time.NewTimer(i.cfg.Pulse.Until(i.cfg.Follow))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+func (i *Issuer) bounded(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limits.Round)
+	defer cancel()
+	return f(ctx)
+}
+
+// Wake makes Run call Round soon. It never blocks.
+func (i *Issuer) Wake() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// giveBack lowers the next position of each sequence to the first one that the node has not issued, if nobody has
+// taken a block since.
+func (i *Issuer) giveBack(ctx context.Context) error {
+	rests := make(map[*series]taking)
+	for _, s := range i.list() {
+		if rest, ok := s.close(); ok {
+			rests[s] = rest
+		}
+	}
+	if len(rests) == 0 {
+		return nil
+	}
+	if i.cfg.Store.SessionID() == 0 {
+		return zkstore.ErrUnreachable
+	}
+	cluster, joined := i.cfg.Tenure.Cluster()
+	if i.noteSession(); !joined || i.state == nil || i.loss || i.unconfirmed(cluster) > 0 {
+		return errors.New("this node may not write now")
+	}
+	for _, s := range i.list() {
+		if rest, ok := rests[s]; ok {
+			if err := i.giveBackOne(ctx, s, rest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error {
+	v, err := i.look(ctx, s, true)
+	if err != nil || v.state == nil || v.record == nil {
+		return err
+	}
+	c, possible := v.record.returnOf(rest, v.state.Epoch)
+	if !possible {
+		return nil
+	}
+	_, err = i.write(ctx, s, v, taking{record: c.written(i.cfg.Nonce(), i.cfg.By)})
+	return err
+}
+
+// close ends the issuing of values. It returns the positions at the end of the stock that follow each other, with
+// the ID and the epoch of the record from which the last of them were taken.
+func (s *series) close() (rest taking, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tail := s.stock.Tail()
+	s.stock.Drop()
+	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
+		return taking{}, false
+	}
+	return taking{record: Record{ID: s.known.ID, Epoch: s.lastEpoch}, block: tail}, true
+}

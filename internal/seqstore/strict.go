@@ -1,0 +1,243 @@
+package seqstore
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// A strict sequence has no stock. All requests that wait when a write is decided share it, and are answered when
+// ZooKeeper has acknowledged it. A request that comes later waits for the next write. So a request that is sent
+// after another was answered, by any node, gets a higher value.
+
+// maxCommit is the greatest number of positions that one write of a strict sequence takes.
+const maxCommit = 1_000_000
+
+// answer is what a request gets after a write of a strict sequence.
+type answer struct {
+	values sequence.Values
+	block  sequence.Block
+	err    *Refusal
+	again  bool // the block was answered before, to a request with the same key
+}
+
+// AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says after
+// a loss of data where the sequence goes on need not wait longer for nodes that stand still.
+const AnswerFor = 2 * patience
+
+// takeStrict returns the values that were written for a request, or makes it wait for a write.
+func (s *series) takeStrict(r request, now int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	a, answered := r.w.Answer.(*answer)
+	if r.w.Answer = nil; !answered {
+		return s.wait(r, now, to)
+	}
+	if a.err == nil && now-r.w.Since >= int64(AnswerFor) {
+		a.err = unknown(a.block.Len(), s.name)
+	}
+	if a.err != nil {
+		return to, false, a.err
+	}
+	if s.askedAt = now; !a.again {
+		s.issued += r.n
+		s.answered += r.n
+	}
+	return appendRuns(to, &a.values, a.block), false, nil
+}
+
+// nextStrict returns the write for the requests that wait, and takes them out of those that wait. It returns nil if there
+// are none, or if they must be refused.
+func (s *series) nextStrict(e situation) *taking {
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	waiting, rest := s.waiting, []request(nil)
+	if s.known.Epoch == e.epoch {
+		waiting, rest = s.repeat(e)
+	}
+	var all batch
+	left := s.known.Positions() - s.known.Next
+	full := false
+	for _, r := range waiting {
+		late := e.sent-r.w.Since >= int64(patience)
+		switch {
+		case r.n > left && left > 0 && s.known.Epoch == e.epoch: // others may get what is left
+			r.w.Answer = &answer{err: s.known.exhausted().about(s.name)}
+			rest = append(rest, r)
+		case late, r.n == 0: // SEQ asks for no value
+			rest = append(rest, r)
+		case full, !all.add(r, min(left, maxCommit)):
+			full = true
+			rest = append(rest, r)
+		}
+	}
+	c, refusal := s.known.planStrict(e.epoch, max(all.n, 1), e.now)
+	if refusal != nil {
+		s.refuse(refusal.about(s.name), e.sent)
+		return nil
+	}
+	if len(all.requests) == 0 { // those that wait look at the series again
+		return nil
+	}
+	s.waiting = rest
+	s.window.roll(s.issued, e.sent)
+	t := &taking{record: c.written(e.nonce, e.by), block: c.block, requests: all.requests}
+	if e.keys != nil {
+		t.keys = e.keys.with(all.requests, c.block.First, e.now)
+	}
+	return t
+}
+
+// batch is the requests that share a write. They take n positions, and keyed of them have keys.
+type batch struct {
+	requests []request
+	n        int64
+	keyed    int
+}
+
+// add reports whether a write of most positions can have one more request, and all its keys are remembered.
+func (b *batch) add(r request, most int64) bool {
+	keyed := b.keyed
+	if r.w.Key != "" {
+		keyed++
+	}
+	if b.n+r.n > most || keyed > maxKeys {
+		return false
+	}
+	b.requests, b.n, b.keyed = append(b.requests, r), b.n+r.n, keyed
+	return true
+}
+
+// planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
+// positions that may have been taken since the record was written. now is Unix ms.
+func (r Record) planStrict(epoch, n, now int64) (commit, *Refusal) {
+	switch {
+	case r.Epoch < epoch:
+		return commit{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
+	case n > r.Positions()-r.Next:
+		return commit{}, r.exhausted()
+	}
+	b := sequence.Block{First: r.Next, End: r.Next + n}
+	return r.taking(b, sequence.Budget{Credit: r.Credit, At: now}), nil
+}
+
+func (r Record) exhausted() *Refusal {
+	return &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it: flaked seq set NAME --max N", r.Max)}
+}
+
+// granted answers the requests of a write that was acknowledged, each with its part of the block.
+func (t taking) granted(values sequence.Values) {
+	next := t.block.First
+	for _, r := range t.requests {
+		r.w.Answer = &answer{values: values, block: sequence.Block{First: next, End: next + r.n}}
+		next += r.n
+	}
+}
+
+// unknown answers the requests of a write whose outcome is not known.
+func (t taking) unknown(name string) {
+	refusal := unknown(t.block.Len(), name)
+	for _, r := range t.requests {
+		r.w.Answer = &answer{err: refusal}
+	}
+}
+
+func unknown(n int64, name string) *Refusal {
+	return &Refusal{Reason: Unknown, RetryAfter: time.Second, Text: fmt.Sprintf(
+		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)}
+}
+
+// unanswered returns how many positions the node has written, or perhaps written, and not answered: values that are
+// missing, and those that are being answered.
+func (s *series) unanswered() int64 {
+	if s.known.Mode != Strict {
+		return 0
+	}
+	return s.committed - s.answered + s.unknown
+}
+
+// settle ends a write that took positions for requests. The requests that were answered look at the series again.
+func (s *series) settle(t taking, err error) {
+	s.mu.Lock()
+	switch {
+	case err == nil:
+		s.committed += t.block.Len()
+		t.granted(s.values)
+	case outpaced(err):
+		s.waiting = append(t.requests, s.waiting...)
+		t.requests = nil
+	default:
+		s.unknown += t.block.Len()
+		t.unknown(s.name)
+	}
+	s.mu.Unlock()
+	for _, r := range t.requests {
+		r.wake()
+	}
+}
+
+// strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them. It is
+// short, because those that were faster leave the sequence alone for longer.
+const strictPause = 500 * time.Microsecond
+
+// sharedFor is how long a node counts on another one that has written the same strict sequence. A node leaves the
+// sequence to others for no longer, so that requests do not wait in vain.
+const sharedFor = time.Second
+
+// others returns how many other nodes have written the sequence lately. mu is held.
+func (s *series) others(now int64) int {
+	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(sharedFor) })
+	return len(s.writers)
+}
+
+// sawWriter notes the node that has written a record that was read. mu is held.
+func (s *series) sawWriter(r Record, e situation) {
+	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
+	if r.Mode != Strict || process(r.Nonce) == process(e.nonce) {
+		return
+	}
+	if s.writers == nil {
+		s.writers = make(map[string]int64)
+	}
+	s.writers[process(r.Nonce)] = e.sent
+	s.others(e.sent) // forgets old ones
+}
+
+// writtenStrict ends the write of a strict sequence. sent is when it was sent, and err its result. conflict means that
+// another write was faster. While other nodes write too, a node that was fast leaves the sequence to them for about
+// the time of a write. Else the node that is nearest to ZooKeeper's leader would always be the fastest.
+func (i *Issuer) writtenStrict(s *series, v view, t taking, sent int64, err error) (conflict bool, _ error) {
+	now := i.cfg.Mono()
+	s.mu.Lock()
+	others := s.others(now)
+	if err == nil {
+		s.accept(t, i.cfg.Mono())
+		if v.stat.Version != zkstore.AnyVersion-1 { // two writes were needed: see setRecord
+			s.written = view{state: v.state, version: v.version, record: &t.record, stat: zkstore.Stat{Version: v.stat.Version + 1}, keys: v.keys}
+			if t.keys != nil {
+				s.written.keys = t.keys.written()
+			}
+		}
+	}
+	s.mu.Unlock()
+	if others > 0 && err == nil {
+		i.pauseUpTo(s, min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor))
+	}
+	s.settle(t, err)
+	if outpaced(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// lastWritten returns what the last write of a strict sequence left in ZooKeeper, if it was made in this session, and /seq
+// was not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions
+// only grow within a session.
+func (s *series) lastWritten(known *State) (v view, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written, judgeState(s.written.state, known) == foundGood && !s.stale // a new session makes all records stale
+}

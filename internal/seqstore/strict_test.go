@@ -1,0 +1,152 @@
+package seqstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
+func strictly(left int64, waiting ...int64) (*series, situation) {
+	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
+	s := &series{name: "order", known: &r, epoch: 1}
+	for _, n := range waiting {
+		wait(n, false)(s)
+	}
+	return s, situation{epoch: 1, sent: 1000, now: 1000, nonce: "mine"}
+}
+
+func TestStrictBatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		left        int64
+		waiting     []int64
+		taken, rest int64 // requests of the write, and those that wait on
+		refused     []int // of waiting
+	}{
+		"nobody waits":                    {50, nil, 0, 0, nil},
+		"all":                             {50, []int64{1, 20, 3}, 3, 0, nil},
+		"exactly all positions":           {6, []int64{1, 2, 3}, 3, 0, nil},
+		"nobody overtakes":                {6, []int64{1, 2, 4, 1}, 2, 2, nil},
+		"more than is left, for one":      {6, []int64{1, 7, 2}, 2, 1, []int{1}},
+		"more than is left, for all":      {6, []int64{7, 8}, 0, 2, []int{0, 1}},
+		"nothing is left, so all must go": {0, []int64{1, 2}, 0, 2, nil},
+	} {
+		s, e := strictly(c.left, c.waiting...)
+		all := s.waiting
+		got := s.nextStrict(e)
+		var taken int64
+		if got != nil {
+			taken = int64(len(got.requests))
+			if got.block.First != 100-c.left || got.record.Next != got.block.End || got.record.Nonce != "mine" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		if taken != c.taken || int64(len(s.waiting)) != c.rest {
+			t.Errorf("%s: %d taken, %d wait", name, taken, len(s.waiting))
+		}
+		var refused []int
+		for k, r := range all {
+			if r.w.Answer != nil {
+				refused = append(refused, k)
+			}
+		}
+		if len(refused) != len(c.refused) {
+			t.Errorf("%s: %v are refused", name, refused)
+		}
+		if exhausted := s.refusal.reason() == Exhausted; exhausted != (c.left == 0) {
+			t.Errorf("%s: %v", name, s.refusal)
+		}
+	}
+}
+
+func TestStrictPlanNeverSkips(t *testing.T) {
+	r := usual(func(r *Record) { r.Mode = Strict })
+	if _, refusal := r.planStrict(r.Epoch+1, 1, 1000); refusal.reason() != Frozen {
+		t.Errorf("%v", refusal)
+	}
+	c, refusal := r.plan(r.Epoch, 1000, 7, 1000)
+	if refusal != nil || c.block != (sequence.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
+		t.Errorf("%+v, %v", c, refusal)
+	}
+}
+
+// Each request gets its part, in the order of arrival. After a write that failed, all wait on before those that came later.
+func TestStrictSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		waiting int
+		want    func(*answer) bool
+	}{
+		"acknowledged": {nil, 1, func(a *answer) bool { return a.err == nil && a.block == sequence.Block{First: 51, End: 53} }},
+		"conflict":     {zkstore.ErrBadVersion, 3, nil},
+		"unknown":      {zkstore.ErrUnreachable, 1, func(a *answer) bool { return a.err.Reason == Unknown }},
+	} {
+		s, e := strictly(50, 1, 2)
+		t1 := s.nextStrict(e)
+		second := t1.requests[1].w
+		wait(5, false)(s)
+		s.settle(*t1, c.err)
+		a, answered := second.Answer.(*answer)
+		if len(s.waiting) != c.waiting || answered != (c.want != nil) || answered && !c.want(a) {
+			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
+		}
+		if last := s.waiting[len(s.waiting)-1]; last.n != 5 || last.w.Answer != nil {
+			t.Errorf("%s: a request that came later: %+v", name, last)
+		}
+	}
+}
+
+// An answer is given once, and not when an operator may have said where the sequence goes on.
+func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s, e := strictly(50, 3)
+		t1 := s.nextStrict(e)
+		s.settle(*t1, nil)
+		r, now := t1.requests[0], int64(1e9)
+		if late {
+			now += int64(AnswerFor)
+		}
+		runs, _, err := s.takeStrict(r, now, nil)
+		var refused *Refusal
+		if late && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered() != 3) {
+			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered())
+		}
+		if !late && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered() != 0) {
+			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered())
+		}
+		if _, _, err := s.takeStrict(r, now, nil); err == nil {
+			t.Error("the answer was given twice")
+		}
+	}
+}
+
+func TestStrictCreationAfterALossNeedsAStart(t *testing.T) {
+	for _, modes := range [][2]Mode{{Strict, Strict}, {Strict, Segment}, {Segment, Strict}, {Segment, Segment}} {
+		s := newStage(t)
+		s.node()
+		s.run(stageConfirm + time.Second)
+		op := s.operator()
+		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9}, Settings: settings(100)}
+		if _, err := op.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := op.Delete(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		s.nodes[0].is.NoteLoss("test")
+		s.run(time.Second)
+		s.run(11 * time.Minute) // longer than the hold
+		d.Mode = modes[1]
+		_, err := op.Create(t.Context(), d)
+		if needed := modes != [2]Mode{Segment, Segment}; errors.Is(err, ErrStartNeeded) != needed {
+			t.Errorf("%v: %v", modes, err)
+		}
+		d.Start, d.StartGiven = 1000, true
+		if r, err := op.Create(t.Context(), d); err == nil && (r.Epoch != 2 || r.Value(r.Next) < 1000) {
+			t.Errorf("%v: %+v: it must not wait for another word of the operator", modes, r)
+		}
+	}
+}
