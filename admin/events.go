@@ -24,10 +24,8 @@ type Event struct {
 const keptEvents = 200
 
 // Events keeps the latest 200 log lines of level info and above. The status page shows
-// them. Register it as a sink of an hclog.InterceptLogger. Make it with NewEvents.
+// them. Register it as a sink of an hclog.InterceptLogger.
 type Events struct {
-	now func() time.Time
-
 	mu   sync.Mutex // guards what follows
 	last []Event    // oldest first
 	next int64
@@ -35,21 +33,12 @@ type Events struct {
 
 var _ hclog.SinkAdapter = (*Events)(nil)
 
-// NewEvents returns an empty Events. Each event gets the time that now returns. A nil now
-// means time.Now.
-func NewEvents(now func() time.Time) *Events {
-	if now == nil {
-		now = time.Now
-	}
-	return &Events{now: now}
-}
-
 // Accept implements hclog.SinkAdapter. It ignores levels below info.
 func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any) {
 	if level < hclog.Info {
 		return
 	}
-	event := Event{AtMs: e.now().UnixMilli(), Level: level.String(), Component: name, Message: msg, Fields: [][2]string{}}
+	event := Event{AtMs: time.Now().UnixMilli(), Level: level.String(), Component: name, Message: msg, Fields: [][2]string{}}
 	for i := 0; i+1 < len(args); i += 2 {
 		event.Fields = append(event.Fields, [2]string{fmt.Sprint(args[i]), fmt.Sprint(args[i+1])})
 	}

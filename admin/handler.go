@@ -15,11 +15,9 @@ import (
 // its own. To mount it under a prefix, use mux.Handle("/flaked/", http.StripPrefix("/flaked",
 // handler)). The handler answers every request that Config admits, so the program has to decide who
 // may reach it. Run must be running while the handler is in use.
-func (s *Server) Handler() http.Handler { return s.handler() }
-
-// handler returns a handler that compares paths unchanged. http.ServeMux would redirect a
-// path that it considers unclean.
-func (s *Server) handler() http.Handler {
+//
+// It compares paths unchanged. http.ServeMux would redirect a path that it considers unclean.
+func (s *Server) Handler() http.Handler {
 	const maxBody = 64 << 10 // far more than any request needs
 	routes := s.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,8 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		}
 		leave := places.take(r.Context(), fromOf(r))
 		if leave == nil {
-			all, one := places.limits()
-			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", all, one)})
+			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all), cap(places.all)/2)})
 			return
 		}
 		defer leave()

@@ -78,7 +78,7 @@ func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 func wrongOf(v view) []clusterview.Problem {
 	out := v.Own.Problems()
 	if v.Status.Sequences != nil {
-		out = append(out, v.Status.Sequences.Unavailable()...)
+		out = append(out, v.Status.Sequences.Problems()...)
 	}
 	if v.Dev {
 		out = append(out, clusterview.Problem{

@@ -19,7 +19,7 @@ const hostile = `<script>document.title='taken'</script><img src=x onerror="docu
 // picture returns a process and a cluster with workers in every state.
 func picture(total, held int) Config {
 	began := time.Now()
-	events := NewEvents(nil)
+	events := new(Events)
 	events.Accept("flaked.node", hclog.Info, "serving", "worker", 3, "term", 7, "lease_left_s", 86400)
 	events.Accept("flaked.node", hclog.Warn, "clock offset is large", "worst_offset_ms", 3600000, "against", 1)
 	events.Accept(hostile, hclog.Error, hostile, hostile, hostile)

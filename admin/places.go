@@ -34,9 +34,6 @@ func newPlaces(most int, wait time.Duration) *places {
 	return p
 }
 
-// limits returns how many places there are, and how many for one address.
-func (p *places) limits() (all, one int) { return cap(p.all), cap(p.all) / 2 }
-
 // take takes a place, which the caller gives back by calling leave. leave is nil if no
 // place became free in time.
 func (p *places) take(ctx context.Context, from netip.Prefix) (leave func()) {

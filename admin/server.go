@@ -111,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.MaxBatch = lineproto.DefaultMaxBatch
 	}
 	if cfg.Events == nil {
-		cfg.Events = NewEvents(nil)
+		cfg.Events = new(Events)
 	}
 	if cfg.Live == nil {
 		cfg.Live = func() error { return nil }
@@ -138,7 +138,7 @@ func (s *Server) httpLog() *log.Logger {
 // slots for itself.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.Handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -21,8 +20,11 @@ var update = flag.Bool("update", false, "write what is printed to testdata")
 
 // full returns a process with a value in every field of the status document.
 func full() Config {
-	events := NewEvents(func() time.Time { return time.UnixMilli(1790000000000) })
+	events := new(Events)
 	events.Accept("flaked.node", hclog.Warn, "clock offset is large", "worst_offset_ms", 612)
+	for i := range events.last {
+		events.last[i].AtMs = 1790000000000
+	}
 	return Config{
 		Slots: func(context.Context) (clusterview.Report, error) {
 			return clusterview.Report{Summary: clusterview.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil

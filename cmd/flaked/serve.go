@@ -62,7 +62,7 @@ func serve(c *cli.Context) error {
 }
 
 func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
-	events := admin.NewEvents(nil)
+	events := new(admin.Events)
 	log.RegisterSink(events)
 	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
 		log.Warn(warning)

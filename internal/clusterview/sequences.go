@@ -170,23 +170,17 @@ func plural(n int, noun string) string {
 	return Thousands(fmt.Sprint(n)) + " " + noun
 }
 
-// Unavailable returns the problems because of which clients get no values.
-func (s Sequences) Unavailable() (out []Problem) {
-	if n := s.Frozen; n.Count > 0 {
-		out = append(out, Problem{Critical, "Frozen sequences, which issue no values: " + n.String(), "flaked seq show '" + n.Names[0] + "' says why, and what to do."})
+// Problems returns the sequences of which clients get no values, or soon none.
+func (s Sequences) Problems() (out []Problem) {
+	add := func(some SomeSequences, severity Severity, text, advice string) {
+		if some.Count > 0 {
+			out = append(out, Problem{severity, text + ": " + some.String(), strings.Replace(advice, "NAME", some.Names[0], 1)})
+		}
 	}
-	if n := s.Exhausted; n.Count > 0 {
-		out = append(out, Problem{Critical, "Exhausted sequences, of which nodes have taken all values: " + n.String(),
-			"Raise the max (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names. Delete a sequence that nobody needs."})
-	}
-	return out
-}
-
-// NearlyExhausted returns the problem of the sequences that are nearly used up.
-func (s Sequences) NearlyExhausted() (out []Problem) {
-	if n := s.NearlyUsed; n.Count > 0 {
-		out = append(out, Problem{Warning, "Sequences used to 80 % or more: " + n.String(),
-			"Raise the max before they are exhausted (flaked seq set '" + n.Names[0] + "' --max VALUE), and a template's --max-names."})
-	}
+	add(s.Frozen, Critical, "Frozen sequences, which issue no values", "flaked seq show 'NAME' says why, and what to do.")
+	add(s.Exhausted, Critical, "Exhausted sequences, of which nodes have taken all values",
+		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete a sequence that nobody needs.")
+	add(s.NearlyUsed, Warning, "Sequences used to 80 % or more",
+		"Raise the max before they are exhausted (flaked seq set 'NAME' --max VALUE), and a template's --max-names.")
 	return out
 }

@@ -46,7 +46,7 @@ func judgeSequences(s *clusterview.Sequences) (found []Finding) {
 	if s == nil {
 		return []Finding{{Check: "sequences", Level: OK, Text: "there are no named sequences"}}
 	}
-	for _, p := range append(s.Unavailable(), s.NearlyExhausted()...) {
+	for _, p := range s.Problems() {
 		found = append(found, Finding{Check: "sequences", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
 	}
 	if len(found) == 0 {
