@@ -9,7 +9,4 @@ type Kernel struct {
 	Synchronised bool
 	// MaxError is the kernel's bound on the error of the clock, EstError its estimate.
 	MaxError, EstError time.Duration
-	// LeapPending reports whether a leap second will be inserted or deleted at midnight
-	// UTC.
-	LeapPending bool
 }

@@ -10,8 +10,6 @@ import (
 // From <sys/timex.h>: bits of status, and the state of a clock that is not synchronised.
 const (
 	staUnsync = 0x40
-	staIns    = 0x10
-	staDel    = 0x20
 	timeError = 5
 )
 
@@ -26,6 +24,5 @@ func KernelClock() (Kernel, error) {
 		Synchronised: state != timeError && tx.Status&staUnsync == 0,
 		MaxError:     time.Duration(tx.Maxerror) * time.Microsecond,
 		EstError:     time.Duration(tx.Esterror) * time.Microsecond,
-		LeapPending:  tx.Status&(staIns|staDel) != 0,
 	}, nil
 }
