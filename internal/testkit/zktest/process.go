@@ -42,7 +42,7 @@ func (s *server) start() error {
 	cmd := exec.Command(s.prog.Java,
 		"-Dzookeeper.forceSync=no",    // see the package comment
 		"-Dzookeeper.preAllocSize=64", // KiB; 64 MiB are slow to copy in Snapshot
-		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-XX:-UsePerfData", // else kill -9 leaves a /tmp file
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
