@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -96,11 +97,13 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
-	if s := settings.Layout; s != nil && s.Unit > limits.DefaultReserve/3 {
-		return usageError("--layout %s: ticks of %s are too long for nodes, which reserve %s of time. A tick must be %s or shorter", c.String("layout"), s.Unit, limits.DefaultReserve, limits.DefaultReserve/3)
-	}
 	if want.ConfirmMs == 0 {
 		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
+	}
+	// The settings stay for ever, so a node with the longest heartbeat that they allow must be able to join.
+	joins := node.Config{Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))), Reserve: limits.DefaultReserve}
+	if err := joins.Fits(want); err != nil {
+		return usageError("%w", err)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
 		found, err := coordinator.CreateCluster(ctx, store, want)

@@ -77,6 +77,7 @@ func TestClusterCommands(t *testing.T) {
 
 	for _, row := range []struct{ flags, want string }{
 		{"--on-rollback=rollback-bits", "--on-rollback rollback-bits needs a layout with a rollback field, but time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657 has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1. See `flaked cluster init --help`."},
+		{"--layout=time=36@2s,worker=10,sequence=12", "ticks of 2s are too long for nodes, which reserve 3s: a tick must be 1s or shorter"},
 		{"--layout=pearflower --borrow=500ms", "borrow 500ms must be 0 or at least one tick (1s). Create the cluster with --borrow 1s or more"},
 		{"--on-rollback=coast=4s --borrow=4s", "borrow 4s and the rollback policy coast=4s may put IDs more than 7s ahead of the clock, and a restart after a crash waits that long. Create the cluster with --borrow 3s or less"},
 		{"--borrow=-1s", "borrow -1s must be 0 or at least one tick (1ms). Create the cluster with --borrow 1ms or more"},
