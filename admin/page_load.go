@@ -14,7 +14,7 @@ import (
 // loadFor is the time over which the page averages the node's counters.
 const loadFor = time.Minute
 
-// past has the node's counters when the page was rendered, for loadFor.
+// past has the node's counters when the page was rendered, for loadFor, one sample a second at most.
 type past struct {
 	mu      sync.Mutex // guards samples
 	samples []sample   // oldest first
@@ -45,6 +45,9 @@ func (p *past) note(start, now time.Time, c lineproto.Counters, more int64) (bef
 	if len(p.samples) == 0 {
 		p.samples = append(p.samples, sample{at: start})
 	}
+	if newest := len(p.samples) - 1; newest > 0 && now.Sub(p.samples[newest].at) < time.Second {
+		return p.samples[0], last
+	}
 	p.samples = append(p.samples, last)
 	for len(p.samples) > 2 && now.Sub(p.samples[1].at) >= loadFor {
 		p.samples = slices.Delete(p.samples, 0, 1)
@@ -52,7 +55,7 @@ func (p *past) note(start, now time.Time, c lineproto.Counters, more int64) (bef
 	return p.samples[0], last
 }
 
-// loadView is what the node did lately.
+// loadView has the node's rates and latencies over the last minute, as text.
 type loadView struct {
 	Over                 string // the time over which the rates are averaged
 	Requests, IDs, Fails string // a second; Fails is empty for none
