@@ -60,6 +60,12 @@ func recordFlags() []cli.Flag {
 	}
 }
 
+// fromEnvironment reports whether the environment gives the value of a flag.
+func fromEnvironment(c *cli.Context, name string) bool {
+	given := os.Getenv(envName(name))
+	return given != "" && c.String(name) == given
+}
+
 // hidden hides flags from --help, and returns them.
 func hidden(flags []cli.Flag) []cli.Flag {
 	for _, f := range flags {

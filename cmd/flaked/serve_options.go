@@ -73,7 +73,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	if c.String("zk") == "" && !o.dev {
 		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
 	}
-	if o.dev && c.String("zk") != "" && c.String("zk") != os.Getenv(envName("zk")) {
+	if o.dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	if o.admin == adminOff {

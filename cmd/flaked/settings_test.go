@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
@@ -32,6 +33,26 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 	for _, f := range serve.VisibleFlags() {
 		if slices.Contains([]string{"datacenter", "on-rollback", "borrow", "sequence-start", "segment-start"}, f.Names()[0]) {
 			t.Errorf("serve --help lists --%s", f.Names()[0])
+		}
+	}
+}
+
+// The command line overrides the environment: a pod that has FLAKED_LAYOUT can ask another cluster's node.
+func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
+	t.Setenv("FLAKED_LAYOUT", "twitter")
+	for args, from := range map[string]string{"": "--layout", "--layout leaf --addr 127.0.0.1:1": "--layout", "--addr 127.0.0.1:1": ""} {
+		app := newApp(nil, t.Output(), t.Output())
+		var found foundLayout
+		var err error
+		app.Command("decode").Action = func(c *cli.Context) error {
+			found, err = findLayout(c)
+			return nil
+		}
+		if err := app.RunContext(context.Background(), append([]string{"flaked", "decode"}, strings.Fields(args)...)); err != nil {
+			t.Fatal(err)
+		}
+		if (err == nil) != (from != "") || found.from != from {
+			t.Errorf("%q: %q, %v", args, found.from, err)
 		}
 	}
 }
