@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
@@ -122,9 +123,13 @@ func TestByHandConformance(t *testing.T) {
 			wantFenced(t, err) // and deletes its lock
 			_, _, err = take("too early")
 			wantErrAs[*FullError](t, err)
-			time.Sleep(time.Duration(e.Slot.LeaseUntil+cl.graceMs()+100-clock()) * time.Millisecond)
-			if _, _, err := take("b"); err != nil {
-				t.Fatal(err)
+			free := e.Slot.LeaseUntil + cl.graceMs()
+			zktest.Poll(time.Minute, func() bool {
+				_, _, err = take("b")
+				return !errors.As(err, new(*FullError))
+			})
+			if at := clock(); err != nil || at < free {
+				t.Fatalf("%v at %d, the worker is free at %d", err, at, free)
 			}
 			now, err := ReadSlot(t.Context(), admin, cl, 0)
 			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.ends()[0] != "taken" {
