@@ -214,7 +214,7 @@ func (c Config) logger() (l hclog.Logger, stop func()) {
 	return intercept, func() { sink.lines.Close(closeLogTime) }
 }
 
-// closeLogTime is how long Close waits for a log handler that is slow.
+// closeLogTime is the longest time that Close waits for a slow log handler.
 const closeLogTime = 5 * time.Second
 
 // slogSink passes lines of hclog on to slog. A handler may call the node: the queue calls it

@@ -74,7 +74,7 @@ func (v slotView) Trouble() bool {
 const (
 	// shownNodes is the most rows of the table of workers.
 	shownNodes = 32
-	// staleAfter is how old a reading of the slots may be on the page.
+	// staleAfter is the age from which the page marks a reading of the slots as old.
 	staleAfter = 4 * time.Second
 )
 

@@ -51,7 +51,11 @@ func checks(s node.Snapshot) string {
 	}
 	line(s.Disk.OK, "!", "state directory", cmp.Or(s.Disk.Error, "ok"))
 	line(!w.ClockOff(), "!", "clock", w.Clock)
-	line(s.ZooKeeper.Error == "" && !w.CutOff(), "!", "zookeeper", cmp.Or(s.ZooKeeper.Error, "last heartbeat "+w.Beat))
+	heartbeat := "last heartbeat " + w.Beat
+	if s.ZooKeeper.HeartbeatAgeMs == nil {
+		heartbeat = "no heartbeat yet"
+	}
+	line(s.ZooKeeper.Error == "" && !w.CutOff(), "!", "zookeeper", cmp.Or(s.ZooKeeper.Error, heartbeat))
 	for _, p := range w.Problems() {
 		b.WriteString(oneLine(p.String()) + "\n")
 	}

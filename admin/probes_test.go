@@ -32,7 +32,7 @@ func TestReadyzVerbose(t *testing.T) {
 		{"just started", func(s *node.Snapshot) {
 			*s = node.Snapshot{Phase: node.Starting, Cause: node.CauseNoWorkerYet, Disk: node.DiskSnapshot{OK: true}}
 		}, errors.New("-NOTREADY starting reason=no-worker-yet"),
-			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: last heartbeat none yet\n" +
+			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: no heartbeat yet\n" +
 				"Starting: no worker acquired yet. Wait. If this lasts, the node's log says why.\n-NOTREADY starting reason=no-worker-yet\n"},
 		{"all is wrong", func(s *node.Snapshot) {
 			s.Ready, s.Cause, s.Clock.BehindMs, s.LeaseLeftMs = false, node.CauseClockBehind, 1500, new(int64(-2000))

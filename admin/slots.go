@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// slotsEvery is the shortest time between two readings of the slots, but for the page. readsPerSecond is how many records all nodes of a cluster together may read
-	// from ZooKeeper for it. With 1,000 nodes and 1,000 slots, each node reads every 200 s.
+	// slotsEvery is the shortest time between two readings of the slots. The page has a shorter one, pageEvery.
+	// All nodes of a cluster together read at most readsPerSecond records a second from ZooKeeper. With
+	// 1,000 nodes and 1,000 slots, each node reads every 200 s.
 	slotsEvery     = 15 * time.Second
 	readsPerSecond = 5000
-	// pageEvery is that time for the page. It grows with the cluster, so that a node reads at most
+	// pageEvery is the shortest time between two readings for the page. It grows with the cluster, so that a node reads at most
 	// pageReads records a second.
 	pageEvery = time.Second
 	pageReads = 500
-	// slotsTimeout is how long one reading may take.
+	// slotsTimeout ends a reading that takes longer.
 	slotsTimeout = 10 * time.Second
-	// slotsWait is how long a request waits for a reading.
+	// slotsWait is the longest time that a request waits for a reading.
 	slotsWait = 5 * time.Second
 )
 

@@ -106,7 +106,7 @@ func commandLineOnly(f cli.Flag) bool {
 	}
 	doc, ok := f.(cli.DocGenerationFlag)
 	switch f.Names()[0] {
-	case "addr", "help", "confirm", "release", "state-dir", "workers", "yes", "zk-replaced":
+	case "addr", "help", "confirm", "release", "state-dir", "zk-replaced":
 		return ok && len(doc.GetEnvVars()) == 0
 	}
 	return false

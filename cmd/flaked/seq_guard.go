@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// guardTime is how long a command waits for the nodes. Only tests change it.
+// guardTime is the longest time that a command waits for the nodes. Only tests change it.
 var guardTime = 30 * time.Second
 
 const guardText = `Before the next value jumps, and before a name is deleted or created, the command waits for

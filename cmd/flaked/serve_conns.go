@@ -9,11 +9,10 @@ import (
 const (
 	// mostConns is the most connections for IDs of a node.
 	mostConns = 10_000
-	// ownFiles is how many files a node needs beside connections for IDs: its log, its state, its connections
+	// ownFiles is the number of files that a node needs besides connections for IDs: its log, its state, its connections
 	// to ZooKeeper and those of its admin port.
 	ownFiles = 42
-	// refusedFiles is how many connections a listener may hold for a moment to tell them that they are too
-	// many.
+	// refusedFiles is the most connections that a listener holds for a moment, to answer that they are too many.
 	refusedFiles = 256
 )
 

@@ -77,7 +77,7 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 		return releaseReport{}, err
 	}
 	if slots := found.Cluster.Slots; worker >= slots {
-		return releaseReport{}, exitWith(exitFailure, "there is no worker %d: the cluster's layout has workers 0 to %d", worker, slots-1)
+		return releaseReport{}, exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d", worker, slots-1)
 	}
 	s, now := found.Slot, time.UnixMilli(r.hand.Now())
 	report := releaseReport{Worker: worker, FreeMs: s.LeaseUntil}

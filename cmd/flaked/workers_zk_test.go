@@ -43,7 +43,7 @@ func TestWorkersRelease(t *testing.T) {
 	b, claimB := register(t, store, cl, "b")
 
 	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and no node has held it. Nothing was changed.\n", "")
-	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "there is no worker 1024: the cluster's layout has workers 0 to 1023")
+	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "worker 1024 not found: the cluster's layout has workers 0 to 1023")
 	for args, want := range map[string]string{
 		"": "expected one worker, as in `flaked workers release 7`, got 0 arguments", "1 2": "got 2 arguments",
 		"x": `"x" is not a worker. Give a number`, "-1": `"-1" is not a worker. Give a number`,

@@ -15,7 +15,7 @@ func (w OwnWorker) HeartbeatLate() bool {
 	return age != nil && HeartbeatLate(*age, w.ZooKeeper.HeartbeatMs)
 }
 
-// overdue is how late a heartbeat may be, in milliseconds.
+// overdue is the delay after which a heartbeat counts as late, in milliseconds.
 const overdue = 500
 
 // HeartbeatLate reports whether a heartbeat of this age is overdue. every is the time between two

@@ -23,20 +23,20 @@ type Config struct {
 
 	// Conns is the number of connections. 0 means 1.
 	Conns int
-	// Pipeline is how many requests a connection sends at once, at most, before it waits for
-	// all their replies. 0 means 1.
+	// Pipeline is the most requests that a connection sends before it waits for all their
+	// replies. 0 means 1.
 	Pipeline int
 	// Batch is the number of IDs of a request, GET n. 0 means 1.
 	Batch int
 
-	// Rate is how many requests are due in a second, over all connections (open loop).
+	// Rate is the number of requests that are due in a second, over all connections (open loop).
 	// 0 means a closed loop: a connection sends again when it has all replies.
 	Rate float64
-	// Warmup is how long the load runs before it is measured. 0 means not at all.
+	// Warmup is the time for which the load runs before it is measured. 0 means none.
 	Warmup time.Duration
-	// Duration is how long the load is measured. It is required.
+	// Duration is the time for which the load is measured. It is required.
 	Duration time.Duration
-	// Timeout is how long to wait for a connection, and for a reply. 0 means five seconds.
+	// Timeout is the longest wait for a connection, and for a reply. 0 means five seconds.
 	Timeout time.Duration
 }
 
