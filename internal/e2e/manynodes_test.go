@@ -9,9 +9,8 @@ import (
 // Fifty nodes start at once with an empty ZooKeeper. The first one creates the cluster, and each
 // gets a worker of its own.
 func TestFiftyNodesGetFiftyWorkers(t *testing.T) {
-	t.Parallel()
-	// Each start takes 12 MiB and 15 ms of CPU: all of them take two seconds on two cores. They have a ZooKeeper of
-	// their own, because the tests beside them would get no answer in time from a shared one.
+	// It is not parallel, and has a ZooKeeper of its own: fifty starts take both cores for seconds, and the
+	// ZooKeepers of tests beside it would not answer in time.
 	s := newSite(t, zktest.Chroot(t, zktest.Single(t)), "--heartbeat", "500ms", "--confirm-time", "1s")
 	const count = 50
 	holder := map[int]string{}

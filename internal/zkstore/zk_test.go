@@ -29,6 +29,7 @@ func TestZK(t *testing.T) {
 		{"SilentServer", testZKSilentServer},
 		{"SlowServer", testZKSlowServer},
 		{"StartingServer", testZKStartingServer},
+		{"SparesASilentServer", testZKSparesASilentServer},
 		{"NobodyThere", testZKNobodyThere},
 		{"LostWhileAuthenticating", testZKLostWhileAuthenticating},
 		{"UnresolvableNameAmongGood", testZKUnresolvableNameAmongGood},

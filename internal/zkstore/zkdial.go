@@ -41,7 +41,7 @@ func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 			last := i == len(targets)-1
 			wait := notice.Dial() / time.Duration(len(targets))
 			if last {
-				wait = max(wait, notice.Pause())
+				wait = max(wait, s.pause(notice.Pause()))
 			}
 			if found, ok := z.await(ctx, s, wait, !last); ok {
 				hosts.lost = found.target
@@ -56,6 +56,22 @@ func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 type search struct {
 	came    chan attempt
 	running int
+	paused  time.Duration // the last pause
+}
+
+// longestPause bounds the pause between two rounds while attempts are running.
+const longestPause = time.Second
+
+// pause returns how long to wait before the next round: the shortest pause, and twice the last one
+// while servers are silent. For each attempt a ZooKeeper makes a session, even if nobody waits for
+// it any more. Many nodes that try often would never let a slow ZooKeeper catch up.
+func (s *search) pause(shortest time.Duration) time.Duration {
+	if s.running == 0 || s.paused == 0 {
+		s.paused = shortest
+	} else {
+		s.paused = max(shortest, min(2*s.paused, longestPause))
+	}
+	return s.paused
 }
 
 // await waits up to wait for an attempt that succeeds. If hasty is set, it also gives up

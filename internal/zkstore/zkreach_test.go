@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -271,5 +272,28 @@ func testZKTLS(t *testing.T) {
 				t.Errorf("got %v, want ErrUnreachable with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// A server that is silent, perhaps because it is overloaded, gets ever fewer attempts. Without the
+// growing pauses, ten come in a third of a second.
+func testZKSparesASilentServer(t *testing.T) {
+	came := make(chan time.Time, 100)
+	addr := fakeServer(t, func(c conn) {
+		came <- time.Now()
+		swallow(c)
+	})
+	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: time.Second})
+	n, err := limits.NoticeWithin(time.Second, limits.MaxHeartbeat(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Hurry(n)
+	first, tenth := <-came, time.Time{}
+	for range 9 {
+		tenth = <-came
+	}
+	if took := tenth.Sub(first); took < 3*time.Second {
+		t.Errorf("ten attempts came within %s", took)
 	}
 }
