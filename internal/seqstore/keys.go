@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -20,11 +19,9 @@ const keysDir = "/seq/r"
 
 func keysPath(id string) string { return keysDir + "/" + id }
 
-const (
-	// maxKeys is the most keys that are remembered of a sequence, and keepKeys how long each is.
-	maxKeys  = 1000
-	keepKeys = 10 * time.Minute
-)
+// maxKeys is the number of keys that are remembered of a sequence. No clock ends a key: one that is wrong would give the
+// key another value.
+const maxKeys = 1000
 
 // keyHash is the first 96 bits of the SHA-256 of a key.
 type keyHash [12]byte
@@ -39,11 +36,10 @@ func hashKey(key string) (h keyHash) {
 type keyEntry struct {
 	key      keyHash
 	position int64
-	at       uint32 // Unix seconds
 }
 
-// keyEntryLen is the size of an entry in ZooKeeper: the hash, the position and the time, big-endian.
-const keyEntryLen = 12 + 8 + 4
+// keyEntryLen is the size of an entry in ZooKeeper: the hash and the position, big-endian.
+const keyEntryLen = 12 + 8
 
 // keyring is the keys of a sequence that are remembered, the oldest first. version is that of the znode.
 type keyring struct {
@@ -57,7 +53,7 @@ func parseKeys(data []byte) (entries []keyEntry, err error) {
 		return nil, fmt.Errorf("%w: %d bytes of keys", ErrDamaged, len(data))
 	}
 	for ; len(data) > 0; data = data[keyEntryLen:] {
-		e := keyEntry{position: int64(binary.BigEndian.Uint64(data[12:])), at: binary.BigEndian.Uint32(data[20:])}
+		e := keyEntry{position: int64(binary.BigEndian.Uint64(data[12:]))}
 		copy(e.key[:], data)
 		entries = append(entries, e)
 	}
@@ -69,30 +65,27 @@ func (k *keyring) marshal() []byte {
 	for _, e := range k.entries {
 		data = append(data, e.key[:]...)
 		data = binary.BigEndian.AppendUint64(data, uint64(e.position))
-		data = binary.BigEndian.AppendUint32(data, e.at)
 	}
 	return data
 }
 
-func (e keyEntry) keptAt(now int64) bool { return now/1000-int64(e.at) < int64(keepKeys.Seconds()) }
-
-// find returns the position that a key got. now is Unix ms.
-func (k *keyring) find(key keyHash, now int64) (position int64, ok bool) {
+// find returns the position that a key got.
+func (k *keyring) find(key keyHash) (position int64, ok bool) {
 	for _, e := range k.entries {
-		if e.key == key && e.keptAt(now) {
+		if e.key == key {
 			return e.position, true
 		}
 	}
 	return 0, false
 }
 
-// with returns the keys after a write at the time now, Unix ms: those that are kept, and those of the requests that the
-// positions from first on are for. It returns nil if none of the requests has a key.
-func (k *keyring) with(requests []request, first, now int64) *keyring {
+// with returns the keys after a write: the last maxKeys, with those of the requests that the positions from first on are
+// for. It returns nil if none of the requests has a key.
+func (k *keyring) with(requests []request, first int64) *keyring {
 	var added []keyEntry
 	for _, r := range requests {
 		if r.w.Key != "" {
-			added = append(added, keyEntry{hashKey(r.w.Key), first, uint32(now / 1000)})
+			added = append(added, keyEntry{hashKey(r.w.Key), first})
 		}
 		first += r.n
 	}
@@ -100,13 +93,7 @@ func (k *keyring) with(requests []request, first, now int64) *keyring {
 		return nil
 	}
 	after := *k
-	after.entries = nil
-	for _, e := range k.entries {
-		if e.keptAt(now) {
-			after.entries = append(after.entries, e)
-		}
-	}
-	after.entries = append(after.entries, added...)
+	after.entries = slices.Concat(k.entries, added)
 	after.entries = after.entries[max(0, len(after.entries)-maxKeys):]
 	return &after
 }
@@ -170,7 +157,7 @@ func (s *series) repeat(e situation) (fresh, rest []request) {
 		}
 		p, found := int64(0), e.keys != nil
 		if found {
-			p, found = e.keys.find(hashKey(key), e.now)
+			p, found = e.keys.find(hashKey(key))
 		}
 		switch {
 		case found:

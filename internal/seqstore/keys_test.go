@@ -15,45 +15,38 @@ func keyedRequest(key string) request {
 }
 
 func TestKeysAreReadAsTheyWereWritten(t *testing.T) {
-	k := (&keyring{}).with([]request{keyedRequest("a"), keyedRequest(""), keyedRequest("b")}, 7, 5_000)
+	k := (&keyring{}).with([]request{keyedRequest("a"), keyedRequest(""), keyedRequest("b")}, 7)
 	got, err := parseKeys(k.marshal())
-	if err != nil || !slices.Equal(got, k.entries) || len(k.marshal()) != 2*24 {
+	if err != nil || !slices.Equal(got, k.entries) || len(k.marshal()) != 2*20 {
 		t.Fatalf("%v, %v: %v", got, k.entries, err)
 	}
 	for key, want := range map[string]int64{"a": 7, "b": 9} {
-		if p, ok := k.find(hashKey(key), 5_000); !ok || p != want {
+		if p, ok := k.find(hashKey(key)); !ok || p != want {
 			t.Errorf("%s: %d, %v", key, p, ok)
 		}
 	}
-	if _, err := parseKeys(make([]byte, 25)); err == nil {
-		t.Error("25 bytes are no keys")
+	if _, err := parseKeys(make([]byte, 24)); err == nil {
+		t.Error("24 bytes are no keys")
 	}
-	if (&keyring{}).with([]request{keyedRequest("")}, 1, 1) != nil {
+	if (&keyring{}).with([]request{keyedRequest("")}, 1) != nil {
 		t.Error("keys are written although no request has one")
 	}
 }
 
-func TestKeysAreForgotten(t *testing.T) {
-	k := (&keyring{}).with([]request{keyedRequest("old")}, 1, 0)
-	kept, over := keepKeys.Milliseconds()-1, keepKeys.Milliseconds()
-	if _, ok := k.find(hashKey("old"), kept); !ok {
-		t.Error("forgotten too soon")
+func TestKeysEndByNumber(t *testing.T) {
+	k := &keyring{}
+	for i := range maxKeys {
+		k = k.with([]request{keyedRequest(fmt.Sprint("k", i))}, int64(i))
 	}
-	if _, ok := k.find(hashKey("old"), over); ok {
-		t.Error("kept for too long")
+	if p, ok := k.find(hashKey("k0")); !ok || p != 0 || len(k.entries) != maxKeys {
+		t.Errorf("%d keys, and the oldest of them has %d, %v", len(k.entries), p, ok)
 	}
-	if k = k.with([]request{keyedRequest("new")}, 2, over); len(k.entries) != 1 {
-		t.Errorf("%d keys", len(k.entries))
-	}
-	for i := range maxKeys - 1 {
-		k = k.with([]request{keyedRequest(fmt.Sprint("k", i))}, int64(3+i), over)
-	}
-	if _, ok := k.find(hashKey("new"), over); !ok || len(k.entries) != maxKeys {
-		t.Errorf("%d keys, and the oldest of them is kept: %v", len(k.entries), ok)
-	}
-	k = k.with([]request{keyedRequest("one more")}, 5000, over)
-	if _, ok := k.find(hashKey("new"), over); ok || len(k.entries) != maxKeys {
+	k = k.with([]request{keyedRequest("one more")}, maxKeys)
+	if _, ok := k.find(hashKey("k0")); ok || len(k.entries) != maxKeys {
 		t.Errorf("%d keys, and the oldest one is still among them: %v", len(k.entries), ok)
+	}
+	if p, ok := k.find(hashKey("k1")); !ok || p != 1 {
+		t.Errorf("%d, %v for the oldest key that is kept", p, ok)
 	}
 }
 
@@ -106,9 +99,9 @@ func TestRetryWithAKeyGetsTheSameValueFromAnyNode(t *testing.T) {
 	if v := a.ask("invoice", 1, false).first(); v <= max(first, other) {
 		t.Errorf("%d after %d and %d", v, first, other)
 	}
-	s.run(keepKeys + time.Second)
-	if v := a.askKey("k").first(); v == first {
-		t.Error("the key is kept for too long")
+	b.clock = (24 * time.Hour).Milliseconds()
+	if v := b.askKey("k").first(); v != first {
+		t.Errorf("%d, not %d, from a node whose clock is a day ahead", v, first)
 	}
 }
 

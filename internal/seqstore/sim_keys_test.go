@@ -13,7 +13,6 @@ type simKey struct {
 	key, life string
 	before    int64 // the highest value that was answered when the key was used for the first time
 	value     int64 // 0: no request with the key was answered yet
-	at        int64 // when the value may have been committed at the earliest
 	losses    int   // of data, until the first request
 }
 
@@ -39,7 +38,7 @@ func (h *history) askKeyed(n *simNode, name string) {
 		return
 	}
 	s := h.strict[name]
-	k := &simKey{key: fmt.Sprint("k", len(s.keys)), life: r.ID, before: h.highest[name], at: h.now, losses: h.losses}
+	k := &simKey{key: fmt.Sprint("k", len(s.keys)), life: r.ID, before: h.highest[name], losses: h.losses}
 	if len(s.keys) > 0 && h.rng.IntN(2) == 0 {
 		k = s.keys[max(0, len(s.keys)-1-h.rng.IntN(5))]
 	} else {
@@ -59,11 +58,11 @@ func (h *history) askKeyed(n *simNode, name string) {
 		switch v := int64(runs[0].First); {
 		case v == k.value:
 			h.note("node %d issues %s %d again for the key %s", n.id, name, v, k.key)
-		case k.value != 0 && k.losses == h.losses && k.life == r.ID && h.now-k.at < (keepKeys-2*sequence.ClocksApart).Milliseconds():
+		case k.value != 0 && k.losses == h.losses && k.life == r.ID:
 			h.violated("keys", "node %d: %s gives %d for the key %s, which had %d", n.id, name, v, k.key, k.value)
 		default: // the first request with the key may have taken it
 			h.check(n, name, runs, 1, k.before)
-			k.value, k.at, k.losses, k.life = v, min(k.at, h.now), h.losses, r.ID
+			k.value, k.losses, k.life = v, h.losses, r.ID
 		}
 		return
 	}

@@ -32,6 +32,8 @@ type actor struct {
 	cluster ClusterInfo
 	// fenced: the node has lost its worker, and has no other one yet.
 	fenced bool
+	// clock is how far the wall clock is ahead, in ms.
+	clock int64
 }
 
 const stageConfirm = 12 * time.Second
@@ -73,7 +75,7 @@ func (a *actor) restart(witness string) {
 	a.store.Expire()
 	a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", WitnessFile: witness,
-		Now:      func() int64 { return simEpoch + a.now },
+		Now:      func() int64 { return simEpoch + a.now + a.clock },
 		Mono:     func() int64 { return (a.now + 1) * 1e6 },
 		Parallel: 1,
 	})

@@ -86,7 +86,7 @@ func (s *series) nextStrict(e situation) *taking {
 	s.window.roll(s.issued, e.sent)
 	t := &taking{record: c.written(e.nonce, e.by), block: c.block, requests: all.requests}
 	if e.keys != nil {
-		t.keys = e.keys.with(all.requests, c.block.First, e.now)
+		t.keys = e.keys.with(all.requests, c.block.First)
 	}
 	return t
 }
