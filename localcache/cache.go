@@ -86,13 +86,17 @@ type Cache struct {
 
 // New reads the state file and writes nothing. The Cache owns f, and Close closes it. If
 // New returns an error (ErrOtherFormat, or the file cannot be read), f stays with the
-// caller. fp is the present fingerprint of the file, and Save stores it with each record.
+// caller. fp is the present fingerprint of the file. Save stores it with each record, and adds
+// what the record that was found knows of the same file.
 func New(f File, fp Fingerprint) (*Cache, error) {
 	im, err := readImage(f)
 	if err != nil {
 		return nil, err
 	}
 	l := im.load(fp)
+	if l.Status == StatusRecord && len(l.Changed) == 0 {
+		fp = fp.orKnown(l.Record.Fingerprint)
+	}
 	c := &Cache{f: f, fp: fp, usable: l.Status != StatusCorrupt, generation: im.generation()}
 	c.durable, _ = im.best()
 	if c.durable >= 0 {

@@ -216,12 +216,12 @@ func TestUnreadableBlock(t *testing.T) {
 func TestLoadNamesChangedFingerprintParts(t *testing.T) {
 	image, _ := saved(t)
 	fp := fpA
-	fp.Inode, fp.ProductUUID, fp.BirthTime = "j", "p", ""
+	fp.Inode, fp.MachineID, fp.BirthTime = "j", "n", ""
 	c, err := New(memfile.New(image), fp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{PartProductUUID, PartInode, PartBirthTime}
+	want := []string{PartMachineID, PartInode, PartBirthTime}
 	if got := c.Load().Changed; !reflect.DeepEqual(got, want) {
 		t.Errorf("changed %v, want %v", got, want)
 	}

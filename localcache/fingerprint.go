@@ -1,8 +1,11 @@
 package localcache
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 )
 
 // These are the names of the parts of a Fingerprint in Loaded.Changed.
@@ -18,12 +21,13 @@ const (
 // disk, or beside the original. Each part is a short hash, because machine-id is
 // confidential. A part is "" if it cannot be read.
 type Fingerprint struct {
-	// MachineID is the hash of /etc/machine-id.
+	// MachineID is the hash of /etc/machine-id. Some machines have a new one at each boot.
 	MachineID string `json:"machine_id,omitempty"`
 	// ProductUUID is the hash of the DMI product UUID, which mostly only root may read. On
-	// macOS it is the hash of kern.uuid.
+	// macOS it is the hash of the host's UUID.
 	ProductUUID string `json:"product_uuid,omitempty"`
-	// Filesystem is the hash of the id of the file's filesystem (f_fsid).
+	// Filesystem is the hash of what identifies the file's filesystem in every mount of it,
+	// under any device number.
 	Filesystem string `json:"filesystem,omitempty"`
 	// Inode is the hash of the number of the file's inode.
 	Inode string `json:"inode,omitempty"`
@@ -35,22 +39,58 @@ type Fingerprint struct {
 // file's volume looks like the original.
 func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.ProductUUID != "" }
 
-// Changed returns the names of the parts in which fp differs from then. Two unreadable
-// parts are equal. A part that has become readable or unreadable differs.
+// Changed returns the names of the parts that show that the file was copied or moved since it
+// had the fingerprint then. It returns nil for the same file on the same machine.
+//
+// Filesystem and inode must be equal. The machine is the same one if its product UUID is, or if
+// machine-id is and one side lacks the product UUID. Without any of the four, the machine counts
+// as the same one. A birth time that one side lacks does not count on a machine that is proven
+// to be the same.
 func (fp Fingerprint) Changed(then Fingerprint) []string {
+	sameMachine := fp.ProductUUID == then.ProductUUID
+	if fp.ProductUUID == "" || then.ProductUUID == "" {
+		sameMachine = then.MachineID != "" && fp.MachineID == then.MachineID
+	}
+	oneBirthTime := fp.BirthTime == "" || then.BirthTime == ""
 	var parts []string
-	for _, p := range []struct{ name, now, then string }{
-		{PartMachineID, fp.MachineID, then.MachineID},
-		{PartProductUUID, fp.ProductUUID, then.ProductUUID},
-		{PartFilesystem, fp.Filesystem, then.Filesystem},
-		{PartInode, fp.Inode, then.Inode},
-		{PartBirthTime, fp.BirthTime, then.BirthTime},
+	for _, p := range []struct {
+		name, now, then string
+		excused         bool
+	}{
+		{PartMachineID, fp.MachineID, then.MachineID, sameMachine},
+		{PartProductUUID, fp.ProductUUID, then.ProductUUID, sameMachine},
+		{PartFilesystem, fp.Filesystem, then.Filesystem, false},
+		{PartInode, fp.Inode, then.Inode, false},
+		{PartBirthTime, fp.BirthTime, then.BirthTime, sameMachine && oneBirthTime},
 	} {
-		if p.now != p.then {
+		if p.now != p.then && !p.excused {
 			parts = append(parts, p.name)
 		}
 	}
 	return parts
+}
+
+// orKnown returns fp with the parts of then, the same file's earlier fingerprint, where fp has
+// none. A start that cannot read a part so leaves it to the next comparison.
+func (fp Fingerprint) orKnown(then Fingerprint) Fingerprint {
+	fp.MachineID = cmp.Or(fp.MachineID, then.MachineID)
+	fp.ProductUUID = cmp.Or(fp.ProductUUID, then.ProductUUID)
+	fp.BirthTime = cmp.Or(fp.BirthTime, then.BirthTime)
+	return fp
+}
+
+// sharedUUIDs are product UUIDs that many machines have, because nobody gave them their own.
+var sharedUUIDs = []string{
+	"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+	"03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009",
+}
+
+// uuidHash returns the hash of a product UUID, "" if it does not identify a machine.
+func uuidHash(uuid string) string {
+	if uuid = strings.ToLower(uuid); uuid == "" || slices.Contains(sharedUUIDs, uuid) {
+		return ""
+	}
+	return shortHash(PartProductUUID, uuid)
 }
 
 // shortHash returns 16 hex digits. Equal values of different parts have different hashes.

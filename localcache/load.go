@@ -48,8 +48,8 @@ type Loaded struct {
 	// ReservedUntil may lie ahead of the clock by the slack plus the node's reserve. Its
 	// LeaseUntil, ServedMs and Generation may be older than those that were lost.
 	Damaged bool
-	// Changed names the parts of the file's fingerprint that differ from the record's
-	// (PartMachineID ...). It is empty if this is the file that the record was written to.
+	// Changed names the parts of the file's fingerprint (PartMachineID ...) that show that the file
+	// was copied or moved. It is empty if this is the file that the record was written to.
 	Changed []string
 	// Reason explains Damaged or StatusCorrupt in words. Otherwise it is "".
 	Reason string

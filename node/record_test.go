@@ -112,3 +112,21 @@ func TestForeignRecordIsRefused(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// A bad block costs one copy in the state file, also the one whose generation ZooKeeper has seen.
+// The other copy is not an old one, so the node goes on with its worker.
+func TestNodeGoesOnFromEitherCopyOfItsRecord(t *testing.T) {
+	for _, lost := range []int64{0, localcache.FileSize / 2} {
+		r := newRig(t)
+		before := r.confirmedAndStopped().peek().claim
+		r.disk.Damage(lost, make([]byte, localcache.FileSize/2))
+		again := r.start()
+		again.until("the worker at its second term", func() bool {
+			claim := again.peek().claim
+			if claim.Node != "" && claim.Node != before.Node {
+				t.Fatalf("the copy at %d is lost: %s, it was node %s", lost, again.Worker(), before.Node)
+			}
+			return claim.Term == before.Term+1
+		})
+	}
+}
