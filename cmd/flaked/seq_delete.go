@@ -10,7 +10,6 @@ import (
 
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/sequence"
 )
 
 func seqDelete(open storeOpener) *cli.Command {
@@ -47,8 +46,8 @@ Examples:
 				if r, err = o.Delete(ctx, name); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge %[1]s` can forget it from %s on.\n",
-					name, clusterview.Instant(r.PurgeableAt(), now))
+				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge %[1]s` can forget it after %s.\n",
+					name, r.IssuableFor(st))
 				return err
 			})
 		},
@@ -62,10 +61,9 @@ func seqPurge(open storeOpener) *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Removes what ZooKeeper keeps of a deleted sequence. Then nothing remembers which values
 were issued: a new sequence with this name begins at its own start, and issues old
-values again. The command is refused until the longest hold of the sequence has passed since its
-deletion, because nodes that are cut off may issue its values until then. It says when
-it is possible. It must be confirmed: type the words that it asks for on a terminal, or
-give them with --confirm.
+values again. The command is refused while nodes that are cut off may issue its values: for its
+longest hold and 30 s, of which only the time counts in which nodes are connected. It must
+be confirmed: type the words that it asks for on a terminal, or give them with --confirm.
 
 Examples:
   flaked seq purge --zk zk1:2181 order
@@ -73,15 +71,14 @@ Examples:
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
 			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
-				r, _, err := o.Show(ctx, name)
+				r, st, err := o.Show(ctx, name)
 				switch {
 				case err != nil:
 					return err
 				case r.DeletedAt == 0:
 					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
-				case o.Now() < r.PurgeableAt():
-					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence until %s, %s and %s after it was deleted. Purge it then",
-						name, clusterview.Instant(r.PurgeableAt(), time.UnixMilli(o.Now())), millis(r.LongestHoldMs()), sequence.ClocksApart)
+				case r.IssuableFor(st) > 0:
+					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))
 				}
 				if err := confirm(c, "nothing will remember which values were issued by "+name+". A new sequence with this name issues old values again", "forget the values of "+name); err != nil {
 					return err

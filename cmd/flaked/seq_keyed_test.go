@@ -61,7 +61,7 @@ func TestSeqSetOfScattered(t *testing.T) {
 	w.call("create", "bad", "--scatter", "63").wants(t, exitUsage, "", "--scatter must have fewer than 63 bits")
 	w.call("create", "bad", "--salt", "17").wants(t, exitUsage, "", "--salt must be 1 to 16 bits, not 17")
 	w.call("delete", "ticket", "--confirm", "delete sequence ticket").wants(t, exitOK, "deleted sequence ticket", "")
-	w.call("create", "ticket", "--scatter", "40").wants(t, exitFailure, "", "ticket: --start must be above 1099511627776, the highest value")
+	w.call("create", "ticket", "--scatter", "41").wants(t, exitFailure, "", "ticket: --start must be above 1099511627776, the highest value")
 	w.call("create", "t:*", "--scatter", "40", "--start", "1").wants(t, exitOK, "at its first use, with a key of its own.\n", "")
 	w.call("set", "t:*", "--next-position", "9").wants(t, exitFailure, "", "t:*: --next cannot change for a template of scattered sequences")
 }

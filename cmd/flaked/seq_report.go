@@ -55,9 +55,10 @@ type seqReport struct {
 	// By wrote the record last. AtMs is the time of the last block, or of a later renewal.
 	By   string `json:"by"`
 	AtMs int64  `json:"at_ms"`
-	// DeletedMs and PurgeableMs are null if the sequence is not deleted.
-	DeletedMs   *int64 `json:"deleted_ms"`
-	PurgeableMs *int64 `json:"purgeable_ms"`
+	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which nodes that
+	// are cut off may still issue its values. It passes only while nodes are connected.
+	DeletedMs     *int64 `json:"deleted_ms"`
+	PurgeableInMs *int64 `json:"purgeable_in_ms"`
 
 	// MaxNames is the most sequences that a template creates, and Names the number of those that it has
 	// created. Both are 0 for a sequence.
@@ -85,7 +86,7 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 		d.Next = new(r.Value(r.Next))
 	}
 	if r.DeletedAt != 0 {
-		d.DeletedMs, d.PurgeableMs = new(r.DeletedAt), new(r.PurgeableAt())
+		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
 	}
 	return d
 }
@@ -133,7 +134,10 @@ func (d seqReport) meaning(now time.Time) string {
 		}
 		return fmt.Sprintf(": nodes have taken all values. `flaked seq set %s --max VALUE` raises the max", d.Name)
 	case clusterview.SeqDeleted:
-		return ": nodes that are cut off may issue its values until " + clusterview.Instant(*d.PurgeableMs, now)
+		if *d.PurgeableInMs > 0 {
+			return fmt.Sprintf(": nodes that are cut off may issue its values for another %s", millis(*d.PurgeableInMs))
+		}
+		return fmt.Sprintf(": `flaked seq purge '%s'` may forget its values", d.Name)
 	}
 	return ""
 }
@@ -193,7 +197,7 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
 	}
 	if d.DeletedMs != nil {
-		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged from", clusterview.Instant(*d.PurgeableMs, now)})
+		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged in", millis(*d.PurgeableInMs).String()})
 	}
 	return append(rows, [][2]string{
 		{"id", printable(d.ID)},

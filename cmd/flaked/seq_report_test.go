@@ -31,7 +31,7 @@ func exampleSequences() ([]seqstore.Named, seqstore.State) {
 	used := order
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone := order
-	gone.DeletedAt, gone.By = seqNow-3_600_000, ""
+	gone.DeletedAt, gone.Until, gone.UntilIn, gone.By = seqNow-3_600_000, 86_430_000, 2, ""
 	return []seqstore.Named{
 		{Name: "gone", Record: gone}, {Name: "order", Record: order}, {Name: "restored", Record: restored},
 		{Name: "ticket", Record: ticket}, {Name: "ticket/frozen", Record: frozen}, {Name: "used", Record: used},
@@ -98,7 +98,7 @@ epoch                  2 (the cluster's: 2)
 		t.Errorf("%s\nwant\n%s", got, order)
 	}
 	for i, want := range map[int]string{
-		0: "deleted: nodes that are cut off may issue its values until 2027-01-16T07:00:10.000Z (in 23h",
+		0: "deleted: nodes that are cut off may issue its values for another 24h0m30s",
 		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 100,900,000 values\n",
 		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set ticket/frozen --next VALUE --vouch-after-loss` says where it goes on\n",
 		5: "exhausted: nodes have taken all values. `flaked seq set used --max VALUE` raises the max\n",
@@ -113,10 +113,10 @@ func TestSequenceJSONGolden(t *testing.T) {
 	reports := exampleReports()
 	for i, want := range map[int]string{
 		2: `{"name":"restored","state":"after-loss","mode":"segment","next":"1048577","start":"1","increment":"1","max":"9007199254740991","used":1.1641532182693484e-10,"skips":"100900000",` +
-			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_in_ms":null,"max_names":0,"names":0,` +
 			`"id":"id1","next_position":"1048576","positions":"9007199254740991","epoch":1,"cluster_epoch":2}`,
 		5: `{"name":"used","state":"exhausted","mode":"segment","next":null,"start":"1","increment":"1","max":"100","used":1,"skips":"0",` +
-			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_ms":null,"max_names":0,"names":0,` +
+			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_in_ms":null,"max_names":0,"names":0,` +
 			`"id":"id1","next_position":"100","positions":"100","epoch":2,"cluster_epoch":2}`,
 	} {
 		got, err := json.Marshal(reports[i])

@@ -153,7 +153,7 @@ func TestSeqDeletedNameGoesOn(t *testing.T) {
 	if got, _ := w.show("order"); got.DeletedAt != 0 {
 		t.Fatal("deleted without a confirmation")
 	}
-	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "deleted sequence order. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge order` can forget it from ", "")
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "deleted sequence order. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge order` can forget it after 2h0m30s.", "")
 	w.call("delete", "order").wants(t, exitOK, "sequence order was deleted before, at ", "")
 	w.call("list").wants(t, exitOK, "deleted\n", "")
 	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: the sequence was deleted. `flaked seq create order` creates it again")
@@ -276,12 +276,10 @@ func TestSeqPurge(t *testing.T) {
 		w.call("create", name).wants(t, exitOK, "created", "")
 	}
 	w.call("purge", "order").wants(t, exitFailure, "", "order: the sequence is in use. `flaked seq delete order` deletes it")
-	w.ahead = -seqLease - time.Minute
-	if _, err := w.operator().Delete(t.Context(), "order"); err != nil {
-		t.Fatal(err)
-	}
+	w.taken("late", 501)
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "can forget it after 0s.", "")
 	w.call("delete", "late", "--confirm", "delete sequence late").wants(t, exitOK, "deleted", "")
-	w.call("purge", "late").wants(t, exitFailure, "", "2h0m0s and 10s after it was deleted. Purge it then")
+	w.call("purge", "late").wants(t, exitFailure, "", "for another 2h0m30s. Purge it then")
 	w.call("purge", "order").wants(t, exitUsage, "", "nothing will remember which values were issued by order. A new sequence with this name issues old values again. Nothing was changed. To go on, add --confirm 'forget the values of order'")
 	w.call("purge", "order", "--confirm", "forget the values of order").wants(t, exitOK, "purged sequence order\n", "")
 	w.call("show", "order").wants(t, exitFailure, "", "not found")

@@ -2,7 +2,6 @@ package seqstore
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -240,28 +239,6 @@ func TestSettingsCheck(t *testing.T) {
 		c.change(&s)
 		if err := s.Check(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestLastUsed(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*Record)
-		epoch  int64
-		last   int64
-		used   bool
-	}{
-		"nothing was taken":            {func(r *Record) { r.Next = 0 }, 1, 0, false},
-		"100 positions":                {nil, 1, 100, true},
-		"an increment":                 {func(r *Record) { r.Increment = 3 }, 1, 298, true},
-		"the last int64":               {func(r *Record) { r.Max, r.Next = math.MaxInt64, math.MaxInt64 }, 1, math.MaxInt64, true},
-		"lost writes, and a block":     {nil, 2, 100 + 5000 + 10_000 + 1250, true},
-		"lost writes reach max":        {func(r *Record) { r.Max = 5000 }, 2, 5000, true},
-		"a debt, and a block":          {func(r *Record) { r.Credit = -20_000 }, 2, 1350, true},
-		"nothing was taken until then": {func(r *Record) { r.Next, r.Credit = 0, 0 }, 2, 11_250, true},
-	} {
-		if last, used := usual(c.change).lastUsed(c.epoch, 0); last != c.last || used != c.used {
-			t.Errorf("%s: %d, %v", name, last, used)
 		}
 	}
 }

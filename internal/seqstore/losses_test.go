@@ -90,22 +90,6 @@ func TestSkipOverALostEpoch(t *testing.T) {
 	}
 }
 
-// A sequence that is deleted and created again after a loss of data pays for the skip as any other.
-func TestNameCreatedAgainAfterALossPays(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(100)) // a burst of 1000
-	a.ask("order", 10, false).first()
-	a.is.NoteLoss("test")
-	_ = a.round()
-	s.remove("order")
-	s.create("order", plain(), settings(100))
-	s.run(2 * stageConfirm)
-	if r := a.ask("order", 500, true).reason(); r != CeilingReached {
-		t.Error(r)
-	}
-}
-
 // A clean stop gives back what the node has not issued, and nothing is issued after it.
 func TestNothingIsIssuedAfterAReturn(t *testing.T) {
 	s := newStage(t)

@@ -40,10 +40,7 @@ func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}
-		r := *old
-		r.DeletedAt = max(1, o.Now())
-		r.Gen = max(r.Gen, st.Purged)
-		return r, nil
+		return old.deleted(st, o.Now()), nil
 	})
 	if err == nil {
 		o.forgetKeys(ctx, r)
@@ -55,8 +52,8 @@ func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
 var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence. Try again when `flaked seq purge` may remove it")
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
-// new sequence with this name begins where its definition says. It returns ErrTooEarly until the longest
-// hold that the sequence has ever had has passed since it was deleted.
+// new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
+// are cut off may issue values: see Record.IssuableFor.
 func (o Operator) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := o.look(ctx, name)
@@ -67,7 +64,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 			return ErrNotFound
 		case v.record.DeletedAt == 0:
 			return errors.New("the sequence is in use. Delete it first")
-		case o.Now() < v.record.PurgeableAt():
+		case v.record.IssuableFor(*v.state) > 0:
 			return ErrTooEarly
 		}
 		if err := o.deleteKey(ctx, v.record.ID); err != nil {
@@ -107,7 +104,9 @@ func (o Operator) update(ctx context.Context, name string, jump bool, change fun
 		}
 		var key []zkstore.Op
 		if v.record == nil || v.record.ID != r.ID {
-			r, key = r.withKey()
+			if r, key, err = o.keyFor(bound, r, v.record); err != nil {
+				return Record{}, err
+			}
 		}
 		r = commit{record: r}.written(nonce(), o.By)
 		if data := r.marshal(); len(data) > maxRecord {

@@ -53,78 +53,25 @@ func checkMaxNames(n int64) error {
 }
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
-// of its earlier life. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
+// of its earlier lives. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
 func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
 	}
 	return o.update(ctx, d.Name, true, func(st State, old *Record) (Record, error) {
+		lost := old.forgets(st)
 		switch {
 		case old != nil && old.DeletedAt == 0:
 			return Record{}, ErrExists
-		case old.forgets(st, d.Mode) && !d.StartGiven:
+		case lost && !d.StartGiven:
 			return Record{}, ErrStartNeeded
-		case d.Mode == Strict && old.mayIssue(st.Epoch, o.Now()):
+		case d.Mode == Strict && old != nil && old.Mode == Segment && old.IssuableFor(st) > 0:
 			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
 		}
 		r := newRecord(d.Map, d.Settings, st, o.Now())
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
-		if old != nil {
-			r.Gen, r.Credit, r.At = old.Gen, old.Credit, old.At
-			if !old.forgets(st, d.Mode) { // else the operator has given the start in this epoch
-				r.Epoch = old.Epoch
-			}
-			r.HardCeiling = max(r.HardCeiling, old.HardCeiling)
-			if last, used := old.lastUsed(st.Epoch, o.Now()); used {
-				switch r.Next = r.PositionAbove(last); {
-				case r.Next > 0 && r.Scatter > 0:
-					return Record{}, refused("start must be above %d, the highest value that this name could have before, because scattered values have no order", last)
-				case r.Next >= r.Positions():
-					return Record{}, refused("max must be above %d, the highest value that this name could have before it was deleted", last)
-				}
-			}
-			if old.IsTemplate() && old.Scatter > 0 {
-				r.Epoch = st.Epoch // the new values are above all that lost sequences can have had
-			}
-		}
-		return r.withPeak(), nil
+		return r.after(old, lost)
 	})
-}
-
-// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
-// were lost. If both lives are in segment mode, the ceiling bounds them, and the new life skips them. old is nil if
-// there is no record, and mode is that of the new life.
-func (old *Record) forgets(st State, mode Mode) bool {
-	return old == nil && st.Epoch > 1 || old != nil && (old.Mode == Strict || mode == Strict) && old.Epoch < st.Epoch
-}
-
-// mayIssue reports whether a node that is cut off may still issue values of old, the record of an earlier life. old is nil if
-// there is no record.
-func (old *Record) mayIssue(epoch, now int64) bool {
-	if old == nil || old.Mode == Strict || now >= old.PurgeableAt() {
-		return false
-	}
-	_, used := old.lastUsed(epoch, now)
-	return used
-}
-
-// lastUsed returns the highest value that may have been issued, also after this record if ZooKeeper has
-// lost a later one. used is false if there is none.
-func (r Record) lastUsed(epoch, now int64) (v int64, used bool) {
-	if r.IsTemplate() && r.Scatter > 0 {
-		return r.Highest(0), true // its sequences have keys of their own
-	}
-	next := min(r.Next, r.Positions())
-	if r.Epoch < epoch && !r.IsTemplate() && r.Mode == Segment {
-		skip, _ := r.skip(epoch, now)
-		next += min(skip, r.Positions()-next)
-		first := sequence.Ceiling(r.HardCeiling).Burst() / firstBlockPart // taken after a skip that is lost too
-		next += min(first, r.Positions()-next)
-	}
-	if next == 0 {
-		return 0, false
-	}
-	return r.Highest(next - 1), true
 }
 
 // Check returns an error if the settings are not usable. Its text begins with the setting's name.

@@ -38,6 +38,8 @@ type State struct {
 	Cluster string `json:"cluster"`
 	// Epoch is 1 at first. It grows each time a node notices that ZooKeeper has lost data.
 	Epoch int64 `json:"epoch"`
+	// Time is the sequence time in milliseconds. Connected nodes raise it by what passes on their clocks.
+	Time int64 `json:"time"`
 	// Changes counts the changes that operators made. Changed are the names of the last
 	// maxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
@@ -133,7 +135,13 @@ type Record struct {
 	// is the number that it has created.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
-	// DeletedAt is the time when an operator deleted the sequence, Unix ms. 0: it was not.
+	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
+	Above int64 `json:"above"`
+	// Until is the sequence time, ms, until which nodes that are cut off may issue values of deleted lives, 0 for none.
+	// It is counted in the epoch UntilIn.
+	Until   int64 `json:"until,omitempty"`
+	UntilIn int64 `json:"until_in,omitempty"`
+	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }
 

@@ -151,27 +151,6 @@ func TestRaiseOfTheEpochKeepsTheChangedNames(t *testing.T) {
 	}
 }
 
-func TestPurgeWaitsForTheLongestHold(t *testing.T) {
-	s := newStage(t)
-	s.node()
-	ctx := context.Background()
-	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
-	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
-	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
-	s.remove("order")
-	s.run(time.Minute)
-	if err := s.operator().Purge(ctx, "order"); !errors.Is(err, ErrTooEarly) {
-		t.Error(err)
-	}
-	s.run(10 * time.Minute)
-	if err := s.operator().Purge(ctx, "order"); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := s.operator().Show(ctx, "order"); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
-	}
-}
-
 // An operator's write that was prepared before a loss of data must not be made after it.
 func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 	s := newStage(t)

@@ -44,7 +44,12 @@ func (r Record) withKey() (Record, []zkstore.Op) {
 	}
 	k := sequence.NewKey()
 	r.KeyCheck = k.Fingerprint()
-	return r, []zkstore.Op{zkstore.CreateOp{Path: secretPath(r.ID), Data: []byte(k.Hex()), Secret: true}}
+	return r, []zkstore.Op{writeKey(r.ID, k)}
+}
+
+// writeKey returns the operation that writes the key of the record with this ID.
+func writeKey(id string, k sequence.Key) zkstore.Op {
+	return zkstore.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
 // keyIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
@@ -136,7 +141,7 @@ func (i *Issuer) putKeyBack(ctx context.Context, v view, id string, found zkstor
 	if err := i.cfg.Store.EnsureRoot(ctx, secretsDir); err != nil {
 		return err
 	}
-	var op zkstore.Op = zkstore.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
+	op := writeKey(id, k)
 	if found.Found {
 		op = zkstore.SetOp{Path: secretPath(id), Data: []byte(k.Hex()), Version: found.Stat.Version}
 	}

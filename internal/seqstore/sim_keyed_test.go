@@ -20,17 +20,24 @@ func (h *history) createKeyed(store zkstore.Store) {
 	h.create(store, simKeyed)
 }
 
-// mapOf returns the map for the next life of a name. start is the first value of a plain one.
-func (h *history) mapOf(name string, start int64) sequence.Map {
+// mapOf returns the map for the next life of a name. start is the first value of a plain one. lost: no record knows all
+// earlier values.
+func (h *history) mapOf(name string, start int64, lost bool) sequence.Map {
 	m := sequence.Map{Start: start, Increment: 1 + h.rng.Int64N(3), Max: sequence.MaxJavaScript}
 	if name != simKeyed {
 		return m
 	}
 	m.Increment, m.Salt, m.Scatter = 1, h.keyed.Salt, h.keyed.Scatter
 	if m.Salt > 0 {
-		m.Start = (start-1_000_000)>>m.Salt + 20 // the bits of the salt must not matter
+		m.Start = start>>m.Salt + 1
+		if lost {
+			m.Start = (start-1_000_000)>>m.Salt + 20 // the bits of the salt must not matter
+		}
 	} else if n := len(h.lives); n > 0 {
 		m.Start = h.lives[n-1].Highest(0) + 1
+		if !lost && h.rng.IntN(2) == 0 {
+			m = h.lives[n-1].Map
+		}
 	}
 	return m
 }

@@ -2,7 +2,9 @@ package seqstore
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -10,21 +12,28 @@ import (
 
 func (h *history) create(store zkstore.Store, name string) {
 	ceiling := []int64{50, 1000, 20000}[h.rng.IntN(3)]
-	start := int64(1)
-	_, _, missing := h.mem.Peek(recordPath(name))
-	if missing != nil && h.highest[name] > 0 { // nodes that are cut off may hold some that nobody has got yet
+	op := h.operator(store)
+	v, _, err := op.look(context.Background(), name)
+	if err != nil {
+		return
+	}
+	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 10_000}[h.rng.IntN(3)]
+	lost := v.record.forgets(*v.state)
+	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
-	op := h.operator(store)
+	h.raiseTime(0)
+	m := h.mapOf(name, start, lost)
 	r, err := op.Create(context.Background(), Definition{
-		Name: name, Mode: h.modeOf(name), Map: h.mapOf(name, start),
-		Settings: Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}, StartGiven: true,
+		Name: name, Mode: h.modeOf(name), Map: m,
+		Settings: Settings{Block: 32, SupplyMs: 60_000, HoldMs: h.hold, Ceiling: ceiling, HardCeiling: ceiling}, StartGiven: true,
 	})
-	h.note("by hand: create %s, ceiling %d: %v", name, ceiling, err)
+	missing := v.record == nil
+	h.note("by hand: create %s, ceiling %d, %+v: %v", name, ceiling, m, err)
 	if err == nil {
 		h.born(op, name, r)
 	}
-	if err == nil && missing != nil {
+	if err == nil && missing {
 		h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: r.Credit})
 	}
 }
@@ -47,7 +56,7 @@ func (h *history) jump() {
 	store := h.mem.Session()
 	op := h.operator(store)
 	ctx := context.Background()
-	k := h.rng.IntN(4)
+	k := h.rng.IntN(5)
 	if h.now < h.noticeBy {
 		k = 3
 	}
@@ -75,12 +84,68 @@ func (h *history) jump() {
 		_, err = op.Set(ctx, name, change)
 		h.note("by hand: next position of %s is %d: %v", name, p, err)
 	case 1:
-		_, err := op.Delete(ctx, name)
-		h.note("by hand: delete %s: %v", name, err)
+		h.remove(op, name)
 	case 2:
 		h.create(store, name)
+	case 4:
+		h.live(op, name)
 	}
 	h.wait()
+}
+
+func (h *history) remove(op Operator, name string) {
+	h.raiseTime(h.rng.Int64N(maxRaise.Milliseconds()))
+	r, err := op.Delete(context.Background(), name)
+	h.note("by hand: delete %s, until %d: %v", name, r.Until, err)
+}
+
+// live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
+func (h *history) live(op Operator, name string) {
+	for range 1 + h.rng.IntN(3) {
+		h.remove(op, name)
+		h.wait()
+		if h.rng.IntN(3) == 0 {
+			h.run(h.rng.Int64N(h.hold + 60_000))
+			h.purge(op, name)
+			h.wait()
+		}
+		h.create(op.Store, name)
+		h.wait()
+		for _, n := range h.nodes {
+			if h.rng.IntN(2) == 0 {
+				h.ask(n, name, 1+h.rng.IntN(100), false)
+			}
+		}
+	}
+}
+
+// purge removes a tombstone. From then on, the values of the name may come again.
+func (h *history) purge(op Operator, name string) {
+	if h.strict[name] != nil || name == simKeyed {
+		return
+	}
+	h.raiseTime(0)
+	err := op.Purge(context.Background(), name)
+	if h.note("by hand: purge %s: %v", name, err); err != nil {
+		return
+	}
+	maps.DeleteFunc(h.given, func(given string, _ bool) bool { return strings.HasPrefix(given, name+" ") })
+	delete(h.takings, name)
+	for _, n := range h.nodes {
+		delete(n.max, name)
+	}
+}
+
+// raiseTime raises the sequence time, as far ahead of what has passed as losses of data can put it, but for late ms.
+func (h *history) raiseTime(late int64) {
+	op := h.operator(h.mem.Session())
+	v, ctx, err := op.look(context.Background(), "x")
+	if err != nil {
+		return
+	}
+	v.state.Time = max(v.state.Time, h.now-late+2*maxRaise.Milliseconds()*(v.state.Epoch-1))
+	_, err = op.Store.Set(ctx, statePath, v.state.marshal(), v.version)
+	h.note("the sequence time is %d: %v", v.state.Time, err)
 }
 
 // wait lets time pass until all nodes that are connected have followed an operator, as --wait does. ZooKeeper

@@ -41,6 +41,7 @@ type history struct {
 	staged             bool              // in a scenario: no other losses
 	keyed              sequence.Map      // the salt or the scatter of simKeyed
 	lives              []sequence.Values // of simKeyed, each with its key
+	hold               int64             // ms
 	faulty             int               // one call in faulty is lost, twice that and so on
 }
 
@@ -60,6 +61,7 @@ func newHistory(seed uint64) *history {
 	if h.rng.IntN(2) == 0 {
 		h.confirm, h.heartbeat = 2*time.Second, 500*time.Millisecond
 	}
+	h.hold = []int64{600_000, 20_000}[h.rng.IntN(2)]
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
 	h.mem = zkstore.NewMem(func() int64 { return simEpoch + h.now })
 	h.mem.SetEpoch(1)

@@ -1,7 +1,5 @@
 package seqstore
 
-import "github.com/flaked/flaked/sequence"
-
 // Standing is what the record of a sequence says about the next block.
 type Standing struct {
 	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
@@ -22,9 +20,4 @@ func (r Record) Standing(st State, now int64) Standing {
 		return Standing{Refusal: refusal.reason()}
 	}
 	return Standing{Skip: c.block.First - r.Next}
-}
-
-// PurgeableAt returns the time from which Operator.Purge removes the tombstone, Unix ms.
-func (r Record) PurgeableAt() int64 {
-	return r.DeletedAt + r.LongestHoldMs() + sequence.ClocksApart.Milliseconds()
 }

@@ -3,7 +3,6 @@ package seqstore
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -119,34 +118,6 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		}
 		if _, _, err := s.takeStrict(r, now, nil); err == nil {
 			t.Error("the answer was given twice")
-		}
-	}
-}
-
-func TestStrictCreationAfterALossNeedsAStart(t *testing.T) {
-	for _, modes := range [][2]Mode{{Strict, Strict}, {Strict, Segment}, {Segment, Strict}, {Segment, Segment}} {
-		s := newStage(t)
-		s.node()
-		s.run(stageConfirm + time.Second)
-		op := s.operator()
-		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9}, Settings: settings(100)}
-		if _, err := op.Create(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := op.Delete(t.Context(), "x"); err != nil {
-			t.Fatal(err)
-		}
-		s.nodes[0].is.NoteLoss("test")
-		s.run(time.Second)
-		s.run(11 * time.Minute) // longer than the hold
-		d.Mode = modes[1]
-		_, err := op.Create(t.Context(), d)
-		if needed := modes != [2]Mode{Segment, Segment}; errors.Is(err, ErrStartNeeded) != needed {
-			t.Errorf("%v: %v", modes, err)
-		}
-		d.Start, d.StartGiven = 1000, true
-		if r, err := op.Create(t.Context(), d); err == nil && (r.Epoch != 2 || r.Value(r.Next) < 1000) {
-			t.Errorf("%v: %+v: it must not wait for another word of the operator", modes, r)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (r Record) IsTemplate() bool { return r.MaxNames > 0 }
 
 // newRecord returns the record of a sequence that did not exist. now is Unix ms.
 func newRecord(m sequence.Map, s Settings, st State, now int64) Record {
-	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: now, Gen: st.Purged, Epoch: st.Epoch}
+	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: now, Gen: st.Purged, Epoch: st.Epoch, Above: -1}
 }
 
 // withPeak returns a new record with its peak: nothing above the burst can have been issued.
@@ -49,7 +49,7 @@ func (r Record) create(name string, st State, now int64) (template, created Reco
 		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may. Raise that: flaked seq set %[1]s --max-names N", name, r.Names)}
 	}
 	created = newRecord(r.Map, r.Settings, st, now)
-	created.Mode, created.Next = r.Mode, r.Next
+	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
 	r.Names++
 	return r, created.withPeak(), nil
 }

@@ -1,0 +1,410 @@
+package seqstore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/sequence"
+)
+
+// raiseTime raises the sequence time to the stage's, as nodes do.
+func (s *stage) raiseTime() { s.setTime(s.now) }
+
+func (s *stage) setTime(ms int64) {
+	s.t.Helper()
+	v := s.view("x")
+	v.state.Time = max(v.state.Time, ms)
+	if _, err := s.mem.Session().Set(s.t.Context(), statePath, v.state.marshal(), v.version); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// livesWorld is a name that is created and deleted many times, with all the values that any of its lives has issued.
+type livesWorld struct {
+	*stage
+	rng     *rand.Rand
+	issued  map[int64]string // the life
+	life    Record
+	highest int64
+	// scattered: some life was scattered, so that values have no order.
+	scattered     bool
+	strictHighest int64
+	log           []string
+}
+
+func (w *livesWorld) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%8d ", w.now)+fmt.Sprintf(format, args...))
+}
+
+func (w *livesWorld) wrong(format string, args ...any) {
+	w.t.Fatalf("%s\n%s", strings.Join(w.log, "\n"), fmt.Sprintf(format, args...))
+}
+
+// definition returns a random life.
+func (w *livesWorld) definition() Definition {
+	d := Definition{Name: "n", StartGiven: true, Settings: settings([]int64{50, 1000}[w.rng.IntN(2)])}
+	d.HoldMs = 30_000
+	d.Map = sequence.Map{Start: []int64{0, 1, w.rng.Int64N(1000), w.highest + 1, w.highest + w.rng.Int64N(1000)}[w.rng.IntN(5)], Increment: 1, Max: sequence.MaxJavaScript}
+	switch w.rng.IntN(4) {
+	case 0:
+		d.Increment = 1 + w.rng.Int64N(7)
+	case 1:
+		d.Salt = 1 + w.rng.IntN(4)
+		d.Start >>= w.rng.IntN(2) * d.Salt
+	case 2:
+		d.Scatter = 16
+		if w.life.Scatter > 0 && w.rng.IntN(2) == 0 {
+			d.Map = w.life.Map
+		}
+	}
+	if d.Scatter == 0 && w.rng.IntN(4) == 0 {
+		d.Max = max(d.Start+1, w.highest+w.rng.Int64N(300)) << d.Salt
+	}
+	if w.rng.IntN(3) == 0 {
+		d.Mode = Strict
+	}
+	return d
+}
+
+// ask asks a node, and checks that no life has issued what it gets.
+func (w *livesWorld) ask(a *actor, n int) {
+	c := a.ask("n", n, false).finish()
+	if !c.done || c.err != nil {
+		w.note("%d values: %v", n, c.err)
+		return
+	}
+	w.note("%d values: %v", n, c.runs)
+	for _, r := range c.runs {
+		for k := range r.Len {
+			v := int64(r.At(k))
+			if life, again := w.issued[v]; again {
+				w.wrong("%d was issued before, by %s", v, life)
+			}
+			w.issued[v] = w.life.ID
+			if !w.scattered && v <= w.strictHighest {
+				w.wrong("%d comes after %d of a strict life", v, w.strictHighest)
+			}
+			if w.highest = max(w.highest, v); w.life.Mode == Strict {
+				w.strictHighest = w.highest
+			}
+		}
+	}
+}
+
+func (w *livesWorld) step() {
+	a := w.nodes[w.rng.IntN(len(w.nodes))]
+	op := w.operator()
+	switch w.rng.IntN(10) {
+	case 0, 1, 2:
+		d := w.definition()
+		r, err := op.Create(w.t.Context(), d)
+		w.note("create %s %+v: %v", d.Mode, d.Map, err)
+		if err == nil {
+			w.life, w.scattered = r, w.scattered || d.Scatter > 0
+			w.run([]time.Duration{0, 5 * time.Second}[min(1, w.rng.IntN(4))])
+		}
+	case 3, 4:
+		_, err := op.Delete(w.t.Context(), "n")
+		w.note("delete: %v", err)
+		w.run([]time.Duration{0, 5 * time.Second}[w.rng.IntN(2)])
+	case 5:
+		w.run([]time.Duration{time.Second, 5 * time.Second, 45 * time.Second}[w.rng.IntN(3)])
+		w.raiseTime()
+	case 6:
+		w.note("a node is cut off")
+		a.store.Partition()
+	case 7:
+		w.note("all nodes are back")
+		for _, a := range w.nodes {
+			a.store.Heal()
+		}
+	default:
+		w.ask(a, 1+w.rng.IntN(60))
+	}
+}
+
+// No value of any life of a name comes twice, whatever the modes, maps, starts and maxima of its lives.
+func TestNoValueOfAnyLifeComesTwice(t *testing.T) {
+	issued, lives := 0, map[string]bool{}
+	for seed := range uint64(300) {
+		w := livesWorld{stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), issued: map[int64]string{}, highest: -1, strictHighest: -1}
+		w.node()
+		w.node()
+		w.note("seed %d", seed)
+		for range 100 {
+			w.step()
+		}
+		issued += len(w.issued)
+		for _, life := range w.issued {
+			lives[fmt.Sprint(seed, life)] = true
+		}
+	}
+	t.Logf("%d values of %d lives", issued, len(lives))
+}
+
+// The life in between has issued nothing, so its record alone does not know what was issued.
+func TestUnusedLifeRemembersEarlierOnes(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	issued := a.ask("order", 13, true).first() + 12
+	highest := s.view("order").record.Next
+	for _, between := range []sequence.Map{{Start: 1_000_000, Increment: 5, Max: 2_000_000}, scatteredFrom(1 << 50), plain()} {
+		s.remove("order")
+		s.create("order", between, settings(1000))
+	}
+	s.remove("order")
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != highest+1 {
+		t.Errorf("%d, after %d had been issued and %d taken", v, issued, highest)
+	}
+}
+
+func scatteredFrom(start int64) sequence.Map {
+	m := scattered()
+	m.Start = start
+	return m
+}
+
+// With the same map, a scattered name keeps its key and goes on. With another map, it is refused.
+func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	first := s.create("ticket", scattered(), settings(1000))
+	issued := map[int64]bool{}
+	ask := func() {
+		t.Helper()
+		s.run(5 * time.Second)
+		c := a.ask("ticket", 100, false).finish()
+		if c.err != nil {
+			t.Fatal(c.err)
+		}
+		for _, r := range c.runs {
+			if issued[int64(r.First)] {
+				t.Fatalf("%d comes twice", r.First)
+			}
+			issued[int64(r.First)] = true
+		}
+	}
+	ask()
+	for range 2 {
+		s.remove("ticket")
+		again := s.create("ticket", scattered(), settings(1000))
+		if again.KeyCheck != first.KeyCheck || !s.keyIsThere(again) || s.keyIsThere(first) || again.ID == first.ID {
+			t.Error("the name has not kept its key")
+		}
+		ask()
+	}
+	s.remove("ticket")
+	wider := scattered()
+	wider.Scatter++
+	for _, m := range []sequence.Map{wider, scatteredFrom(2)} {
+		_, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: m, Settings: settings(1000), StartGiven: true})
+		if err == nil || !strings.Contains(err.Error(), "start must be above 1099511627776") {
+			t.Error(err)
+		}
+	}
+	if err := s.mem.Session().Delete(t.Context(), secretPath(s.view("ticket").record.ID), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)}); !errors.Is(err, ErrNoKey) {
+		t.Errorf("the key is lost: %v", err)
+	}
+}
+
+// A life before the scattered one has issued values that the scattered one may have, too.
+func TestScatteredNameDoesNotGoOnBelowEarlierValues(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("ticket", plain(), settings(1000))
+	a.ask("ticket", 10, false).first()
+	s.remove("ticket")
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)}); err == nil {
+		t.Error("values come twice")
+	}
+}
+
+// A value is 0, so that no record may take 0 for "none".
+func TestNameThatHasIssuedZero(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	m := sequence.Map{Start: 0, Increment: 1, Max: 100}
+	s.create("order", m, settings(1000))
+	s.remove("order")
+	if r := s.create("order", m, settings(1000)); r.Next != 0 {
+		t.Errorf("begins at %d, although no value was issued", r.Next)
+	}
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != 0 {
+		t.Fatal(v)
+	}
+}
+
+// A burst of the last life was much more than the new one may ever take.
+func TestNewLifeHasNoCreditAboveItsBurst(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	s.remove("order")
+	if r := s.create("order", plain(), settings(10)); r.Credit != 100 || r.HardCeiling != 10 {
+		t.Errorf("credit %d, hard ceiling %d", r.Credit, r.HardCeiling)
+	}
+}
+
+// The time for which nodes that are cut off issue passes in sequence time. An operator's clock that is ahead ends it no
+// sooner, and a node that puts /seq back may have added two raises to it.
+func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.setTime(5_000)
+	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
+	a.ask("order", 1, false).first()
+	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
+	s.remove("order")
+	ahead := s.operator()
+	ahead.Now = func() int64 { return simEpoch + s.now + 24*3600_000 }
+	wait := int64(600_000 + 2*15_000)
+	early := func(when string, ok bool) {
+		t.Helper()
+		r, st := s.view("order").record, s.view("order").state
+		if left := r.IssuableFor(*st); (left == 0) != ok {
+			t.Errorf("%s: %s left", when, left)
+		}
+		if ok {
+			return
+		}
+		if err := ahead.Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+			t.Errorf("%s: purge: %v", when, err)
+		}
+		d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
+		if _, err := ahead.Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
+			t.Errorf("%s: a strict life: %v", when, err)
+		}
+	}
+	early("at once", false)
+	s.setTime(5_000 + wait - 1)
+	early("1 ms too early", false)
+	v := s.view("order")
+	v.state.Epoch = 3
+	if _, err := s.mem.Session().Set(t.Context(), statePath, v.state.marshal(), v.version); err != nil {
+		t.Fatal(err)
+	}
+	s.setTime(5_000 + wait + 2*30_000 - 1)
+	early("1 ms too early after two losses", false)
+	s.setTime(5_000 + wait + 2*30_000)
+	early("then", true)
+	if err := ahead.Purge(t.Context(), "order"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A life that nobody has used does not end the wait for the values of the one before.
+func TestUnusedLifeKeepsTheWait(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	s.remove("order")
+	short := settings(1000)
+	short.HoldMs = 1
+	s.create("order", plain(), short)
+	s.remove("order")
+	s.setTime(2 * 60_000)
+	d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000)}
+	if _, err := s.operator().Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
+		t.Error(err)
+	}
+	if err := s.operator().Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+		t.Error(err)
+	}
+}
+
+// After a loss, the tombstone does not know what was issued, whatever the modes. The start that the operator gives is
+// also above the values of all later lives.
+func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
+	for _, modes := range [][2]Mode{{Strict, Strict}, {Strict, Segment}, {Segment, Strict}, {Segment, Segment}} {
+		s := newStage(t)
+		a := s.node()
+		op := s.operator()
+		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9}, Settings: settings(100)}
+		if _, err := op.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		s.run(4 * time.Second)
+		a.ask("x", 40, false).first()
+		s.remove("x")
+		a.is.NoteLoss("test")
+		s.run(11 * time.Minute) // longer than the hold
+		s.raiseTime()
+		d.Mode = modes[1]
+		if _, err := op.Create(t.Context(), d); !errors.Is(err, ErrStartNeeded) {
+			t.Errorf("%v: %v", modes, err)
+		}
+		d.StartGiven = true
+		if _, err := op.Create(t.Context(), d); err == nil || !strings.Contains(err.Error(), "start must be above") {
+			t.Errorf("%v: a start of 1, although 40 was issued: %v", modes, err)
+		}
+		d.Start = 1000
+		r, err := op.Create(t.Context(), d)
+		if err != nil || r.Epoch != 2 || r.Value(r.Next) != 1000 {
+			t.Errorf("%v: %v, %+v: it must not wait for another word of the operator", modes, err, r)
+		}
+		s.remove("x")
+		d.Start, d.StartGiven, d.Mode = 1, false, Segment
+		if r, err := op.Create(t.Context(), d); err != nil || r.Value(r.Next) != 1000 {
+			t.Errorf("%v: %v, the next life begins at %d", modes, err, r.Value(r.Next))
+		}
+	}
+}
+
+// A sequence that a template makes begins above what the template's start was vouched to be above, in all its lives.
+func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	a.is.NoteLoss("test")
+	s.run(2 * stageConfirm)
+	s.createTemplate("order:*", 5000, 5)
+	if v := a.ask("order:1", 1, false).first(); v != 5000 {
+		t.Fatal(v)
+	}
+	s.run(4 * time.Second)
+	s.remove("order:1")
+	m := scatteredFrom(100)
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "order:1", Map: m, Settings: settings(1000), StartGiven: true}); err == nil {
+		t.Error("scattered values below 5000 may have been issued before the loss")
+	}
+	if r := s.view("order:1").record; r.Above != 4999 {
+		t.Error(r.Above)
+	}
+}
+
+func TestHighestIssued(t *testing.T) {
+	scattered := Record{Map: scattered(), Next: 0, Above: 7}
+	for name, c := range map[string]struct {
+		r    Record
+		want int64
+	}{
+		"nothing was taken":       {usual(func(r *Record) { r.Next, r.Above = 0, -1 }), -1},
+		"100 positions":           {usual(nil), 100},
+		"an increment":            {usual(func(r *Record) { r.Increment = 3 }), 298},
+		"an earlier life":         {usual(func(r *Record) { r.Above = 5000 }), 5000},
+		"the last int64":          {usual(func(r *Record) { r.Max, r.Next = 1<<63-1, 1<<63-1 }), 1<<63 - 1},
+		"a scattered life":        {Record{Map: scattered.Map, Next: 1}, 1 << 40},
+		"an unused one":           {scattered, 7},
+		"a template of such ones": {Record{Map: scattered.Map, MaxNames: 1}, 1 << 40},
+	} {
+		if got := c.r.highestIssued(); got != c.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	if !slices.Equal([]int64{scattered.until(1), Record{Until: 5, UntilIn: 2}.until(2), Record{Until: 5, UntilIn: 2}.until(4)}, []int64{0, 5, 60_005}) {
+		t.Error("until")
+	}
+}
