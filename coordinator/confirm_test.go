@@ -8,104 +8,134 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// newEnsembleLab returns a lab whose ZooKeeper has been in the given leader epoch since its
-// cluster was created. Epoch 0 means a standalone server.
-func newEnsembleLab(t *testing.T, slots int, epoch uint32) *lab {
-	l := newLab(t, slots)
-	l.wipe()
-	l.mem.SetEpoch(epoch)
-	l.init(l.cl)
-	return l
-}
-
-// The confirming time is skipped if ZooKeeper has a much older record of the same leader epoch,
-// because it has lost nothing since.
-func TestConfirmingIsSkipped(t *testing.T) {
-	steady := steadyTimes * labConfirm
-	for name, tc := range map[string]struct {
-		epoch  uint32 // 0 is standalone
-		before func(l *lab)
-		want   time.Duration
-	}{
-		"standalone, old":    {0, func(l *lab) { l.pass(1000 * steady) }, labConfirm},
-		"a new cluster":      {1, func(l *lab) {}, labConfirm},
-		"just too young":     {1, func(l *lab) { l.pass(steady - time.Millisecond) }, labConfirm},
-		"old enough":         {1, func(l *lab) { l.pass(steady) }, 0},
-		"another leader now": {1, func(l *lab) { l.pass(steady); l.mem.SetEpoch(2) }, labConfirm},
-		"another, and /cluster written": {1, func(l *lab) {
-			x := l.serving("X") // so that A does not grow /cluster
-			x.must(x.leave())
-			l.mem.SetEpoch(2)
-			l.touch()
-			l.pass(steady)
-		}, 0},
-		"another, and /cluster just now":    {1, func(l *lab) { l.mem.SetEpoch(2); l.pass(steady); l.touch() }, labConfirm},
-		"another, and a ticket of its time": {1, func(l *lab) { l.mem.SetEpoch(2); l.drawn(1); l.pass(steady) }, 0},
-		"tickets of both epochs": {1, func(l *lab) {
-			l.drawn(5)
-			l.mem.SetEpoch(2)
-			l.drawn(7)
-			l.pass(steady)
-			l.drawn(3)
-		}, 0},
-		"tickets of its time, all young": {1, func(l *lab) {
-			l.drawn(5)
-			l.pass(steady)
-			l.mem.SetEpoch(2)
-			l.drawn(7)
-		}, labConfirm},
-		"/cluster made anew, an old ticket": {1, func(l *lab) {
-			l.drawn(1)
-			l.pass(steady)
-			l.remove(clusterPath)
-			l.init(l.cl)
-		}, labConfirm},
-		"restored, old data only": {3, func(l *lab) {
-			l.drawn(5)
-			l.pass(steady)
-			l.mem.Restore(l.mem.Snapshot())
-			l.mem.SetEpoch(4)
-			l.forget()
-		}, labConfirm},
-		"wiped, the epoch begins again": {1, func(l *lab) {
-			l.pass(steady)
-			l.wipe()
-			l.init(l.cl)
-		}, labConfirm},
+// A new node waits for the confirming time, whatever ZooKeeper's records look like.
+func TestNewNodeConfirms(t *testing.T) {
+	for name, before := range map[string]func(l *lab){
+		"a new cluster": func(*lab) {},
+		"a quiet one":   func(l *lab) { l.mem.SetEpoch(1); l.pass(1000 * labConfirm) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newEnsembleLab(t, 64, tc.epoch)
-			tc.before(l)
+			l := newLab(t, 64)
+			before(l)
 			a := l.node("A")
 			a.must(a.register())
-			if got := time.Duration(a.confirmAt-a.clock()) * time.Millisecond; got != tc.want {
-				t.Errorf("confirms in %s, want %s", got, tc.want)
+			l.pass(labConfirm - time.Millisecond)
+			if a.mustBeat().Confirmed {
+				t.Error("confirmed too early")
 			}
-			a.confirm()
-			a.crash()
-			a.must(a.start()) // a resume confirms by the same rule
-			if got := time.Duration(a.confirmAt-a.clock()) * time.Millisecond; tc.epoch > 0 && tc.want == 0 && got != 0 {
-				t.Errorf("confirms in %s after a restart", got)
+			l.pass(time.Millisecond)
+			if !a.mustBeat().Confirmed {
+				t.Error("not confirmed")
 			}
+			l.disjoint()
 		})
 	}
 }
 
-// touch writes the cluster's record again, unchanged.
-func (l *lab) touch() {
-	l.Helper()
-	if _, err := l.admin.Set(l.Context(), clusterPath, l.cluster().marshal(), zkstore.AnyVersion); err != nil {
-		l.Fatal(err)
+// A new node need not wait if a peer, whose heartbeats have had no gap for the confirming time, has written since the node
+// has taken its slot.
+func TestPeerVouches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before func(l *lab, peer *member)
+		want   bool
+	}{
+		"for long enough": {func(l *lab, peer *member) { peer.beatsFor(labConfirm) }, true},
+		"not for long":    {func(l *lab, peer *member) { peer.beatsFor(labConfirm / 2) }, false},
+		"after a gap": {func(l *lab, peer *member) {
+			peer.beatsFor(labConfirm)
+			l.pass(2*DefaultHeartbeat + time.Millisecond)
+			peer.mustBeat()
+		}, false},
+		"after a loss": {func(l *lab, peer *member) {
+			copied := l.mem.Snapshot()
+			peer.beatsFor(labConfirm)
+			l.putBack(copied)
+			peer.mustBeat()
+			peer.mustBeat()
+			if _, err := Thaw(l.Context(), l.admin, l.cluster()); err != nil {
+				l.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 64)
+			peer := l.serving("P")
+			tc.before(l, peer)
+			a := l.node("A")
+			a.must(a.register())
+			a.mustBeat()
+			a.peers()
+			if a.co.Vouched() {
+				t.Error("by a write from before")
+			}
+			l.pass(time.Second)
+			peer.mustBeat()
+			a.peers()
+			if a.co.Vouched() != tc.want {
+				t.Fatalf("vouched: %t", a.co.Vouched())
+			}
+			if got := a.mustBeat().Confirmed; got != tc.want {
+				t.Errorf("confirmed: %t", got)
+			}
+			l.disjoint()
+		})
 	}
 }
 
-// drawn creates n tickets of other nodes.
-func (l *lab) drawn(n int) {
+// A node that starts again while its heartbeats go on need not confirm anew. After a gap it does.
+func TestRestartGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		between func(l *lab, a *member)
+		want    time.Duration
+	}{
+		"soon":             {func(l *lab, a *member) { l.pass(2 * DefaultHeartbeat) }, 0},
+		"after a gap":      {func(l *lab, a *member) { l.pass(2*DefaultHeartbeat + time.Millisecond) }, labConfirm},
+		"after a reboot":   {func(l *lab, a *member) { a.disk.claim.Heard.Began, a.disk.claim.Heard.Sent = 0, 0 }, labConfirm},
+		"twice":            {func(l *lab, a *member) { a.must(a.start()); a.crash(); l.pass(time.Second) }, 0},
+		"after a loss":     {func(l *lab, a *member) { l.raised() }, labConfirm},
+		"in another cache": {func(l *lab, a *member) { a.disk.claim.Heard = Chain{} }, labConfirm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			a.mustBeat()
+			a.crash()
+			tc.between(l, a)
+			a.must(a.start())
+			if got := time.Duration(a.confirmAt-a.clock()) * time.Millisecond; got != tc.want {
+				t.Errorf("confirms in %s, want %s", got, tc.want)
+			}
+			if got := a.mustBeat().Confirmed; got != (tc.want == 0) {
+				t.Errorf("confirmed at once: %t", got)
+			}
+			l.disjoint()
+		})
+	}
+}
+
+// beatsFor sends heartbeats for d.
+func (m *member) beatsFor(d time.Duration) {
+	m.Helper()
+	for end := m.now + millis(d); m.now < end; {
+		m.pass(min(DefaultHeartbeat, time.Duration(end-m.now)*time.Millisecond))
+		m.mustBeat()
+	}
+}
+
+func (m *member) peers() {
+	m.Helper()
+	if _, err := m.co.Peers(m.ctx(), m.claim.Worker); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// raised raises the incarnation, as another node does that has noticed a loss of data.
+func (l *lab) raised() {
 	l.Helper()
-	for range n {
-		if _, err := l.admin.Create(l.Context(), ticketPrefix, []byte(`{"node":"x"}`), zkstore.PersistentSequential); err != nil {
-			l.Fatal(err)
-		}
+	cl := l.cluster()
+	cl.Incarnation++
+	if _, err := l.admin.Set(l.Context(), clusterPath, cl.marshal(), zkstore.AnyVersion); err != nil {
+		l.Fatal(err)
 	}
 }
 

@@ -33,12 +33,12 @@ type Reading struct{ Sent, Acked, Stamp int64 }
 // peers are the readings of other nodes under the same leader.
 type ClockCheck func(own Reading, peers []Reading) error
 
-// Config has the dependencies and settings of a Coordinator. Store, Now and Ledger are
+// Config has the dependencies and settings of a Coordinator. Store, Now, Boot and Ledger are
 // required.
 type Config struct {
 	Store zkstore.Store
-	// Now is the issuing clock in Unix milliseconds.
-	Now func() int64
+	// Now is the issuing clock in Unix milliseconds, and Boot is CLOCK_BOOTTIME in nanoseconds.
+	Now, Boot func() int64
 	// Ledger saves a claim before the write that carries it.
 	Ledger Ledger
 	// Labels are shown to people.
@@ -77,8 +77,11 @@ type Coordinator struct {
 	// fenced is a slot that another node has, while its live lock may still be ours. -1:
 	// none.
 	fenced int
-	owed   *owedFreeze // nil: none
+	owed   *Loss // to be written; nil: none
 	roster roster
+	// seen is the highest incarnation of the cluster that this process or its directory has seen.
+	seen    int64
+	horizon horizon
 	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost
 	// cluster record writes it there.
 	highestSlot int
@@ -86,8 +89,8 @@ type Coordinator struct {
 
 // New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
 func New(cfg Config) (*Coordinator, error) {
-	if cfg.Store == nil || cfg.Now == nil || cfg.Ledger == nil {
-		return nil, errors.New("a store, a clock and a ledger are required")
+	if cfg.Store == nil || cfg.Now == nil || cfg.Boot == nil || cfg.Ledger == nil {
+		return nil, errors.New("a store, two clocks and a ledger are required")
 	}
 	if cfg.Interval < 0 {
 		return nil, fmt.Errorf("the heartbeat interval %s must not be negative", cfg.Interval)
@@ -117,10 +120,10 @@ func randomNonce() string {
 // ZooKeeper with cl, and recreates cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
-		c.highestSlot, c.owed = -1, nil
+		c.highestSlot, c.owed, c.seen, c.horizon = -1, nil, cl.Incarnation, horizon{}
 	}
 	c.mine = cl
-	c.raiseHighestSlot(cl.HighestSlot)
+	c.saw(cl)
 }
 
 // joined reads the cluster record. It returns *OtherClusterError if that is not ours.
@@ -132,7 +135,7 @@ func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
 	if cl.UUID != c.mine.UUID {
 		return Cluster{}, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
-	c.raiseHighestSlot(cl.HighestSlot)
+	c.saw(cl)
 	return cl, nil
 }
 
@@ -187,8 +190,8 @@ func (c *Coordinator) HighestSlot() int { return c.highestSlot }
 
 // nextGrant makes the next grant of a slot, with a new term and nonce, and saves it as
 // pending before anything is written to ZooKeeper. It returns the claim and the record to
-// write in place of old. That record is not confirmed.
-func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Duration) (Claim, Slot, error) {
+// write in place of old. A record that will not be confirmed at once may have a lease up to the horizon of cl.
+func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Duration, confirmed bool) (Claim, Slot, error) {
 	claim.PendingTerm, claim.PendingNonce = max(claim.Term, old.Term)+1, c.Nonce()
 	gen, err := c.Ledger.Save(claim)
 	if err != nil {
@@ -196,7 +199,11 @@ func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Du
 	}
 	claim.Generation = gen
 	c.holding.granted = append(c.holding.granted, claim.PendingNonce)
-	slot := claim.in(cl).record(c.gather(Report{}), claim.PendingTerm, claim.PendingNonce, old, lease)
+	e := c.gather(Report{})
+	if !confirmed {
+		e.horizon.usable = max(e.horizon.usable, cl.Horizon)
+	}
+	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)
 	slot.State = "confirming"
 	return claim, slot, nil
 }
@@ -226,16 +233,14 @@ func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
 	return c.reading
 }
 
-// setHolding begins the holding of a pending grant whose write is acknowledged, and
-// returns its claim. version is the slot's since then.
-func (c *Coordinator) setHolding(claim Claim, cl Cluster, version int32) Claim {
-	c.holding = holding{Claim: claim.acknowledged().in(cl), granted: c.holding.granted, written: true, version: version}
+// setHolding begins the holding of a pending grant whose write was sent at sent, ns of the boot
+// clock, and is acknowledged. It returns its claim. version and bound are the slot's version and
+// lease bound since then. The write may continue the claim's chain.
+func (c *Coordinator) setHolding(claim Claim, cl Cluster, sent int64, version int32, bound int64) Claim {
+	claim.Heard = claim.Heard.with(sent, c.Boot(), version, c.Interval)
+	c.holding = holding{
+		Claim: claim.acknowledged().in(cl), granted: c.holding.granted,
+		alone: bound > c.horizon.usable, compared: true, comparedBound: bound,
+	}
 	return c.holding.Claim
-}
-
-// setCompared stores that the leader's time of our last write was compared with the lease
-// bound before that write. bound is the lease bound that the write set, epoch the leader's
-// epoch of the write.
-func (c *Coordinator) setCompared(bound, epoch int64) {
-	c.holding.compared, c.holding.comparedBound, c.holding.comparedEpoch = true, bound, epoch
 }

@@ -32,6 +32,8 @@ type Claim struct {
 	// they were when it was read.
 	ReservedUntil int64  `json:"-"`
 	Generation    uint64 `json:"-"`
+	// Heard is the chain of our heartbeats. In the local record it may be a little older.
+	Heard Chain `json:"-"`
 }
 
 // carriedBy reports whether a record carries one of the claim's nonces.
@@ -98,8 +100,11 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 // The history has dropped our entry if it is full and has only later holders: their terms are
 // above ours, and they began above our floor.
 func (c Claim) wasLost(found Slot) bool {
-	if !c.Confirmed || found.Node == c.Node || found.Term < 1 || found.Incarnation != c.Incarnation {
+	switch {
+	case !c.Confirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
 		return false
+	case found.Node == c.Node: // an operator does not lower the bound of the slot that he releases
+		return found.ReleasedBy != "" && found.LeaseUntil < c.LeaseUntil
 	}
 	if found.FromTerm > 0 && found.FromTerm <= c.Term {
 		return true

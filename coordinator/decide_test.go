@@ -335,7 +335,7 @@ func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
 		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
-		e := evidence{now: now, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
+		e := evidence{now: now, horizon: horizon{usable: 1 << 62}, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
 		s := claim.record(e, 7, "nonce", old, lease)
 		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
 			t.Fatalf("%+v", s)
@@ -503,9 +503,9 @@ func TestLeaderNow(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	ok := Config{Store: zkstore.NewMem(nil).Session(), Now: func() int64 { return 0 }, Ledger: &disk{}}
+	ok := Config{Store: zkstore.NewMem(nil).Session(), Now: func() int64 { return 0 }, Boot: func() int64 { return 0 }, Ledger: &disk{}}
 	for name, spoil := range map[string]func(*Config){
-		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil },
+		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil }, "boot clock": func(c *Config) { c.Boot = nil },
 		"ledger": func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },
 	} {
 		cfg := ok

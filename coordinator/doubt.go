@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // doubt is raised if the lease had run out by the leader's clock, but not by ours. Another
@@ -45,16 +44,13 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
-// previousBound returns the lease bound before our write, and whether ZooKeeper can have lost
-// writes since that bound was written. mayHaveLost is false if both writes have the same
-// leader epoch, because older data begin another epoch. It is true if no earlier write was
-// compared, and on a standalone server, which has no epochs (0). A later write of ours whose
-// answer was lost is ignored.
-func (hold holding) previousBound(found Slot, after zkstore.Stat) (h int64, mayHaveLost bool) {
+// previousBound returns the lease bound before our write. A later write of ours whose answer was
+// lost is ignored.
+func (hold holding) previousBound(found Slot) int64 {
 	if !hold.compared {
-		return hold.runsUntil(found), true
+		return hold.runsUntil(found)
 	}
-	return hold.comparedBound, after.Epoch() == 0 || hold.comparedEpoch != after.Epoch()
+	return hold.comparedBound
 }
 
 // runsUntil returns the lease bound that the holder of the claim knew. The record's own may

@@ -59,7 +59,7 @@ func newLab(t testing.TB, slots int) *lab {
 
 func (l *lab) init(cl Cluster) {
 	l.Helper()
-	found, err := CreateCluster(l.Context(), l.admin, cl)
+	found, err := CreateCluster(l.Context(), l.admin, cl, l.now)
 	if err != nil || found.UUID != cl.UUID {
 		l.Fatalf("made %+v, %v", found, err)
 	}
@@ -267,7 +267,7 @@ func (m *member) boot() {
 		return zkstore.NoFault
 	})
 	co, err := New(Config{
-		Store: m.sess, Now: m.clock, Ledger: m.disk, Labels: Labels{Name: m.name},
+		Store: m.sess, Now: m.clock, Boot: func() int64 { return m.now * 1e6 }, Ledger: m.disk, Labels: Labels{Name: m.name},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
 	})
@@ -372,7 +372,7 @@ func (m *member) startAlone() {
 // an error, the node stays down.
 func (m *member) start() (err error) {
 	defer func() { m.note(m.name, "start: %v", err) }()
-	if err := m.co.FreezeOwed(m.ctx()); err != nil {
+	if err := m.co.Settle(m.ctx()); err != nil {
 		return err
 	}
 	cl, err := ReadCluster(m.ctx(), m.sess)
@@ -433,7 +433,7 @@ func (m *member) issue() bool {
 func (m *member) report() Report {
 	return Report{
 		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
-		Confirm: !m.confirmed && m.restartedFrom == 0 && m.clock() >= m.confirmAt,
+		Confirm: !m.confirmed && m.restartedFrom == 0 && (m.clock() >= m.confirmAt || m.co.Vouched()),
 		Agreed:  m.judged,
 	}
 }
@@ -550,6 +550,10 @@ func (m *member) confirm() {
 	m.now = max(m.now, m.confirmAt-m.skew)
 	if b := m.mustBeat(); !b.Confirmed {
 		m.Fatalf("%s did not confirm: %+v", m.name, b)
+	}
+	if m.now < m.t.lo-m.skew { // what the process before has reserved
+		m.now = m.t.lo - m.skew
+		m.mustBeat()
 	}
 	if !m.issue() {
 		m.Fatalf("%s issues nothing at %d: %+v, %+v", m.name, m.clock(), m.claim, m.t)

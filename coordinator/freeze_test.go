@@ -9,81 +9,131 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-func TestFrozenAfterLoss(t *testing.T) {
-	const now, lease = int64(1_000_000), int64(60_000)
-	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Incarnation: 5, Confirmed: true}
-	until := now + lease + lossTolerance
-	cluster := func(uuid string, used int, incarnation, frozenUntil int64, by string) Cluster {
-		return Cluster{UUID: uuid, Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, FrozenUntil: frozenUntil, FrozenBy: by}
+func TestLossAfter(t *testing.T) {
+	const now, lease = int64(1_000_000), int64(64_000)
+	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Horizon: now + 500}
+	far := mine.nextHorizon(now)
+	cluster := func(used int, incarnation, horizon, frozenUntil int64, by string) Cluster {
+		return Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, Horizon: horizon, FrozenUntil: frozenUntil, FrozenBy: by}
 	}
-	for name, row := range map[string]struct{ found, want Cluster }{
-		"gone":                           {Cluster{HighestSlot: -1}, cluster("c", 7, now, until, "")},
-		"an older copy":                  {cluster("c", 3, 4, 0, ""), cluster("c", 7, now, until, "")},
-		"as we know it":                  {cluster("c", 9, 5, 0, ""), cluster("c", 9, now, until, "")},
-		"another, not confirmed":         {cluster("d", 2, 0, 0, ""), cluster("c", 7, now, until, "")},
-		"frozen by an operator":          {cluster("c", 7, 5, now+5, "op"), cluster("c", 7, now, until, "")},
-		"frozen for longer":              {cluster("c", 7, 5, until+9, "op"), cluster("c", 7, now, until+9, "")},
-		"noticed by another":             {cluster("c", 7, 6, until-1, ""), cluster("c", 7, 6, until-1, "")},
-		"noticed long ago":               {cluster("c", 7, 6, now+1, ""), cluster("c", 7, 6, until, "")},
-		"noticed, and the freeze over":   {cluster("c", 7, 6, now, ""), cluster("c", 7, now, until, "")},
-		"noticed, and thawed":            {cluster("c", 7, 6, 0, ""), cluster("c", 7, now, until, "")},
-		"noticed by a clock far ahead":   {cluster("c", 7, now+99, 0, ""), cluster("c", 7, now+100, until, "")},
-		"of the incarnation that we are": {cluster("c", 7, 5, until-1, ""), cluster("c", 7, now, until, "")},
+	other := func(confirmed bool) *Cluster { return &Cluster{UUID: "d", Slots: 16, Confirmed: confirmed} }
+	found := func(used int, incarnation, horizon, frozenUntil int64, by string) *Cluster {
+		cl := cluster(used, incarnation, horizon, frozenUntil, by)
+		return &cl
+	}
+	unleased := cluster(7, 6, far, far, "")
+	unleased.Confirmed = false
+	for name, row := range map[string]struct {
+		found  *Cluster
+		leased bool
+		want   *Cluster // nil: nothing is written
+	}{
+		"gone":                             {nil, true, found(7, 6, far, far, "")},
+		"gone, no lease":                   {nil, false, &unleased},
+		"an older copy":                    {found(3, 4, now+9, 0, ""), true, found(7, 6, far, far, "")},
+		"as we know it":                    {found(9, 5, now+9, 0, ""), true, found(9, 6, far, far, "")},
+		"as we know it, no lease":          {found(9, 5, now+9, 0, ""), false, found(9, 6, far, far, "")},
+		"a horizon beyond ours":            {found(7, 5, far+9, 0, ""), true, found(7, 6, far+9, far+9, "")},
+		"another, not confirmed":           {other(false), true, found(7, 6, far, far, "")},
+		"another, confirmed":               {other(true), true, nil},
+		"frozen by an operator":            {found(7, 5, now, now+5, "op"), true, found(7, 6, far, far, "")},
+		"frozen for longer":                {found(7, 5, now, far+9, "op"), true, found(7, 6, far, far+9, "")},
+		"noticed by another":               {found(7, 6, now, now+lease, ""), true, nil},
+		"noticed, the freeze ends early":   {found(7, 6, now, now+lease-1, ""), true, found(7, 6, far, far, "")},
+		"noticed, and thawed":              {found(7, 6, now, 0, ""), true, found(7, 6, far, far, "")},
+		"noticed and thawed, no lease":     {found(7, 6, now, 0, ""), false, nil},
+		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
+		"noticed, and an operator's since": {found(7, 6, now, now+1, "op"), true, found(7, 6, far, far, "op")},
 	} {
-		if got := frozenAfterLoss(row.found, mine, now); got != row.want {
-			t.Errorf("%s:\n got %+v\nwant %+v", name, got, row.want)
+		got, ok := Loss{Known: 5, Holds: true}.after(row.found, mine, now, row.leased)
+		if ok != (row.want != nil) || ok && got != *row.want {
+			t.Errorf("%s: %t\n got %+v\nwant %+v", name, ok, got, row.want)
 		}
 	}
-	ahead := mine
-	ahead.Incarnation = now + 7
-	if got := frozenAfterLoss(Cluster{HighestSlot: -1}, ahead, now); got.Incarnation != now+8 {
-		t.Errorf("incarnation %d by a clock that is behind", got.Incarnation)
-	}
-	// A node without a lease writes Confirmed only if it finds our cluster's record, confirmed.
-	unconfirmed := mine
-	unconfirmed.Confirmed = false
-	for name, row := range map[string]struct {
-		found Cluster
-		want  bool
-	}{
-		"gone":                   {Cluster{HighestSlot: -1}, false},
-		"ours":                   {cluster("c", 7, 5, 0, ""), true},
-		"another, not confirmed": {Cluster{UUID: "d", Slots: 16}, false},
-	} {
-		if got := frozenAfterLoss(row.found, unconfirmed, now); got.Confirmed != row.want {
-			t.Errorf("%s: confirmed is %t", name, got.Confirmed)
+	// A node that never confirmed does not put its cluster anywhere.
+	for name, there := range map[string]*Cluster{"gone": nil, "another": other(false)} {
+		if _, ok := (Loss{Known: 5}).after(there, mine, now, false); ok {
+			t.Errorf("%s: put back", name)
 		}
 	}
 }
 
-// For every record found: the new incarnation is later than the holder's. The freeze lasts for at least a lease, and does not
-// end earlier than the one found.
-func TestFrozenAfterLossProperties(t *testing.T) {
+// For every record found: the new incarnation is later than the finder's. The freeze lasts until each horizon that anybody
+// knows, and does not end earlier than the one found. A second write for the same loss changes nothing.
+func TestLossAfterProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string) int64 { return rapid.Int64Range(0, 60).Draw(t, name) }
 		draw := func(name string) Cluster {
 			return Cluster{
-				UUID: rapid.SampledFrom([]string{"c", "d"}).Draw(t, name), Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1,
+				UUID: "c", Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1, Horizon: small("horizon"),
 				Incarnation: small("incarnation"), FrozenUntil: small("until"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
 			}
 		}
-		found, mine, now := draw("found"), draw("mine"), small("now")
-		mine.UUID = "c"
-		got := frozenAfterLoss(found, mine, now)
+		found, mine, now, leased := draw("found"), draw("mine"), small("now"), rapid.Bool().Draw(t, "leased")
+		l := Loss{Known: small("known"), Holds: true}
+		got, ok := l.after(&found, mine, now, leased)
 		switch {
-		case got.UUID != "c" || got.Confirmed != (mine.Confirmed || found.UUID == "c" && found.Confirmed) || got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
+		case !ok && (found.Incarnation <= l.Known || leased && found.FrozenUntil < max(mine.Horizon, now+mine.LeaseMs)):
+			t.Fatalf("nothing is written over %+v", found)
+		case !ok:
+			return
+		case got.Incarnation <= l.Known || got.Incarnation < found.Incarnation || got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
 			t.Fatalf("%+v", got)
-		case got.Incarnation <= mine.Incarnation || got.Incarnation < found.Incarnation:
-			t.Fatalf("incarnation %d", got.Incarnation)
-		case got.FrozenUntil < max(found.FrozenUntil, now+mine.LeaseMs):
-			t.Fatalf("frozen until %d", got.FrozenUntil)
+		case got.FrozenUntil < max(found.FrozenUntil, found.Horizon, mine.Horizon, now+mine.LeaseMs) || got.Horizon < max(found.Horizon, mine.Horizon, now+mine.LeaseMs):
+			t.Fatalf("frozen until %d, horizon %d", got.FrozenUntil, got.Horizon)
 		}
-		// A second write for the same loss, lossTolerance later, changes nothing unless the
-		// freeze has become too short.
-		if again := frozenAfterLoss(got, mine, now+lossTolerance); again != got && !(again.FrozenUntil > got.FrozenUntil && got.FrozenUntil < now+lossTolerance+mine.LeaseMs) {
+		if again, ok := l.after(&got, mine, now, leased); ok {
 			t.Fatalf("%+v became %+v", got, again)
 		}
 	})
+}
+
+func TestHorizon(t *testing.T) {
+	const confirm = 10 * time.Second
+	at := func(s int64) int64 { return s * int64(time.Second) }
+	h := horizon{}.saw(100, at(1))
+	if h.usable != 100 {
+		t.Errorf("the first one: %+v", h)
+	}
+	h = h.saw(150, at(2)).saw(120, at(3)).saw(200, at(5))
+	if h.known != 200 || h.at(at(12)-1, confirm).usable != 100 {
+		t.Errorf("usable at once: %+v", h)
+	}
+	if h = h.at(at(12), confirm); h.usable != 150 || h.at(at(22)-1, confirm).usable != 150 || h.at(at(22), confirm).usable != 200 {
+		t.Errorf("%+v", h)
+	}
+	cl := Cluster{LeaseMs: 6400, ConfirmMs: 800, Horizon: 5000}
+	if next := cl.nextHorizon(10_000); next != 10_000+6400+100+2*1000 {
+		t.Errorf("the next one is %d", next)
+	}
+	if next := cl.nextHorizon(-10_000); next != 5000 {
+		t.Errorf("it goes back to %d", next)
+	}
+	const lease = time.Second
+	if cl.withHorizon(3000, lease) != cl || cl.withHorizon(3001, lease).Horizon != cl.nextHorizon(3001) || cl.withHorizon(9000, 0) != cl {
+		t.Error("it is raised at another distance")
+	}
+}
+
+// A clock that is ahead takes no lease beyond the horizon that the connected nodes know. So a freeze covers a holder
+// that is cut off.
+func TestFreezeCoversAClockThatIsAhead(t *testing.T) {
+	l := newLab(t, 3)
+	a, b := l.serving("A"), l.serving("B")
+	a.wait, b.wait = labW, labW
+	a.skew = millis(time.Minute)
+	l.serve(2 * time.Minute)
+	copied := l.mem.Snapshot()
+	a.sess.Partition()
+	a.sess.Expire()
+	l.pass(time.Second)
+	l.putBack(copied)
+	l.wipe()
+	b.mustBeat()
+	if cl := l.cluster(); cl.FrozenUntil < a.claim.LeaseUntil {
+		t.Errorf("the freeze ends %d ms before a lease", a.claim.LeaseUntil-cl.FrozenUntil)
+	}
+	l.disjoint()
 }
 
 // The holder of a lost record does not come back. Its slot is free when the freeze and the grace
@@ -125,7 +175,6 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l := newLab(t, 2)
 	l.wipe()
-	l.mem.SetEpoch(2)
 	l.init(l.cl)
 	a, b := l.serving("A"), l.serving("B")
 	leader := func(ahead time.Duration) { // the nodes' clocks stay right, and most agree with them
@@ -135,7 +184,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 		}
 	}
 	leader(time.Hour)
-	l.serve(9 * time.Second)
+	l.serve(labConfirm + 9*time.Second) // they confirm anew
 	l.wipe()
 	b.mustBeat()
 	if s := l.slot(a.claim.Worker); !s.Lost {
@@ -144,10 +193,9 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	if beat := a.mustBeat(); !beat.Lost || beat.LeaseUntil > a.clock()+millis(a.wait) {
 		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.LeaseUntil-a.clock())*time.Millisecond, a.wait)
 	}
-	l.mem.SetEpoch(5)
 	leader(-time.Hour)
 	l.forget()
-	l.serve(9 * time.Second)
+	l.serve(labConfirm + 9*time.Second)
 	a.sess.Partition()
 	a.sess.Expire()
 	l.wipe()
@@ -176,7 +224,7 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l.remove(slotPath(0))
 	a.mustBeat()
 	m := l.node("M")
-	m.skew = millis(labW) + 2*lossTolerance
+	m.skew = millis(labW) + millis(labW)/64 + 2*lossTolerance + millis(labConfirm)*3
 	if m.clock() < l.cluster().FrozenUntil {
 		t.Fatal("not ahead of the freeze")
 	}
@@ -235,7 +283,7 @@ func TestStopNoticesALoss(t *testing.T) {
 			if !cl.Frozen(l.now) || cl.UUID != l.cl.UUID || cl.Incarnation == 0 {
 				t.Errorf("%s, %s: %+v", name, how, cl)
 			}
-			if want := l.now + millis(labW) + lossTolerance; cl.FrozenUntil != want {
+			if want := l.cl.nextHorizon(l.now); cl.FrozenUntil != want {
 				t.Errorf("%s, %s: the freeze ends %d ms from now, want %d", name, how, cl.FrozenUntil-l.now, want-l.now)
 			}
 		}

@@ -71,6 +71,9 @@ func (e *FencedError) Error() string {
 // that may have been written is pending in it.
 func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (HeartbeatResult, error) {
 	beat, err := c.heartbeat(ctx, claim, r)
+	if beat.Claim.Nonce == c.holding.Nonce {
+		beat.Claim.Heard = c.holding.Heard
+	}
 	var fenced *FencedError
 	if errors.As(err, &fenced) {
 		c.fenced = claim.Worker
@@ -81,6 +84,9 @@ func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (Hea
 
 func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (result HeartbeatResult, _ error) {
 	claim.Generation = r.Generation
+	if err := c.Settle(ctx); err != nil {
+		return HeartbeatResult{Claim: claim}, err
+	}
 	lost := false
 	defer func() { result.Lost = result.Lost || lost }()
 	for synced := false; ; {
@@ -89,7 +95,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (res
 			return HeartbeatResult{Claim: claim}, err
 		}
 		hold := c.holdingOf(claim)
-		finding, why := hold.judge(v, c.mine.UUID)
+		finding, why := hold.judge(v, c.mine.UUID, c.seen)
 		if finding != FoundOurs && !synced {
 			// The server may lag behind. Decide only after a sync.
 			synced = true
@@ -106,16 +112,14 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (res
 			// need a freeze then.
 			lost := hold.showsLoss(v, c.mine.UUID)
 			if lost {
-				c.owed = &owedFreeze{claim, why}
-				_ = c.FreezeOwed(ctx) // if it fails: Register tries again
+				c.Note(c.lossOf(claim, v.cl, why))
+				_ = c.Settle(ctx) // if it fails: Register tries again
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return HeartbeatResult{}, &FencedError{claim.Worker, why, lost}
 		case finding == FoundLost && c.Now() >= claim.LeaseUntil:
-			if c.mustFreeze(v.cl, claim) {
-				if _, err := c.freeze(ctx, claim, why); err != nil { // holders that are cut off may have leases that run
-					return HeartbeatResult{Claim: claim}, err
-				}
+			if _, err := c.raise(ctx, c.lossOf(claim, v.cl, why)); err != nil { // holders that are cut off may have leases that run
+				return HeartbeatResult{Claim: claim}, err
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			if !claim.Confirmed {
@@ -125,7 +129,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (res
 		case finding == FoundLost:
 			beat, err = c.reassert(ctx, hold, v, r, why)
 		default:
-			c.raiseHighestSlot(v.cl.HighestSlot)
+			c.saw(*v.cl)
 			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
 			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // our write does not change the lock's session
 		}
@@ -153,11 +157,15 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		return beat, &FencedError{hold.Worker, d.fenced, false}
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
-		g, err := c.writeNextTerm(ctx, hold.Claim, *v.cl, *v.slot, v.stat, r.Lease)
+		g, err := c.writeNextTerm(ctx, hold.Claim, v, r.Lease)
 		return HeartbeatResult{Claim: g.Claim, LeaseUntil: g.LeaseUntil, Clock: g.Clock, Wait: g.Wait, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
 	}
 	c.holding = d.holding
-	after, err := c.write(ctx, d, v, hold.Worker)
+	after, written, err := c.write(ctx, d, v, hold.Worker)
+	if written {
+		c.holding = c.holding.acked(v, e, c.Boot())
+		d.holding = c.holding
+	}
 	if err != nil {
 		return beat, err
 	}
@@ -167,8 +175,7 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		return beat, errTakeBack
 	}
 	if lapsed {
-		done.Wait = c.confirmWait(ctx, *v.cl, hold.Worker)
-		c.holding.notBefore = e.now + done.Wait.Milliseconds() // less than planned, where nothing was lost
+		done.Wait = confirmTime(*v.cl)
 	}
 	done.FrozenUntil, done.FrozenBy = beat.FrozenUntil, beat.FrozenBy
 	done.Clock = c.setReading(e.now, after)
@@ -177,22 +184,33 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 }
 
 // write writes the record that d has. If that confirms the slot, the same transaction
-// checks that the cluster's record has not changed, so that no freeze came in between. The
-// first node that confirms in a cluster marks the cluster's record as confirmed.
-func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (zkstore.Stat, error) {
-	if !d.confirms {
-		return c.Store.Set(ctx, slotPath(worker), d.slot.marshal(), v.stat.Version)
+// checks that the cluster's record has not changed, so that no freeze came in between. written
+// means that the write was acknowledged, although the record's stat may be unknown.
+func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after zkstore.Stat, written bool, err error) {
+	set := zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}
+	if d.cluster == nil && !d.confirms {
+		after, err = c.Store.Set(ctx, set.Path, set.Data, set.Version)
+		return after, err == nil, err
 	}
-	var first zkstore.Op = zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
-	if cl := *v.cl; !cl.Confirmed {
-		cl.Confirmed = true
-		first = zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
+	cl := *v.cl
+	if d.cluster != nil {
+		cl = *d.cluster
 	}
-	if err := c.Store.Multi(ctx, first, zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}); err != nil {
-		return zkstore.Stat{}, err
+	if err := c.Store.Multi(ctx, clusterOp(v, cl), set); err != nil {
+		return zkstore.Stat{}, false, err
 	}
-	c.holding.written, c.holding.version = true, v.stat.Version+1 // now: readBack may fail
-	return c.readBack(ctx, worker)
+	c.saw(cl)
+	after, err = c.readBack(ctx, worker)
+	return after, true, err
+}
+
+// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that it
+// has not changed.
+func clusterOp(v view, cl Cluster) zkstore.Op {
+	if cl != *v.cl {
+		return zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
+	}
+	return zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
 // leased reports whether the claim's confirmed lease still runs at now, Unix ms. While it

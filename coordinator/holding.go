@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,14 +18,16 @@ type holding struct {
 	Claim
 	// granted are the nonces of the grants that this process has made.
 	granted []string
-	// version is the slot's version after our last acknowledged write. Valid if written.
-	written bool
-	version int32
-	// comparedBound and comparedEpoch are of the last write whose leader time was
-	// compared with the bound before it. Valid if compared.
+	// comparedBound is that of the last write whose leader time was compared with the bound
+	// before it. Valid if compared.
 	compared      bool
 	comparedBound int64
-	comparedEpoch int64
+	// vouchAfter is the transaction of our first heartbeat, 0 before it. vouched: a peer's record shows that
+	// ZooKeeper had lost nothing by then.
+	vouchAfter int64
+	vouched    bool
+	// alone: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
+	alone bool
 	// notBefore is the earliest time at which the slot may be confirmed again, Unix ms. It is
 	// set when the lease had run out.
 	notBefore int64
@@ -33,19 +36,25 @@ type holding struct {
 
 // evidence has the inputs of a decision, besides the holding and what was read.
 type evidence struct {
-	now     int64   // our clock, Unix ms
-	mine    Cluster // as this node knows it
-	reading Reading // our clock against the leader's when that was last read; zero: never
-	agreed  bool    // most voters agree with that reading
-	self    Slot    // the fields about this node that each of our records has
+	now     int64         // our clock, Unix ms
+	boot    int64         // our boot clock, ns
+	horizon horizon       // as of boot
+	seen    int64         // the highest incarnation that this process has seen
+	beat    time.Duration // from one heartbeat to the next
+	mine    Cluster       // as this node knows it
+	reading Reading       // our clock against the leader's when that was last read; zero: never
+	agreed  bool          // most voters agree with that reading
+	self    Slot          // the fields about this node that each of our records has
 }
 
-// holdingOf returns the holding of a claim. If the process knows another grant, all but
-// granted is empty.
+// holdingOf returns the holding of a claim. If the process knows another grant, it has granted,
+// and what the claim's directory knows.
 func (c *Coordinator) holdingOf(claim Claim) holding {
 	hold := c.holding
 	if hold.Nonce != claim.Nonce {
 		hold = holding{granted: hold.granted}
+	} else {
+		claim.Heard = hold.Heard
 	}
 	hold.Claim = claim
 	return hold
@@ -57,14 +66,19 @@ func (c *Coordinator) gather(r Report) evidence {
 	if c.Followed != nil {
 		self.Followed = c.Followed()
 	}
-	return evidence{c.Now(), c.mine, c.reading, r.Agreed != Reading{} && r.Agreed == c.reading, self}
+	boot := c.Boot()
+	c.horizon = c.horizon.at(boot, confirmTime(c.mine))
+	return evidence{
+		now: c.Now(), boot: boot, horizon: c.horizon, seen: c.seen, beat: c.Interval, mine: c.mine, reading: c.reading,
+		agreed: r.Agreed != Reading{} && r.Agreed == c.reading, self: self,
+	}
 }
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has
 // if the record has a lower version, or the same version from another writer.
 func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
-	return found != nil && hold.written &&
-		(stat.Version < hold.version || stat.Version == hold.version && !hold.carriedBy(*found))
+	return found != nil && hold.Heard != Chain{} &&
+		(stat.Version < hold.Heard.Version || stat.Version == hold.Heard.Version && !hold.carriedBy(*found))
 }
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our
@@ -78,8 +92,8 @@ func (hold holding) showsLoss(v view, uuid string) bool {
 // even if the cluster's record is lost: our lease may have ended although our clock, which may
 // be behind, says that it runs. Exception: on an older copy of our record, a holder that has
 // not confirmed does not fence.
-func (hold holding) judge(v view, uuid string) (Finding, string) {
-	cluster, finding := JudgeCluster(v.cl, uuid, hold.Incarnation), JudgeSlot(v.slot, hold.Claim)
+func (hold holding) judge(v view, uuid string, seen int64) (Finding, string) {
+	cluster, finding := JudgeCluster(v.cl, uuid, max(hold.Incarnation, seen)), JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost
@@ -108,9 +122,10 @@ type decision struct {
 	// renew: the process started without ZooKeeper. Write the next term.
 	renew bool
 	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if
-	// the cluster's record has changed.
+	// the cluster's record has changed. cluster is that record, if the write changes it.
 	slot     Slot
 	confirms bool
+	cluster  *Cluster
 	// lapsed: the lease had run out, so the confirming time begins anew.
 	lapsed bool
 	// holding is the holding from now on, even if the write fails.
@@ -132,7 +147,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 		// a lease of perhaps a day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	d := decision{slot: hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)}
+	d, next := decision{}, cl.withHorizon(e.now, r.Lease)
 	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && e.now < hold.notBefore
 	d.lapsed = e.now >= found.LeaseUntil || takeBack
@@ -141,7 +156,18 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 		hold.notBefore = e.now + confirmTime(cl).Milliseconds()
 	}
 	d.confirms = r.Confirm && (d.lapsed || !found.Confirmed) && hold.mayConfirm(cl, e) && !hold.floorTooFarAhead(e)
-	d.slot.State, d.slot.Confirmed = r.State, found.Confirmed && !d.lapsed || d.confirms
+	confirmed := found.Confirmed && !d.lapsed || d.confirms
+	usable := e.horizon.usable
+	if !confirmed {
+		e.horizon.usable = max(usable, next.Horizon)
+	}
+	d.slot = hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)
+	hold.alone = hold.alone || d.slot.LeaseUntil > usable
+	d.slot.State, d.slot.Confirmed = r.State, confirmed
+	d.slot.UnbrokenMs = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds()
+	if next.Confirmed = cl.Confirmed || d.confirms; next != cl {
+		d.cluster = &next
+	}
 	d.holding = hold
 	return d
 }
@@ -154,8 +180,8 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat HeartbeatResult, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
-	hold.written, hold.version = true, v.stat.Version+1 // after may be of a later write
-	if bound, mayHaveLost := hold.previousBound(*v.slot, after); cl.ConfirmMs > 0 && mayHaveLost && e.hasPassed(bound, after.Mtime) {
+	hold.vouchAfter = cmp.Or(hold.vouchAfter, after.Mzxid)
+	if cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {
 			hold.notBefore = e.now + confirmTime(cl).Milliseconds()
@@ -176,8 +202,15 @@ func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, 
 		}
 		beat.Claim.Floor = max(beat.Claim.Floor, hold.doubt.floor)
 	}
-	hold.compared, hold.comparedBound, hold.comparedEpoch = true, d.slot.LeaseUntil, after.Epoch()
+	hold.compared, hold.comparedBound = true, d.slot.LeaseUntil
 	return hold, beat, lapsed, false
+}
+
+// acked returns the holding after a write over the record that v has, which was acknowledged at now, ns of the boot
+// clock. The record may have been written again since.
+func (hold holding) acked(v view, e evidence, now int64) holding {
+	hold.Heard = hold.Heard.with(e.boot, now, v.stat.Version+1, e.beat)
+	return hold
 }
 
 // mayConfirm reports whether the slot may be confirmed now. While registration is frozen
@@ -203,7 +236,7 @@ func (c Claim) record(e evidence, term int64, nonce string, old Slot, lease time
 	s.ReportedClock = e.now
 	s.Generation = c.Generation
 	if lease > 0 {
-		s.LeaseUntil = max(s.LeaseUntil, e.now+lease.Milliseconds())
+		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), e.horizon.usable))
 	}
 	s.inherit(old, e.now)
 	return s

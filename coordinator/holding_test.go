@@ -19,12 +19,12 @@ const (
 )
 
 func planned() (holding, view, evidence, Report) {
-	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000, LeaseUntil: planNow + 40_000}
-	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7}
+	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000, LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
+	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := holding{Claim: claim, written: true, version: 8, compared: true, comparedBound: claim.LeaseUntil, comparedEpoch: 1}
+	t := holding{Claim: claim, compared: true, comparedBound: claim.LeaseUntil}
 	v := view{cl: &cl, clStat: zkstore.Stat{Version: 2}, slot: &slot, stat: zkstore.Stat{Version: 8, Mzxid: 1 << 32}}
-	e := evidence{now: planNow, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
+	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon}, beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
 
@@ -36,6 +36,7 @@ func TestPlan(t *testing.T) {
 		fenced                      string
 		renew                       bool
 		confirmed, confirms, lapsed bool
+		raises                      bool  // the horizon
 		h                           int64 // after planNow
 		notBefore                   int64 // after planNow; 0: any
 	}{
@@ -66,6 +67,12 @@ func TestPlan(t *testing.T) {
 			frozen(v)
 			v.slot.Confirmed, r.Confirm = false, true
 		}, confirmed: true, confirms: true, h: 60_000},
+		"a lease that would pass the horizon": {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 50_000 }, confirmed: true, h: 50_000},
+		"a horizon that is below the lease":   {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 30_000 }, confirmed: true, h: 40_000},
+		"a horizon that is near": {change: func(_ *holding, v view, _ *evidence, _ *Report) {
+			v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
+		}, confirmed: true, h: 60_000, raises: true},
+		"and the clock is not trusted": {change: func(_ *holding, v view, _ *evidence, r *Report) { v.cl.Horizon, r.Lease = planNow, 0 }, confirmed: true, h: 40_000},
 		"the same with a doubt": {change: func(t *holding, v view, _ *evidence, r *Report) {
 			frozen(v)
 			v.slot.Confirmed, r.Confirm = false, true
@@ -109,6 +116,9 @@ func TestPlan(t *testing.T) {
 		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed || p.slot.LeaseUntil != planNow+row.h {
 			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.lapsed, p.slot.LeaseUntil-planNow)
 		}
+		if raises := p.cluster != nil; raises != row.raises || raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
+			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
+		}
 		if row.notBefore > 0 && p.holding.notBefore != planNow+row.notBefore {
 			t.Errorf("%s: may confirm from %d on", name, p.holding.notBefore-planNow)
 		}
@@ -123,23 +133,16 @@ func TestAccept(t *testing.T) {
 		lo                                int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"the lease had run out by the leader's clock, and nothing was lost": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, _ *evidence) {
+		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, _ *evidence) {
 			after.Mtime = planNow + 40_000
-		},
-			confirmed: true, lo: -9_000},
-		"and something may have been": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, _ *evidence) {
-			after.Mtime, after.Mzxid = planNow+40_000, 2<<32
-		}, again: true, lapsed: false, doubted: true},
+		}, again: true, doubted: true},
 		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *zkstore.Stat, _ *evidence) {
 			p.slot.Confirmed = false
-			after.Mtime, after.Mzxid = planNow+40_000, 2<<32
+			after.Mtime = planNow + 40_000
 		}, lapsed: true, doubted: true, lo: -9_000},
-		"a standalone server, which shows no loss": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, _ *evidence) {
-			after.Mtime, after.Mzxid = planNow+40_000, 7
-		}, again: true, doubted: true},
 		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
-			after.Mtime, after.Mzxid = planNow+60_000, 2<<32
+			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
 		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *zkstore.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.comparedBound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
@@ -159,8 +162,8 @@ func TestAccept(t *testing.T) {
 		}
 		p.holding = hold
 		next, beat, lapsed, again := p.accept(v, after, e)
-		if again != row.again || lapsed != row.lapsed || next.doubted() != row.doubted || next.version != 9 {
-			t.Errorf("%s: again %t, lapsed %t, doubted %t, version %d", name, again, lapsed, next.doubted(), next.version)
+		if again != row.again || lapsed != row.lapsed || next.doubted() != row.doubted {
+			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, next.doubted())
 		}
 		if again {
 			continue
@@ -206,7 +209,7 @@ func TestPlanProperties(t *testing.T) {
 		case p.slot.Confirmed && p.lapsed && !p.confirms:
 			t.Fatal("a lease that had run out stays confirmed")
 		}
-		after := zkstore.Stat{Version: 9, Mzxid: rapid.Int64Range(0, 2).Draw(t, "epoch") << 32, Mtime: planNow + small("written at")}
+		after := zkstore.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
 		next, beat, _, again := p.accept(v, after, e)
 		switch {
 		case again && !p.slot.Confirmed:

@@ -9,8 +9,7 @@ import (
 )
 
 // Freeze freezes registration for d. It shortens no freeze. A d of 0 means
-// the longest lease plus lossTolerance: a holder that ZooKeeper has lost may serve for so
-// long. Freeze returns the cluster's record before and after.
+// until the horizon: a holder that ZooKeeper has lost may serve for so long. Freeze returns the cluster's record before and after.
 func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
@@ -18,14 +17,15 @@ func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 	}
 	_, err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
 		before = *cl
-		ms := d.Milliseconds()
+		until := now.late + d.Milliseconds()
 		if d == 0 {
-			ms = cl.LeaseMs + lossTolerance
+			cl.Horizon = cl.nextHorizon(now.late)
+			until = cl.Horizon
 		}
 		if now.early >= cl.FrozenUntil {
 			cl.FrozenBy = h.By
 		}
-		cl.FrozenUntil = max(cl.FrozenUntil, now.late+ms)
+		cl.FrozenUntil = max(cl.FrozenUntil, until)
 		after = *cl
 		return after != before
 	})

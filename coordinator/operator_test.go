@@ -86,12 +86,12 @@ func TestByHandConformance(t *testing.T) {
 			open := make(t)
 			clock := func() int64 { return time.Now().UnixMilli() }
 			admin := open()
-			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1, LeaseMs: lease.Milliseconds()})
+			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1, LeaseMs: lease.Milliseconds()}, clock())
 			if err != nil {
 				t.Fatal(err)
 			}
 			take := func(name string) (*Coordinator, Claim, error) {
-				c, err := New(Config{Store: open(), Now: clock, Ledger: openLedger{}, Labels: Labels{Name: name}})
+				c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: openLedger{}, Labels: Labels{Name: name}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -56,6 +56,11 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, r := range records {
+		if r.Found && c.holding.vouches(parseSlot(r.Data), r.Stat, c.mine) {
+			c.holding.vouched = true
+		}
+	}
 	readings := c.readings(records)
 	c.roster.fewReadings = 2*len(readings) < len(records)
 	return readings, nil

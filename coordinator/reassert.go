@@ -12,7 +12,8 @@ import (
 // the one in ZooKeeper. why says how the loss was noticed, for the log.
 func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Report, why string) (HeartbeatResult, error) {
 	claim := hold.Claim
-	cl, err := c.freeze(ctx, claim, why)
+	l := c.lossOf(claim, v.cl, why)
+	cl, err := c.raise(ctx, l)
 	if err != nil {
 		return HeartbeatResult{Claim: claim}, err
 	}
@@ -22,7 +23,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	clock, err := c.touchTicket(ctx, &claim)
 	c.reading = before
 	if err == nil && cl.FrozenUntil < clock.Stamp+cl.LeaseMs {
-		cl, err = c.freezeFromNow(ctx, claim)
+		cl, err = c.raise(ctx, l)
 	}
 	if err != nil {
 		return HeartbeatResult{Claim: claim}, err
@@ -45,12 +46,13 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
-	claim, slot, err := c.nextGrant(claim, cl, old, r.Lease)
+	claim.Heard = Chain{} // of a record that is lost
+	claim, slot, err := c.nextGrant(claim, cl, old, r.Lease, claim.Confirmed)
 	if err != nil {
 		return HeartbeatResult{Claim: claim}, err
 	}
 	slot.State, slot.Confirmed = r.State, claim.Confirmed
-	version := int32(0)
+	version, sent := int32(0), c.Boot()
 	if v.slot == nil {
 		_, err = c.Store.Create(ctx, slotPath(claim.Worker), slot.marshal(), zkstore.Persistent)
 		if errors.Is(err, zkstore.ErrNoNode) { // the parent is lost as well
@@ -66,12 +68,11 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if err != nil {
 		return HeartbeatResult{Claim: claim}, err
 	}
-	held := c.setHolding(claim, cl, version)
+	held := c.setHolding(claim, cl, sent, version, slot.LeaseUntil)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {
 		return HeartbeatResult{Claim: claim.in(cl)}, err
 	}
 	clock := c.setReading(slot.ReportedClock, written)
-	c.setCompared(slot.LeaseUntil, written.Epoch())
 	return HeartbeatResult{Claim: held, LeaseUntil: slot.LeaseUntil, Confirmed: slot.Confirmed, Lost: true, FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: clock}, nil
 }

@@ -19,11 +19,14 @@ const (
 	ticketPrefix = ticketsPath + "/n-"
 )
 
+// SlotPath returns the path of a worker's record.
+func SlotPath(worker int) string { return slotPath(worker) }
+
 func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is the record that all nodes of a cluster share, at /cluster. After it was
-// created, only HighestSlot, Confirmed, Incarnation and the freeze change.
+// created, only HighestSlot, Confirmed, Incarnation, Horizon and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Layout is the layout of an ID, with its epoch, in the canonical form of
@@ -54,10 +57,11 @@ type Cluster struct {
 	// Confirmed: a node has confirmed under this record. Until then the record gives way to
 	// holders of the cluster that was here before.
 	Confirmed bool `json:"confirmed"`
-	// Incarnation grows each time a holder notices that ZooKeeper lost data. It is the time
-	// of that, Unix ms, or the last one + 1 if that is more. 0 at first. It orders the
-	// records of slots, because the terms of a lost slot begin again at 1.
+	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the
+	// records of slots and of named sequences, whose own counters begin again after a loss.
 	Incarnation int64 `json:"incarnation,omitempty"`
+	// Horizon is the latest lease bound that any record may have, Unix ms.
+	Horizon int64 `json:"horizon"`
 	// Until FrozenUntil no slot is granted or confirmed.
 	FrozenUntil int64 `json:"frozen_until,omitempty"`
 	// FrozenBy is the operator who froze registration. Empty: a holder did, because
@@ -138,6 +142,8 @@ type Slot struct {
 	State string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
+	// UnbrokenMs is how long the holder's heartbeats have followed each other without a gap, ms.
+	UnbrokenMs int64 `json:"unbroken_ms,omitempty"`
 	Followed
 	Labels
 

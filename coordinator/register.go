@@ -14,8 +14,8 @@ type Grant struct {
 	// LeaseUntil is the acknowledged lease bound, Unix ms. It counts once the grant is confirmed.
 	// Until then the claim's LeaseUntil counts.
 	LeaseUntil int64
-	// Wait is the time before the heartbeat that confirms the slot. 0: ZooKeeper has
-	// proved that it has lost nothing.
+	// Wait is the time before the heartbeat that confirms the slot, unless a peer vouches for
+	// ZooKeeper before. 0: the grant goes on where the process before has stopped.
 	Wait time.Duration
 	// Clock is our clock against the leader's.
 	Clock Reading
@@ -40,7 +40,7 @@ const growMost = 1024
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
 // *FrozenError, *OtherClusterError, those of check and those of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	err := c.FreezeOwed(ctx)
+	err := c.Settle(ctx)
 	if err == nil {
 		err = c.unlock(ctx)
 	}
@@ -74,7 +74,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
-	c.raiseHighestSlot(cl.HighestSlot)
+	c.saw(cl)
 	if cl.Frozen(c.Now()) {
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
@@ -140,7 +140,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 		if cl.UUID != c.mine.UUID {
 			return Grant{}, 0, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 		}
-		c.raiseHighestSlot(cl.HighestSlot)
+		c.saw(*cl)
 		if claim.Worker > cl.HighestSlot {
 			if err := c.grow(ctx, *cl, clStat, claim.Worker); err != nil {
 				return Grant{}, 0, err
@@ -223,26 +223,25 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 // writeAcquired writes a free slot as ours. The error is zkstore.ErrBadVersion or
 // zkstore.ErrNoNode if the slot or the cluster's record has changed.
 func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
-	cl, old := *v.cl, *v.slot
-	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil = old.Term, "", false, 0
+	cl, old := v.cl.withHorizon(now, lease), *v.slot
+	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil, claim.Heard = old.Term, "", false, 0, Chain{}
 	claim.Floor = max(now, old.LeaseUntil)
 	claim.ReservedUntil = claim.Floor
-	claim, slot, err := c.nextGrant(claim, cl, old, lease)
+	claim, slot, err := c.nextGrant(claim, cl, old, lease, false)
 	if err != nil {
 		return Grant{}, err
 	}
-	err = c.Store.Multi(ctx,
-		zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version},
-		zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
+	sent := c.Boot()
+	err = c.Store.Multi(ctx, clusterOp(v, cl), zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim
 	}
-	claim = c.setHolding(claim, cl, v.stat.Version+1)
-	c.setCompared(slot.LeaseUntil, c.latest.Epoch()) // the ticket's epoch: the slot's, or an earlier one
+	claim = c.setHolding(claim, cl, sent, v.stat.Version+1, slot.LeaseUntil)
+	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != claim.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: c.confirmWait(ctx, cl, claim.Worker)}, nil
+	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: confirmTime(cl)}, nil
 }
 
 // isFull returns an error with the reasons why no slot is free, or nil if one is free. The

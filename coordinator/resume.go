@@ -19,7 +19,10 @@ import (
 // those of check and those of the store. The node may start from the local record alone
 // only after zkstore.ErrUnreachable or a *NotOursError with Lost.
 func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
-	if _, _, _, err := c.resumable(ctx, claim); err != nil {
+	if err := c.Settle(ctx); err != nil {
+		return Grant{}, err
+	}
+	if _, err := c.resumable(ctx, claim); err != nil {
 		return Grant{}, err
 	}
 	ticket := claim.Ticket
@@ -34,24 +37,27 @@ func (c *Coordinator) Resume(ctx context.Context, claim Claim, lease time.Durati
 	return grant, err
 }
 
-// resumable reads the slot of the claim. It returns an error if the claim does not hold it.
-func (c *Coordinator) resumable(ctx context.Context, claim Claim) (Cluster, Slot, zkstore.Stat, error) {
-	cl, err := c.joined(ctx)
-	if err != nil {
-		return Cluster{}, Slot{}, zkstore.Stat{}, err
+// resumable reads the cluster's record and the slot of the claim. It returns an error if the claim does not hold
+// the slot.
+func (c *Coordinator) resumable(ctx context.Context, claim Claim) (view, error) {
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		return view{}, err
 	}
-	found, stat, err := c.slot(ctx, claim.Worker)
-	if err == nil {
-		err = JudgeResume(found, claim)
+	v, err := c.readView(ctx, claim.Worker)
+	switch {
+	case err != nil:
+		return view{}, err
+	case v.cl == nil:
+		return view{}, ErrNoCluster
+	case v.cl.UUID != c.mine.UUID:
+		return view{}, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
 	}
+	err = JudgeResume(v.slot, claim)
 	var no *NotOursError
-	if errors.As(err, &no) && !no.Lost && found != nil && claim.wasLost(*found) {
-		c.owed = &owedFreeze{claim, no.Reason} // Register pays it
+	if errors.As(err, &no) && !no.Lost && c.holdingOf(claim).showsLoss(v, c.mine.UUID) {
+		c.Note(c.lossOf(claim, v.cl, no.Reason)) // Register settles it
 	}
-	if err != nil {
-		return Cluster{}, Slot{}, zkstore.Stat{}, err
-	}
-	return cl, *found, stat, nil
+	return v, err
 }
 
 func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
@@ -63,11 +69,11 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 		return Grant{}, err
 	}
 	for {
-		cl, found, stat, err := c.resumable(ctx, claim)
+		v, err := c.resumable(ctx, claim)
 		if err != nil {
 			return Grant{}, err
 		}
-		grant, err := c.writeResumed(ctx, claim, cl, found, stat, lease)
+		grant, err := c.writeResumed(ctx, claim, v, lease)
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			grant.Clock = clock
 			return grant, err
@@ -76,40 +82,56 @@ func (c *Coordinator) resumeWith(ctx context.Context, claim Claim, clock Reading
 }
 
 // writeResumed writes a slot that resumable returned. If ZooKeeper has older data than the
-// claim, it freezes registration first.
-func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
-	older := found.LeaseUntil < claim.LeaseUntil || cl.Incarnation < claim.Incarnation
-	if older && c.mustFreeze(&cl, claim) {
-		frozen, err := c.freeze(ctx, claim, "ZooKeeper has older data than this node")
+// claim, it raises the incarnation first.
+func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, v view, lease time.Duration) (Grant, error) {
+	finding, why := c.holdingOf(claim).judge(v, c.mine.UUID, c.seen)
+	c.saw(*v.cl)
+	if finding == FoundLost {
+		cl, err := c.raise(ctx, c.lossOf(claim, v.cl, why))
 		if err != nil {
 			return Grant{}, err
 		}
-		cl = frozen
+		v.cl = &cl
 	}
-	claim = claim.adopt(found)
+	claim = claim.adopt(*v.slot)
 	claim.Floor = max(claim.Floor, claim.ReservedUntil)
-	return c.writeNextTerm(ctx, claim, cl, found, stat, lease)
+	return c.writeNextTerm(ctx, claim, v, lease)
 }
 
-// writeNextTerm writes our slot with the next term. The record is not confirmed, so that a
-// holder that ZooKeeper has lost has time to come back. With an error the grant has the
-// claim as it was saved.
-func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, cl Cluster, found Slot, stat zkstore.Stat, lease time.Duration) (Grant, error) {
-	claim, slot, err := c.nextGrant(claim, cl, found, lease)
+// writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the
+// process before has stopped. Otherwise a holder that ZooKeeper has lost has time to come back. With
+// an error the grant has the claim as it was saved.
+func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, v view, lease time.Duration) (Grant, error) {
+	hold := c.holdingOf(claim)
+	goesOn := hold.goesOn(v, c.gather(Report{}))
+	cl := v.cl.withHorizon(c.Now(), lease)
+	claim, slot, err := c.nextGrant(claim, cl, *v.slot, lease, goesOn)
 	if err != nil {
 		return Grant{Claim: claim}, err
 	}
-	written, err := c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), stat.Version)
+	e := c.gather(Report{}) // once more after the disk, which may take long
+	if goesOn = goesOn && hold.goesOn(v, e); !goesOn {
+		claim.Heard = Chain{}
+	}
+	slot.Confirmed, slot.UnbrokenMs = goesOn, claim.Heard.Unbroken(e.boot, e.beat).Milliseconds()
+	d := decision{slot: slot, confirms: goesOn}
+	if cl != *v.cl {
+		d.cluster = &cl
+	}
+	written, _, err := c.write(ctx, d, v, claim.Worker)
 	if err != nil {
 		return Grant{Claim: claim}, err
 	}
-	ranUntil := claim.runsUntil(found)
+	ranUntil := claim.runsUntil(*v.slot)
 	clock := c.setReading(slot.ReportedClock, written)
-	claim = c.setHolding(claim, cl, written.Version)
-	c.setCompared(slot.LeaseUntil, written.Epoch())
+	claim = c.setHolding(claim, *v.cl, e.boot, v.stat.Version+1, slot.LeaseUntil)
 	// This process does not know what the earlier process saw of ZooKeeper.
 	if c.gather(Report{}).hasPassed(ranUntil, clock.Stamp) {
 		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
-	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: c.confirmWait(ctx, cl, claim.Worker), Clock: clock}, nil
+	grant := Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Clock: clock}
+	if !goesOn {
+		grant.Wait = confirmTime(*v.cl)
+	}
+	return grant, nil
 }

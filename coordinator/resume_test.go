@@ -205,7 +205,7 @@ func TestResumeOverrun(t *testing.T) {
 			a.crash()
 			raced := false
 			a.hook = func(c zkstore.Call) zkstore.Fault {
-				if c.Op == "set" && c.Path == slotPath(0) && !raced {
+				if writing(c, slotPath(0)) && !raced {
 					raced = true
 					overrun(l)
 				}
@@ -223,4 +223,14 @@ func TestResumeOverrun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// writing reports whether a call writes a record, alone or in a transaction.
+func writing(c zkstore.Call, path string) bool {
+	for _, op := range c.Ops {
+		if set, ok := op.(zkstore.SetOp); ok && set.Path == path {
+			return true
+		}
+	}
+	return c.Op == "set" && c.Path == path
 }

@@ -66,12 +66,12 @@ func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*S
 	}
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
 	hold := c.holdingOf(claim)
-	finding, why := hold.judge(v, c.mine.UUID)
-	if finding == FoundLost && c.mustFreeze(v.cl, claim) ||
-		finding == FoundFenced && hold.showsLoss(v, c.mine.UUID) && claim.leased(c.Now()) {
-		if _, err := c.freeze(ctx, claim, why); err != nil {
-			return err
-		}
+	finding, why := hold.judge(v, c.mine.UUID, c.seen)
+	if finding == FoundLost || finding == FoundFenced && hold.showsLoss(v, c.mine.UUID) {
+		c.Note(c.lossOf(claim, v.cl, why))
+	}
+	if err := c.Settle(ctx); err != nil {
+		return err
 	}
 	if slot == nil || !claim.carriedBy(*slot) {
 		return nil // another node has the slot

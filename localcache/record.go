@@ -19,6 +19,8 @@ type Record struct {
 	// do.
 	LeaseUntil int64 `json:"lease_until"`
 	ServedMs   int64 `json:"served_ms,omitempty"`
+	// Heard is what the node knows of its last heartbeat. An older value is safe, too.
+	Heard Heard `json:"heard,omitzero"`
 	// Released reports whether the holding was given up on purpose. No part of a released
 	// record may be resumed. Invalidate sets it.
 	Released bool `json:"released,omitempty"`
@@ -34,6 +36,14 @@ type Record struct {
 	Generation uint64 `json:"-"`
 }
 
+// Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was,
+// ns of the boot clock, and the version of the worker's record since then.
+type Heard struct {
+	Began   int64 `json:"began,omitempty"`
+	Sent    int64 `json:"sent,omitempty"`
+	Version int32 `json:"version,omitempty"`
+}
+
 // clone returns a copy that shares no memory with r.
 func (r Record) clone() Record {
 	r.Payload = slices.Clone(r.Payload)
@@ -42,7 +52,7 @@ func (r Record) clone() Record {
 
 // follows reports whether old may stay in the other block beside r. It may if old, found alone
 // and with its ReservedUntil raised by the slack, is a safe stand-in for r. ReservedUntil may
-// have risen by the slack at most, LeaseUntil must not have fallen, and ServedMs may have any
+// have risen by the slack at most, LeaseUntil must not have fallen, and ServedMs and Heard may have any
 // value. Released, Fingerprint and Payload must be equal: an old payload could name a slot that
 // the node has released, or lack one that it has acquired. See the argument in cache.go.
 func (r Record) follows(old Record) bool {

@@ -132,6 +132,9 @@ func (n *Node) begin() (attempt, error) {
 	case loaded.Damaged:
 		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
 	}
+	if rec.Boot == "" || rec.Boot != n.cfg.BootID {
+		rec.Claim.Heard.Began, rec.Claim.Heard.Sent = 0, 0 // by another clock
+	}
 	if loaded.Damaged {
 		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		rec.Claim.Generation++           // the block that is lost may have been the newer one
@@ -168,8 +171,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
-	// A freeze that this node owes is for its old cluster, so it comes before joining another.
-	if err := n.coord.FreezeOwed(joinCtx); err != nil {
+	// A loss that this node has found is of its old cluster, so it comes before joining another.
+	n.passLoss()
+	if err := n.coord.Settle(joinCtx); err != nil {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
@@ -192,7 +196,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 			return err
 		}
 		if a.moved {
-			n.coord.OweNoFreeze()
+			n.coord.Forgive()
 		}
 		if notOurs.Lost && a.moved {
 			return n.otherZooKeeper()

@@ -198,7 +198,7 @@ func TestStartSurvivesALaggingServer(t *testing.T) {
 		"another cluster in its place, not confirmed": func(r *rig) {
 			cl, err := Settings{}.Record("other", 3*time.Second)
 			if err == nil {
-				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl)
+				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl, 0)
 			}
 			if err != nil {
 				t.Fatal(err)

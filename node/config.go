@@ -50,6 +50,9 @@ type Config struct {
 	Cache       Cache
 	// Clock reads the machine's clocks. nil means timeguard.System.
 	Clock timeguard.Clock
+	// BootID is new at each boot of the machine. Empty: not known, so each start waits for the confirming
+	// time before it takes values of sequences.
+	BootID string
 	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more. 0 means 3 s.
 	Heartbeat time.Duration
 	// CallTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.

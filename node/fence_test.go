@@ -147,7 +147,7 @@ func TestNewcomerJoinsARestoredCluster(t *testing.T) {
 			if !replaced && call.Op == "create" && strings.HasPrefix(call.Path, "/tickets/") {
 				replaced = true
 				r.mem.Wipe()
-				if _, err := coordinator.CreateCluster(t.Context(), r.mem.Session(), theirs); err != nil {
+				if _, err := coordinator.CreateCluster(t.Context(), r.mem.Session(), theirs, 0); err != nil {
 					t.Error(err)
 				}
 			}

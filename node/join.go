@@ -99,7 +99,7 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *att
 	if err != nil {
 		return coordinator.Cluster{}, err
 	}
-	return coordinator.CreateCluster(ctx, n.cfg.Store, want)
+	return coordinator.CreateCluster(ctx, n.cfg.Store, want, n.now())
 }
 
 func (n *Node) otherZooKeeper() error {

@@ -79,11 +79,15 @@ func (n *Node) idle(ctx context.Context) error {
 }
 
 // untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
-// first, but 1 ms or more.
+// first, but 1 ms or more. Heartbeats come sooner while the node confirms, and after one that failed.
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
-	if left := time.Duration(n.keeper.confirmAt - n.mono()); !n.peek().confirmed && left > 0 {
-		next = min(next, left)
+	s := n.peek()
+	if left := time.Duration(n.keeper.confirmAt - n.mono()); !s.confirmed && left > 0 {
+		next = min(next, left, n.cfg.Heartbeat/3) // a peer may vouch for ZooKeeper soon
+	}
+	if s.store.err != nil {
+		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap
 	}
 	return max(next, time.Millisecond)
 }
@@ -145,10 +149,11 @@ func (n *Node) beat(ctx context.Context) error {
 	report := coordinator.Report{
 		Lease:      n.lease(),
 		Generation: s.generation, State: n.stateFor(s.phase), RestartedFrom: s.restartedFrom,
-		Confirm: !s.confirmed && s.restartedFrom == 0 && n.mono() >= n.keeper.confirmAt,
+		Confirm: !s.confirmed && s.restartedFrom == 0 && (n.mono() >= n.keeper.confirmAt || n.coord.Vouched()),
 		Agreed:  s.skew.agreed,
 	}
 
+	n.passLoss()
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
 	began, session := n.mono(), n.cfg.Store.SessionID()
@@ -182,8 +187,22 @@ func (n *Node) beat(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if !s.confirmed && n.coord.Vouched() {
+		wake(n.wakeKeeper) // confirm at once
+	}
 	n.noteStore(err)
 	return nil
+}
+
+// passLoss tells the coordinator of the loss of data that named sequences have found.
+func (n *Node) passLoss() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loss != nil {
+		n.loss.Holds, n.loss.LeaseUntil = n.claim.Confirmed, n.claim.LeaseUntil
+		n.coord.Note(*n.loss)
+		n.loss = nil
+	}
 }
 
 // acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the

@@ -86,6 +86,8 @@ type state struct {
 	generation    uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
+	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
+	loss *coordinator.Loss
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
 	rotations []int64
 	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
@@ -188,7 +190,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
-		Store: cfg.Store, Now: n.clock.NowMs, Ledger: ledger{n}, Labels: cfg.Labels,
+		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Logger: cfg.Logger.Named("coordinator"),
 	})
 	if err != nil {

@@ -26,12 +26,14 @@ type LocalRecord struct {
 	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
 	// sets the length of its leases.
 	ServedMs int64 `json:"-"`
+	// Boot is the kernel's boot ID at the time of Claim.Heard. In another boot the boot clock counts anew.
+	Boot string `json:"boot,omitempty"`
 	// Rotations are the times when fresh slots were taken after the clock went back, Unix ms.
 	// There are maxRotations at most, so that the record stays small.
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil and
+// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil, Heard and
 // ServedMs change at nearly every save. They stand beside the payload, as a changed payload
 // costs a second sync.
 func (r LocalRecord) Encode() (localcache.Record, error) {
@@ -39,7 +41,7 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 	if err != nil {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
-	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Payload: payload}, nil
+	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Heard: localcache.Heard(r.Claim.Heard), Payload: payload}, nil
 }
 
 // DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
@@ -52,6 +54,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
 	}
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil, kept.Generation, kept.ServedMs
+	r.Claim.Heard = coordinator.Chain(kept.Heard)
 	return r, nil
 }
 
@@ -90,7 +93,7 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	c.ReservedUntil = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
-		ServedMs: n.served.Milliseconds(), Rotations: slices.Clone(n.rotations),
+		ServedMs: n.served.Milliseconds(), Boot: n.cfg.BootID, Rotations: slices.Clone(n.rotations),
 	}
 }
 

@@ -22,10 +22,12 @@ func filled[T any](t *testing.T) (v T) {
 			f.SetString(s.Type().Field(i).Name)
 		case reflect.Bool:
 			f.SetBool(true)
-		case reflect.Int, reflect.Int64:
+		case reflect.Int, reflect.Int32, reflect.Int64:
 			f.SetInt(int64(100 + i))
 		case reflect.Uint64:
 			f.SetUint(uint64(100 + i))
+		case reflect.Struct:
+			f.Set(reflect.ValueOf(filled[coordinator.Chain](t)))
 		default:
 			t.Fatalf("%s is a %s: extend this test", s.Type().Field(i).Name, f.Kind())
 		}
@@ -37,7 +39,7 @@ func fullRecord(t *testing.T) LocalRecord {
 	t.Helper()
 	return LocalRecord{
 		ClusterName: "prod", ZooKeeper: "zk1:2181/flaked", Cluster: filled[coordinator.Cluster](t), Claim: filled[coordinator.Claim](t),
-		Stopped: true, ServedMs: 65_000, Rotations: []int64{1, 2, 3, 4},
+		Stopped: true, ServedMs: 65_000, Boot: "b", Rotations: []int64{1, 2, 3, 4},
 	}
 }
 
@@ -80,6 +82,7 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	after.Claim.LeaseUntil += 3000
 	after.Claim.Generation++
 	after.ServedMs += 1000
+	after.Claim.Heard = coordinator.Chain{Began: 1, Sent: 2, Version: 3}
 	if a, b := string(encode(t, before).Payload), string(encode(t, after).Payload); a != b {
 		t.Errorf("%s\n%s", a, b)
 	}

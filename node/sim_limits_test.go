@@ -287,7 +287,7 @@ func (s *sim) playElsewhere() bool {
 		settings := s.settings()
 		other, err := settings.Record("another", s.heartbeat)
 		if err == nil {
-			_, err = coordinator.CreateCluster(context.Background(), s.elsewhere.Session(), other)
+			_, err = coordinator.CreateCluster(context.Background(), s.elsewhere.Session(), other, s.now/1e6)
 		}
 		if err != nil {
 			s.violated(wrongSim, "%v", err)

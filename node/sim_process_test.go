@@ -102,6 +102,7 @@ func (s *sim) startIn(m *machine, mem *zkstore.Mem) *process {
 		// The order in which two timers fire at the same instant is not defined. So no two
 		// processes have the same timeout.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
+		BootID:      fmt.Sprint(m.boots),
 		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
 		ReleaseOnExit: s.chance(4),
 		Rand:          s.rng.Uint32N,
@@ -336,6 +337,7 @@ func (s *sim) kill(p *process, power bool) {
 	p.killed = true
 	s.ends(p)
 	if power {
+		p.machine.boots++
 		p.machine.disk.Crash()
 	}
 }

@@ -141,6 +141,7 @@ type machine struct {
 	stall func()
 	proc  *process
 	runs  int
+	boots int
 	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend), true
 	// time in ns. Only its clocks run until then.
 	paused int64
@@ -215,7 +216,7 @@ func (s *sim) found() {
 	settings := s.settings()
 	cl, err := settings.Record("sim-cluster", s.heartbeat)
 	if err == nil {
-		_, err = coordinator.CreateCluster(context.Background(), s.admin, cl)
+		_, err = coordinator.CreateCluster(context.Background(), s.admin, cl, s.now/1e6)
 	}
 	if err != nil {
 		s.violated(wrongSim, "%v", err)

@@ -106,7 +106,7 @@ func clusterInit(c *cli.Context) error {
 		return usageError("%w", err)
 	}
 	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		found, err := coordinator.CreateCluster(ctx, store, want)
+		found, err := coordinator.CreateCluster(ctx, store, want, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}

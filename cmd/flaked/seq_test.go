@@ -37,7 +37,7 @@ func newSeqWorld(t *testing.T) *seqWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := coordinator.CreateCluster(t.Context(), w.store, want); err != nil {
+	if _, err := coordinator.CreateCluster(t.Context(), w.store, want, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
 	put(t, w.store, "/seq", seqstore.State{Cluster: "u", Epoch: 1}, true)

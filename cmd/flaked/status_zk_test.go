@@ -24,7 +24,7 @@ func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
 	t.Helper()
 	c, err := coordinator.New(coordinator.Config{
-		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Ledger: noLedger{},
+		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
 	if err != nil {

@@ -1,0 +1,62 @@
+package coordinator
+
+import "time"
+
+// horizon is what a node knows of Cluster.Horizon. No lease bound is written above it. So a freeze that lasts
+// until the horizon covers each holder that is cut off, also one whose clock is ahead.
+//
+// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then
+// all connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed
+// yet may reach it at once. Bounds are Unix ms.
+type horizon struct {
+	known  int64 // the highest that was read or written
+	usable int64 // the own lease may reach it
+	next   int64 // becomes usable; not above usable: none does
+	since  int64 // when next was read, ns of the boot clock
+}
+
+// saw returns the horizon after v was read or written at now, ns of the boot clock. The first one that a process
+// reads counts at once.
+func (h horizon) saw(v, now int64) horizon {
+	if v <= h.known {
+		return h
+	}
+	h.known = v
+	switch {
+	case h.usable == 0:
+		h.usable = v
+	case h.next <= h.usable:
+		h.next, h.since = v, now
+	}
+	return h
+}
+
+// at returns the horizon at now, ns of the boot clock. confirm is the cluster's confirming time.
+func (h horizon) at(now int64, confirm time.Duration) horizon {
+	if h.next > h.usable && now-h.since >= int64(confirm) {
+		h.usable = h.next
+		if h.known > h.next {
+			h.next, h.since = h.known, now
+		}
+	}
+	return h
+}
+
+// horizonSlackMs is how close a lease bound may come to the horizon before the horizon is raised. A raise must be
+// usable by then: it takes the confirming time and a heartbeat, which is a quarter of the confirming time by default.
+func (c Cluster) horizonSlackMs() int64 { return (c.ConfirmMs + c.BorrowMs) * 5 / 4 }
+
+// nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's record
+// changes rarely.
+func (c Cluster) nextHorizon(now int64) int64 {
+	return max(c.Horizon, now+c.LeaseMs+c.LeaseMs/64+2*c.horizonSlackMs())
+}
+
+// withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it. A lease
+// of 0 means that the clock is not trusted.
+func (c Cluster) withHorizon(now int64, lease time.Duration) Cluster {
+	if lease > 0 && now+lease.Milliseconds() > c.Horizon-c.horizonSlackMs() {
+		c.Horizon = c.nextHorizon(now)
+	}
+	return c
+}

@@ -1,0 +1,176 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// lossTolerance is how far clocks may be apart, in milliseconds. It is added to the lease bound
+// of a lost slot.
+const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
+
+// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. All
+// findings, whoever makes them, end in Coordinator.raise.
+type Loss struct {
+	// Known is the incarnation that the finder knew.
+	Known int64
+	// Holds: the finder has confirmed a worker. Only then it puts its cluster back where the
+	// record is missing, or in the place of another one in which no node has confirmed.
+	// LeaseUntil is its lease bound, Unix ms.
+	Holds      bool
+	LeaseUntil int64
+	// Found says what shows the loss.
+	Found string
+}
+
+// lossOf returns a finding of the holder of a claim. cl is the cluster's record that was read with what shows the loss, nil if
+// it is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was
+// written, and perhaps another node has noticed that.
+func (c *Coordinator) lossOf(claim Claim, cl *Cluster, found string) Loss {
+	l := Loss{Known: claim.Incarnation, Holds: claim.Confirmed, LeaseUntil: claim.LeaseUntil, Found: found}
+	if cl == nil || cl.Incarnation < c.seen {
+		l.Known = max(l.Known, c.seen)
+	}
+	return l
+}
+
+// after returns the cluster's record that a finder writes, or ok = false if it must write none. found is
+// the record in ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock
+// and the leader's, Unix ms. leased: the finder's lease runs.
+//
+// The incarnation grows, unless it has since the finder knew it. Registration is frozen until
+// no holder can have a lease any more: until each horizon that the finder knows. All slots are
+// frozen, because the cluster may have grown while the finder was cut off. Where another
+// finder has raised the incarnation, a finder whose lease runs only makes the freeze longer if
+// that would end too early: older data can bring back an older freeze.
+func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
+	next = mine
+	next.Confirmed, next.Incarnation = leased, l.Known+1
+	if found == nil || found.UUID != mine.UUID {
+		next.Horizon = next.nextHorizon(now)
+		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
+		return next, l.Holds && (found == nil || !found.Confirmed)
+	}
+	raised := found.Incarnation > l.Known
+	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, now+mine.LeaseMs)) {
+		return *found, false
+	}
+	next.Confirmed = next.Confirmed || found.Confirmed
+	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
+	next.Horizon = max(found.Horizon, next.nextHorizon(now))
+	next.FrozenUntil, next.FrozenBy = max(found.FrozenUntil, next.Horizon), ""
+	if raised {
+		next.Incarnation, next.FrozenBy = found.Incarnation, found.FrozenBy
+	}
+	return next, true
+}
+
+// raise makes a loss of data known to the whole cluster: it raises the incarnation and freezes
+// registration. It returns the cluster's record as it is then, and the zero Cluster if that is missing or another
+// cluster's and the finder must not put its own there. The error is zkstore.ErrBadVersion if a
+// node has confirmed in the other cluster.
+func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
+	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
+	mine := c.mine
+	mine.HighestSlot, mine.Horizon = c.highestSlot, c.horizon.known
+	leased := c.Now() < l.LeaseUntil
+	for now := max(c.Now(), c.latest.Mtime); ; {
+		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
+		if err != nil || cl.FrozenUntil >= stamp+mine.LeaseMs || !leased {
+			c.saw(cl)
+			return cl, err
+		}
+		now = stamp // our clock is behind
+	}
+}
+
+// writeLoss writes what Loss.after returns. stamp is the leader's time of the last write of the
+// record.
+func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (next Cluster, stamp int64, err error) {
+	stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
+		var ok bool
+		if next, ok = l.after(cl, mine, now, leased); !ok {
+			next = *cl
+			return false
+		}
+		changed := next != *cl
+		*cl = next
+		return changed
+	})
+	switch {
+	case err == nil && next.UUID != mine.UUID && l.Holds:
+		return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", zkstore.ErrBadVersion)
+	case err == nil && next.UUID != mine.UUID:
+		return Cluster{}, 0, nil
+	}
+	if !errors.Is(err, zkstore.ErrNoNode) {
+		return next, stat.Mtime, err
+	}
+	made, ok := l.after(nil, mine, now, leased)
+	if !ok {
+		return Cluster{}, 0, nil
+	}
+	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
+	if errors.Is(err, zkstore.ErrNoNode) {
+		err = ensureRoot(ctx, c.Store)
+	}
+	if err != nil && !errors.Is(err, zkstore.ErrExists) {
+		return Cluster{}, 0, err
+	}
+	return c.writeLoss(ctx, l, mine, now, leased) // read what is there now
+}
+
+// saw takes over what a cluster's record says of the incarnation and the horizon.
+func (c *Coordinator) saw(cl Cluster) {
+	if cl.UUID != c.mine.UUID {
+		return
+	}
+	c.raiseHighestSlot(cl.HighestSlot)
+	now := c.Boot()
+	c.horizon = c.horizon.at(now, confirmTime(cl)).saw(cl.Horizon, now)
+	if cl.Incarnation > c.seen {
+		c.seen = cl.Incarnation
+		c.holding.Heard = Chain{} // in the confirming time from now, nodes put back what they know
+	}
+}
+
+// Note keeps a finding for the next call that can write it: Settle, Heartbeat, Register or
+// Resume.
+func (c *Coordinator) Note(l Loss) {
+	if c.owed == nil || l.Known > c.owed.Known {
+		c.owed = &l
+	}
+}
+
+// Settle writes the finding that this node has noted. The node must not Join another cluster before.
+func (c *Coordinator) Settle(ctx context.Context) error {
+	if c.owed == nil {
+		return nil
+	}
+	if _, err := c.raise(ctx, *c.owed); err != nil && !errors.Is(err, zkstore.ErrBadVersion) {
+		return err
+	}
+	c.owed = nil
+	return nil
+}
+
+// Forgive drops the finding that this node has noted. It is for a node whose state directory was
+// last used with another ZooKeeper: this one may never have had the node's record.
+func (c *Coordinator) Forgive() { c.owed = nil }
+
+// PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node
+// that knows the cluster from its state directory and has no lease.
+func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
+	l := c.lossOf(claim, nil, "ZooKeeper has lost the cluster record")
+	l.Known, l.Holds = max(l.Known, c.mine.Incarnation), true
+	cl, err := c.raise(ctx, l)
+	if err == nil {
+		c.replaceAllLost(ctx, cl)
+	}
+	return cl, err
+}
