@@ -236,7 +236,7 @@ func TestSeqVouchAfterLoss(t *testing.T) {
 	}
 
 	// A new name may have existed before.
-	w.call("create", "ticket").wants(t, exitFailure, "", "ticket: ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued. Give it with --start. If you know that the name is new, give --start 1.")
+	w.call("create", "ticket").wants(t, exitFailure, "", "ticket: ZooKeeper has lost data before, so this name may have had values that no record knows. It needs a start above all of them. Give it with --start. If you know that the name is new, give --start 1.")
 	w.call("create", "ticket", "--start", "1").wants(t, exitOK, "created sequence ticket", "")
 	w.losesData()
 	w.call("list", "--prefix", "ti").wants(t, exitOK, "after-loss\n", "")

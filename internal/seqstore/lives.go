@@ -2,6 +2,7 @@ package seqstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
@@ -81,9 +82,10 @@ func (r Record) after(old *Record, lost bool) (Record, error) {
 	return r.withPeak(), nil
 }
 
-// goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old.
+// goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
+// values of still earlier lives are below the start, or that life would not have been created.
 func (r Record) goesOn(old *Record) bool {
-	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != "" && r.hasKey() && old.Above < r.Start
+	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 
 // keyFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is the record
@@ -94,5 +96,8 @@ func (o Operator) keyFor(ctx context.Context, r Record, old *Record) (Record, []
 		return r, ops, nil
 	}
 	k, err := o.Key(ctx, *old)
+	if errors.Is(err, ErrNoKey) {
+		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper", r.Highest(0))
+	}
 	return r, []zkstore.Op{writeKey(r.ID, k)}, err
 }

@@ -99,9 +99,6 @@ func (o Operator) update(ctx context.Context, name string, jump bool, change fun
 		if err != nil {
 			return Record{}, err
 		}
-		if v.record != nil {
-			r.EarlierHoldMs = v.record.LongestHoldMs()
-		}
 		var key []zkstore.Op
 		if v.record == nil || v.record.ID != r.ID {
 			if r, key, err = o.keyFor(bound, r, v.record); err != nil {

@@ -13,7 +13,7 @@ import (
 var ErrExists = errors.New("sequence exists already")
 
 // ErrStartNeeded: ZooKeeper has lost data before, so the start must be given.
-var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so a sequence with this name may have existed. It needs a start above all values that were issued")
+var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so this name may have had values that no record knows. It needs a start above all of them")
 
 // Definition is what an operator says of a sequence that is created.
 type Definition struct {

@@ -53,6 +53,7 @@ func (c Change) Apply(r Record, st State, now int64) (Record, error) {
 	}
 	if c.Settings != nil {
 		hard := r.HardCeiling
+		r.EarlierHoldMs = r.LongestHoldMs()
 		c.Settings(&r.Settings)
 		r.HardCeiling = hard
 	}
