@@ -35,7 +35,8 @@ _ . : - { } /, up to 128 bytes.
 
 Start, increment and the hard ceiling can never be changed. The hard ceiling bounds how
 many values are skipped after ZooKeeper has lost data. ` + "`flaked seq set`" + ` changes the rest.
-The name of a deleted sequence goes on above all its old values.
+A name that was deleted begins above the values of all its earlier lives. After ZooKeeper
+has lost data, a name of which no record knows all values needs --start.
 
 A sequence of --mode strict gives higher values to later requests, over all nodes. Each
 value is a write to ZooKeeper. --salt and --scatter hide neighbours with a key that is made
