@@ -39,13 +39,16 @@ func (c *campaign) createSequence(kind int) error {
 	k := sequenceKinds[kind]
 	args := []string{"create", k.name, "--increment", fmt.Sprint(k.increment)}
 	if k.strict {
-		args = append(args, "--mode", "strict", "--start")
+		args = append(args, "--mode", "strict")
 	} else {
-		args = append(args, "--ceiling", fmt.Sprint(k.ceiling), "--start")
+		args = append(args, "--ceiling", fmt.Sprint(k.ceiling))
 	}
-	err := c.flakedSeq(append(args, fmt.Sprint(k.start))...)
+	if k.start > 1 { // such a sequence is created once, before any loss
+		args = append(args, "--start", fmt.Sprint(k.start))
+	}
+	err := c.flakedSeq(args...)
 	if err != nil && strings.Contains(err.Error(), "needs a start") {
-		err = c.flakedSeq(append(args, fmt.Sprint(c.seq.highest[kind].Load()+100_000_000))...)
+		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.seq.highest[kind].Load()+100_000_000))...)
 	}
 	return err
 }

@@ -43,8 +43,6 @@ var ofSequences = []mutant{
 		"		return r.Above\n	}\n	return max(r.Above, r.Highest(min(r.Next, r.Positions())-1))", "		return -1\n	}\n	return r.Highest(min(r.Next, r.Positions()) - 1)"}}},
 	{"a scattered name keeps its key and begins again", []change{{"internal/seqstore/lives.go",
 		"r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck", "r.Above, r.Next, r.KeyCheck = old.Above, 0, old.KeyCheck"}}},
-	{"a name is created after a loss at any start", []change{{"internal/seqstore/lives.go",
-		"	case lost:\n		r.Above = r.Value(0) - 1\n", ""}}},
 	{"a purge waits for nothing", []change{{"internal/seqstore/operator.go",
 		"case v.record.IssuableFor(*v.state) > 0:", "case false:"}}},
 	{"a purge does not wait for an earlier life", []change{{"internal/seqstore/lives.go",

@@ -17,7 +17,7 @@ func (h *history) create(store zkstore.Store, name string) {
 	if err != nil {
 		return
 	}
-	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 10_000}[h.rng.IntN(3)]
+	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 1, h.highest[name] + 10_000}[h.rng.IntN(4)]
 	lost := v.record.forgets(*v.state)
 	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
@@ -102,10 +102,15 @@ func (h *history) remove(op Operator, name string) {
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
 func (h *history) live(op Operator, name string) {
 	for range 1 + h.rng.IntN(3) {
+		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && (n != h.heard || h.now >= h.noticeBy) {
+			h.ask(n, name, 1, false)
+			n.cut = true
+			n.store.Partition()
+		}
 		h.remove(op, name)
 		h.wait()
-		if h.rng.IntN(3) == 0 {
-			h.run(h.rng.Int64N(h.hold + 60_000))
+		if h.rng.IntN(2) == 0 {
+			h.run(h.rng.Int64N(80_000))
 			h.purge(op, name)
 			h.wait()
 		}
