@@ -19,6 +19,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/logqueue"
 	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The comment
@@ -176,7 +177,7 @@ func (c Config) node() node.Config {
 		Labels: coordinator.Labels{
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
-		Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
+		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
 	}
 }
 
