@@ -19,7 +19,7 @@ type server struct {
 	dir  string // absolute path of the directory of zoo.cfg, log and data
 
 	// Ports on 127.0.0.1. A standalone server uses only client.
-	client, quorum, election int
+	client, quorum, election, admin int
 
 	cmd    *exec.Cmd // nil while no process runs
 	frozen bool
@@ -39,7 +39,7 @@ func (s *server) start() error {
 		return err
 	}
 	defer log.Close() // the child has its own
-	cmd := exec.Command(s.prog.Java,
+	cmd := exec.Command(s.prog.Java, append(s.prog.Properties,
 		"-Dzookeeper.forceSync=no",    // see the package comment
 		"-Dzookeeper.preAllocSize=64", // KiB; 64 MiB are slow to copy in Snapshot
 		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -50,7 +50,7 @@ func (s *server) start() error {
 		// At level info ZooKeeper logs a line for each `srvr` that mode sends.
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
 		"-cp", s.prog.Classpath,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())...)
 	cmd.Dir, cmd.SysProcAttr = s.dir, dieWithUs()
 	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
 	if err := cmd.Start(); err != nil {

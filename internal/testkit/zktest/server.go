@@ -12,7 +12,11 @@ import (
 )
 
 // program holds the path of the Java binary and ZooKeeper's classpath.
-type program struct{ Java, Classpath string }
+type program struct {
+	Java, Classpath string
+	Properties      []string // more arguments of Java
+	Admin           bool     // serve the admin commands
+}
 
 // addr returns the address for clients, host:port.
 func (s *server) addr() string    { return "127.0.0.1:" + strconv.Itoa(s.client) }
@@ -30,7 +34,7 @@ func (s *server) configure(all []*server) error {
 	fmt.Fprintln(&b, "tickTime=500") // allows sessions of 1 s
 	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n", s.dataDir(), s.client)
 	fmt.Fprintln(&b, "maxClientCnxns=0") // no limit: all clients have one address
-	fmt.Fprintf(&b, "admin.enableServer=false\n4lw.commands.whitelist=*\n")
+	fmt.Fprintf(&b, "admin.enableServer=%v\nadmin.serverAddress=127.0.0.1\nadmin.serverPort=%d\n4lw.commands.whitelist=*\n", s.prog.Admin, s.admin)
 	if len(all) > 1 {
 		fmt.Fprintf(&b, "initLimit=20\nsyncLimit=10\nstandaloneEnabled=false\n")
 		for _, o := range all {

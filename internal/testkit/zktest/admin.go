@@ -1,0 +1,63 @@
+//go:build unix
+
+package zktest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+)
+
+// ThreeWithAdmin is Three, with servers that can put a snapshot back while they run. Those are
+// ZooKeeper 3.9 and later, with Jetty. FLAKED_TEST_ZK_ADMIN has their classpath. Without it the
+// test is skipped.
+func ThreeWithAdmin(t testing.TB) *Ensemble {
+	t.Helper()
+	prog := require(t)
+	if prog.Classpath = os.Getenv("FLAKED_TEST_ZK_ADMIN"); prog.Classpath == "" {
+		t.Skip("needs ZooKeeper 3.9 with Jetty: set FLAKED_TEST_ZK_ADMIN to the classpath")
+	}
+	prog.Admin = true
+	prog.Properties = []string{
+		"-Dzookeeper.admin.snapshot.enabled=true", "-Dzookeeper.admin.snapshot.intervalInMS=0",
+		"-Dzookeeper.admin.restore.enabled=true", "-Dzookeeper.admin.restore.intervalInMS=0",
+	}
+	return startProgram(t, prog, 3)
+}
+
+// AdminSnapshot returns a snapshot of server i, taken over its admin port.
+func (e *Ensemble) AdminSnapshot(t testing.TB, i int) []byte {
+	t.Helper()
+	return e.cluster.servers[i].callAdmin(t, "GET", "snapshot?streaming=true", nil)
+}
+
+// AdminRestore puts the snapshot back on all servers, which run on.
+func (e *Ensemble) AdminRestore(t testing.TB, snapshot []byte) {
+	t.Helper()
+	for _, s := range e.cluster.servers {
+		s.callAdmin(t, "POST", "restore", snapshot)
+	}
+}
+
+func (s *server) callAdmin(t testing.TB, method, command string, body []byte) []byte {
+	t.Helper()
+	req, err := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d/commands/%s", s.admin, command), bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "digest anybody:x")
+	req.Header.Set("Content-Type", "application/octet-stream")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	reply, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v\n%s", command, res.Status, err, reply)
+	}
+	return reply
+}
