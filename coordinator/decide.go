@@ -34,6 +34,8 @@ type Claim struct {
 	Generation    uint64 `json:"-"`
 	// Heard is the chain of our heartbeats. In the local record it may be a little older.
 	Heard Chain `json:"-"`
+	// Ends is when the lease ends by the boot clock, ns: a wall clock may be set back. 0: not known.
+	Ends int64 `json:"-"`
 }
 
 // carriedBy reports whether a record carries one of the claim's nonces.

@@ -34,6 +34,7 @@ type lab struct {
 	mem   *zkstore.Mem
 	admin *zkstore.MemSession
 	now   int64 // the leader's clock
+	back  int64 // by how much it was set back, ms
 	cl    Cluster
 	nodes []*member
 	gone  []*zkstore.MemSession // of crashed processes
@@ -267,7 +268,7 @@ func (m *member) boot() {
 		return zkstore.NoFault
 	})
 	co, err := New(Config{
-		Store: m.sess, Now: m.clock, Boot: func() int64 { return m.now * 1e6 }, Ledger: m.disk, Labels: Labels{Name: m.name},
+		Store: m.sess, Now: m.clock, Boot: m.bootClock, Ledger: m.disk, Labels: Labels{Name: m.name},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
 	})
@@ -292,6 +293,9 @@ func (m *member) ctx() context.Context {
 }
 
 func (m *member) clock() int64 { return m.now + m.skew }
+
+// bootClock goes on when the leader's clock is set back.
+func (m *member) bootClock() int64 { return (m.now + m.back) * 1e6 }
 
 // crash simulates kill -9 and boots the next process. The old session and its live lock stay
 // until expire.

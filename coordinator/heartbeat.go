@@ -117,7 +117,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (res
 			}
 			c.dropTicket(ctx, claim.Ticket, claim.Node)
 			return HeartbeatResult{}, &FencedError{claim.Worker, why, lost}
-		case finding == FoundLost && c.Now() >= claim.LeaseUntil:
+		case finding == FoundLost && (c.Now() >= claim.LeaseUntil || claim.over(c.Boot())):
 			if _, err := c.raise(ctx, c.lossOf(claim, v.cl, why)); err != nil { // holders that are cut off may have leases that run
 				return HeartbeatResult{Claim: claim}, err
 			}
@@ -213,9 +213,20 @@ func clusterOp(v view, cl Cluster) zkstore.Op {
 	return zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
-// leased reports whether the claim's confirmed lease still runs at now, Unix ms. While it
-// runs no other node can take the slot.
-func (c Claim) leased(now int64) bool { return c.Confirmed && now < c.LeaseUntil }
+// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by
+// the boot clock in ns. While it runs no other node can take the slot.
+func (c Claim) Leased(now, boot int64) bool {
+	return c.Confirmed && now < c.LeaseUntil && !c.over(boot)
+}
+
+// over reports whether the lease has ended by the boot clock.
+func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
+
+// lasting returns the claim with a lease that ends at bound, Unix ms, when the wall clock reads now, and the boot clock boot.
+func (c Claim) lasting(bound, now, boot int64) Claim {
+	c.Ends = boot + (bound-now)*int64(time.Millisecond)
+	return c
+}
 
 // readBack reads the stat of a slot that we have just written in a transaction, which
 // returns no stat.

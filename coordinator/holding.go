@@ -150,7 +150,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	d, next := decision{}, cl.withHorizon(e.now, r.Lease)
 	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && e.now < hold.notBefore
-	d.lapsed = e.now >= found.LeaseUntil || takeBack
+	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
 		// Set it here, not in accept: the write may arrive although its answer is lost.
 		hold.notBefore = e.now + confirmTime(cl).Milliseconds()
@@ -192,7 +192,7 @@ func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, 
 		lapsed = true
 	}
 	beat = HeartbeatResult{Claim: hold.in(cl), LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed}
-	if beat.Confirmed && !hold.leased(e.now) {
+	if beat.Confirmed && !hold.Leased(e.now, e.boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs.
 		beat.Claim.Floor = max(hold.Floor, e.now+cl.BorrowMs)
 	}
@@ -201,6 +201,10 @@ func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, 
 			hold.doubt.floor = hold.doubt.newFloor(e)
 		}
 		beat.Claim.Floor = max(beat.Claim.Floor, hold.doubt.floor)
+	}
+	if beat.Confirmed && (d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil) {
+		hold.Claim = hold.lasting(d.slot.LeaseUntil, e.now, e.boot)
+		beat.Claim.Ends = hold.Ends
 	}
 	hold.compared, hold.comparedBound = true, d.slot.LeaseUntil
 	return hold, beat, lapsed, false
@@ -221,7 +225,7 @@ func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
 	if e.now < hold.notBefore {
 		return false
 	}
-	return !cl.Frozen(e.earliest()) || hold.leased(e.now) && !hold.doubted()
+	return !cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted()
 }
 
 // record returns the slot's record as this node writes it over the old one. Its

@@ -202,7 +202,7 @@ func TestPlanProperties(t *testing.T) {
 		switch {
 		case p.slot.Nonce != hold.Nonce || p.slot.Term != hold.Term || p.slot.LeaseUntil < max(v.slot.LeaseUntil, hold.LeaseUntil):
 			t.Fatalf("%+v", p.slot)
-		case p.confirms && frozen && !hold.leased(e.now):
+		case p.confirms && frozen && !hold.Leased(e.now, e.boot):
 			t.Fatal("confirms in a freeze")
 		case p.slot.Confirmed && !v.slot.Confirmed && !p.confirms:
 			t.Fatal("is confirmed without the proof")
@@ -219,7 +219,7 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatalf("the floor went from %d to %d", hold.Floor, beat.Claim.Floor)
 		case beat.Confirmed && next.doubted():
 			t.Fatal("confirmed, and doubted")
-		case beat.Confirmed && !hold.leased(e.now) && beat.Claim.Floor < e.now:
+		case beat.Confirmed && !hold.Leased(e.now, e.boot) && beat.Claim.Floor < e.now:
 			t.Fatal("goes on below now after its lease had run out")
 		}
 	})

@@ -33,6 +33,9 @@ type Loss struct {
 // written, and perhaps another node has noticed that.
 func (c *Coordinator) lossOf(claim Claim, cl *Cluster, found string) Loss {
 	l := Loss{Known: claim.Incarnation, Holds: claim.Confirmed, LeaseUntil: claim.LeaseUntil, Found: found}
+	if claim.over(c.Boot()) {
+		l.LeaseUntil = 0
+	}
 	if cl == nil || cl.Incarnation < c.seen {
 		l.Known = max(l.Known, c.seen)
 	}

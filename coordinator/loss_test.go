@@ -197,7 +197,7 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 			if a.sess.Heal(); tc.again != nil {
 				tc.again(a)
 			}
-			if !a.claim.leased(a.clock()) {
+			if a.clock() >= a.claim.LeaseUntil {
 				t.Fatalf("by A's clock, %d, its lease is over at %d", a.clock(), a.claim.LeaseUntil)
 			}
 			if beat := a.mustBeat(); beat.Confirmed || beat.Wait != time.Second {
@@ -228,7 +228,59 @@ func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	a := l.serving("A")
 	l.pass(time.Hour)
 	a.skew = millis(time.Second - time.Hour)
+	l.back = a.skew // only the leader's clock has leapt
 	if beat := a.mustBeat(); !beat.Confirmed || !a.issue() {
 		t.Errorf("%+v", beat)
 	}
+}
+
+// A is cut off, and C takes its worker when the lease has ended. Then ZooKeeper loses C's record, C is gone, and both A's
+// clock and the leader's are set back. By both, A's lease still runs. The boot clock shows that it has ended.
+func TestLeaseEndsByTheBootClock(t *testing.T) {
+	l := newLab(t, 2)
+	a, w := l.serving("A"), l.serving("W")
+	for range 3 {
+		l.pass(DefaultHeartbeat)
+		a.mustBeat()
+		w.mustBeat()
+	}
+	a.extend()
+	a.sess.Partition()
+	a.sess.Expire()
+	for l.now < a.claim.LeaseUntil+l.cl.graceMs() {
+		l.pass(DefaultHeartbeat)
+		w.mustBeat()
+	}
+	copied := l.mem.Snapshot()
+	c := l.serving("C")
+	if c.claim.Worker != a.claim.Worker {
+		t.Fatalf("C has worker %d", c.claim.Worker)
+	}
+	for range 5 {
+		l.pass(DefaultHeartbeat)
+		w.mustBeat()
+		c.mustBeat()
+		c.issue()
+	}
+	c.crash()
+	l.putBack(copied)
+	back := millis(time.Minute)
+	l.now, l.back, w.skew = l.now-back, l.back+back, w.skew+back
+	if a.clock() >= a.claim.LeaseUntil {
+		t.Fatal("A's clock is not back")
+	}
+	w.mustBeat() // it notices
+	a.sess.Heal()
+	for range 40 {
+		l.pass(DefaultHeartbeat)
+		if a.up {
+			_, _ = a.beat()
+		}
+		if a.up {
+			a.extend()
+			a.issue()
+		}
+		w.mustBeat()
+	}
+	l.disjoint()
 }

@@ -68,6 +68,9 @@ func (c *Coordinator) putBack(ctx context.Context, claim Claim, cl Cluster, v vi
 	if err != nil {
 		return HeartbeatResult{Claim: claim}, err
 	}
+	if slot.LeaseUntil > old.LeaseUntil {
+		claim = claim.lasting(slot.LeaseUntil, slot.ReportedClock, sent)
+	}
 	held := c.setHolding(claim, cl, sent, version, slot.LeaseUntil)
 	written, err := c.readBack(ctx, claim.Worker)
 	if err != nil {

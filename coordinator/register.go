@@ -226,7 +226,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, no
 	cl, old := v.cl.withHorizon(now, lease), *v.slot
 	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil, claim.Heard = old.Term, "", false, 0, Chain{}
 	claim.Floor = max(now, old.LeaseUntil)
-	claim.ReservedUntil = claim.Floor
+	claim.ReservedUntil, claim.Ends = claim.Floor, 0
 	claim, slot, err := c.nextGrant(claim, cl, old, lease, false)
 	if err != nil {
 		return Grant{}, err

@@ -278,7 +278,7 @@ func TestFrozen(t *testing.T) {
 		t.Errorf("frozen until %d", until)
 	}
 	wantErrAs[*FrozenError](t, l.node("M").register())
-	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.leased(a.clock()) {
+	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.Leased(a.clock(), a.bootClock()) {
 		t.Errorf("%+v", beat)
 	}
 	l.now = until

@@ -27,7 +27,7 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 				t.Errorf("not frozen: %+v", cl)
 			}
 			l.pass(labConfirm)
-			leased := a.claim.leased(a.clock())
+			leased := a.claim.Leased(a.clock(), a.bootClock())
 			if beat := a.mustBeat(); beat.Confirmed != leased {
 				t.Errorf("lease runs: %v, confirmed: %v", leased, beat.Confirmed)
 			}

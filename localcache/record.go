@@ -37,11 +37,12 @@ type Record struct {
 }
 
 // Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was,
-// ns of the boot clock, and the version of the worker's record since then.
+// ns of the boot clock, and the version of the worker's record since then. Ends is when the lease ends by that clock.
 type Heard struct {
 	Began   int64 `json:"began,omitempty"`
 	Sent    int64 `json:"sent,omitempty"`
 	Version int32 `json:"version,omitempty"`
+	Ends    int64 `json:"ends,omitempty"`
 }
 
 // clone returns a copy that shares no memory with r.

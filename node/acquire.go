@@ -133,7 +133,7 @@ func (n *Node) begin() (attempt, error) {
 		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
 	}
 	if rec.Boot == "" || rec.Boot != n.cfg.BootID {
-		rec.Claim.Heard.Began, rec.Claim.Heard.Sent = 0, 0 // by another clock
+		rec.Claim.Heard.Began, rec.Claim.Heard.Sent, rec.Claim.Ends = 0, 0, 0 // by another clock
 	}
 	if loaded.Damaged {
 		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
@@ -166,7 +166,7 @@ func (n *Node) checkStart(floor int64) error {
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
-	if a.cached && n.now() < a.claim.LeaseUntil {
+	if a.cached && n.leased(a.claim) {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
@@ -177,7 +177,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
-	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.LeaseUntil {
+	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.leased(a.claim) {
 		return n.startFromCache(lost)
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	defer end()
 	if a.usable {
 		err := n.resume(ctx, a)
-		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.now() < a.claim.LeaseUntil {
+		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.leased(a.claim) {
 			return n.startFromCache(false)
 		}
 		var notOurs *coordinator.NotOursError
@@ -201,7 +201,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		if notOurs.Lost && a.moved {
 			return n.otherZooKeeper()
 		}
-		if notOurs.Lost && a.cached && n.now() < a.claim.LeaseUntil {
+		if notOurs.Lost && a.cached && n.leased(a.claim) {
 			return n.startFromCache(true)
 		}
 		a.usable = false
@@ -219,6 +219,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	}
 	return n.register(ctx, a)
 }
+
+// leased reports whether a claim's lease runs.
+func (n *Node) leased(c coordinator.Claim) bool { return c.Leased(n.now(), n.cfg.Clock.Boot()) }
 
 // startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
 // the record of this node or its cluster (lost).

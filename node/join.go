@@ -25,7 +25,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.cached && n.now() < a.claim.LeaseUntil {
+		if a.cached && n.leased(a.claim) {
 			return true, nil
 		}
 		cl, err = n.makeCluster(ctx, mine, a)

@@ -41,7 +41,11 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 	if err != nil {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
-	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Heard: localcache.Heard(r.Claim.Heard), Payload: payload}, nil
+	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Heard: heardOf(r.Claim), Payload: payload}, nil
+}
+
+func heardOf(c coordinator.Claim) localcache.Heard {
+	return localcache.Heard{Began: c.Heard.Began, Sent: c.Heard.Sent, Version: c.Heard.Version, Ends: c.Ends}
 }
 
 // DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
@@ -54,7 +58,8 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
 	}
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil, kept.Generation, kept.ServedMs
-	r.Claim.Heard = coordinator.Chain(kept.Heard)
+	r.Claim.Heard = coordinator.Chain{Began: kept.Heard.Began, Sent: kept.Heard.Sent, Version: kept.Heard.Version}
+	r.Claim.Ends = kept.Heard.Ends
 	return r, nil
 }
 
