@@ -43,7 +43,7 @@ var mutants = []mutant{
 		"	c.holding = d.holding\n",
 		"	c.holding = d.holding\n	if hold.Confirmed {\n		beat.Claim.LeaseUntil = d.slot.LeaseUntil\n	}\n"}}},
 	{"a start from the cache beyond the lease bound", []change{{"node/acquire.go",
-		"errors.Is(err, zkstore.ErrUnreachable)) && n.now() < a.claim.LeaseUntil {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.claim.LeaseUntil = max(n.claim.LeaseUntil, n.now()+60_000)"}}},
+		"errors.Is(err, zkstore.ErrUnreachable)) && n.leased(a.claim) {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.claim.LeaseUntil = max(n.claim.LeaseUntil, n.now()+60_000)"}}},
 	{"a lease that had expired goes on", []change{
 		{"coordinator/holding.go", "d.lapsed = e.now >= found.LeaseUntil", "d.lapsed = false"},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
