@@ -118,7 +118,7 @@ func (n *Node) assemble() error {
 	cfg.Pulse, cfg.Logger = n.pulse, n.log
 	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
 	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
-	cfg.LostData = func(found string) { n.issuer.NoteLoss(found) }
+	cfg.LostData = func(string) { n.issuer.Wake() }
 	cfg.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
 	var err error
 	if n.node, err = node.New(cfg); err != nil {
@@ -126,7 +126,7 @@ func (n *Node) assemble() error {
 	}
 	n.backend = nodewire.New(n.node, n.cfg.Version)
 	n.issuer = seqstore.New(seqstore.Config{
-		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.System().Mono,
+		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.System().Boot, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
 	})
 	return nil

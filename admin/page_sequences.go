@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/seqstore"
@@ -25,10 +24,9 @@ const shownSequences = 50
 func (s *Server) sequences() []seqView { return seqViews(s.cfg.Sequences()) }
 
 func seqViews(r seqstore.Report) []seqView {
-	now := time.Now().UnixMilli()
 	views := make([]seqView, 0, len(r.Sequences))
 	for _, u := range r.Sequences {
-		state := clusterview.SequenceState(u.Record, seqstore.State{Epoch: r.Epoch}, now)
+		state := clusterview.SequenceState(u.Record, r.State)
 		if u.Refusal == seqstore.Frozen { // by a damaged record, too
 			state = clusterview.SeqFrozen
 		}

@@ -17,7 +17,7 @@ func used(name string, next int64) seqstore.Use {
 		Name: name, PerSecond: 2, Held: 20,
 		Record: seqstore.Record{
 			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seqstore.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next: next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Epoch: 2, By: "ids-3",
+			Next: next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2, By: "ids-3",
 		},
 	}
 }
@@ -25,11 +25,11 @@ func used(name string, next int64) seqstore.Use {
 // someSequences returns sequences in every state.
 func someSequences() seqstore.Report {
 	lost, ceiling, large, orders := used("lost", 500), used("ceiling", 5), used("large", 1<<40), used("order:2026", 123_456)
-	lost.Record.At, lost.Record.Epoch = lost.Record.At-1_000_000, 1
+	lost.Record.At, lost.Record.Incarnation = lost.Record.At-1_000_000, 1
 	ceiling.Refusal, ceiling.PerSecond = seqstore.CeilingReached, 0.04
 	large.Record.Max, orders.Record.Max = 1<<53-1, 2_147_483_647
 	orders.PerSecond, orders.Record.By = 1234.5, hostile
-	return seqstore.Report{Epoch: 2, Sequences: []seqstore.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
+	return seqstore.Report{State: seqstore.State{Incarnation: 2, Time: time.Now().UnixMilli()}, Sequences: []seqstore.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
 }
 
 func TestSequencesOnThePage(t *testing.T) {

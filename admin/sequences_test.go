@@ -23,9 +23,14 @@ import (
 // confirmed is the tenure of a node that may write at once.
 type confirmed struct{}
 
-func (confirmed) Confirmed(int64) bool { return true }
+func (confirmed) Hold() seqstore.Hold {
+	return seqstore.Hold{Record: "/cluster", Version: zkstore.AnyVersion}
+}
+
+func (confirmed) ReportLoss(int64, string) {}
+
 func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
-	return seqstore.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond, MaxLease: time.Hour}, true
+	return seqstore.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond}, true
 }
 
 // issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
@@ -38,6 +43,9 @@ func issuer(t *testing.T) nodewire.Sequences {
 	began := time.Now()
 	store := mem.Session()
 	if err := store.EnsureRoot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), zkstore.Persistent); err != nil {
 		t.Fatal(err)
 	}
 	is := seqstore.New(seqstore.Config{Store: store, Tenure: confirmed{}, Now: now, Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})

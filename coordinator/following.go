@@ -4,7 +4,7 @@ import "time"
 
 // Change is a change of named sequences that nodes have to follow.
 type Change struct {
-	// At has the number of the change plus 1, and the epoch of the sequences.
+	// At has the number of the change plus 1, and the incarnation of the cluster.
 	At Followed
 	// MadeMs is when it was written, Unix ms. HoldMs is how long a node issues by what it read before,
 	// while it cannot read ZooKeeper.
@@ -34,7 +34,7 @@ func NotFollowed(slots []Entry, c Change, now int64) []Behind {
 	for _, e := range slots {
 		s := e.Slot.Followed
 		switch until := min(c.MadeMs, e.Stat.Mtime+readsAfterHeartbeat.Milliseconds()) + c.HoldMs + lossTolerance; {
-		case s.Epoch >= c.At.Epoch && s.Changes >= c.At.Changes:
+		case s.Incarnation >= c.At.Incarnation && s.Changes >= c.At.Changes:
 		case e.Live:
 			behind = append(behind, Behind{Entry: e})
 		case e.Holds() && now < until:

@@ -9,7 +9,7 @@ import (
 
 // The change is number 6, made at 1000 s in epoch 2, with a hold of 100 s. It is 1030 s now.
 func TestNotFollowed(t *testing.T) {
-	c := Change{At: Followed{Changes: 7, Epoch: 2}, MadeMs: 1_000_000, HoldMs: 100_000}
+	c := Change{At: Followed{Changes: 7, Incarnation: 2}, MadeMs: 1_000_000, HoldMs: 100_000}
 	const now = 1_030_000
 	const bound = 1_110_000 // the change, the hold and ClocksApart
 	held := func(f Followed, beat int64, live bool) Entry {
@@ -27,9 +27,9 @@ func TestNotFollowed(t *testing.T) {
 		{"followed, then cut off", held(done, now, false), -1},
 		{"connected", held(late, now, true), 0},
 		{"connected, of a version without sequences", held(Followed{}, now, true), 0},
-		{"has counted more in an epoch whose changes were lost", held(Followed{9, 1}, now, true), 0},
-		{"in an epoch after the change", held(Followed{7, 3}, now, true), -1},
-		{"in an epoch after the change, which it lacks", held(Followed{5, 3}, now, true), 0},
+		{"has counted more in an incarnation whose changes were lost", held(Followed{9, 1}, now, true), 0},
+		{"in an incarnation after the change", held(Followed{7, 3}, now, true), -1},
+		{"in an incarnation after the change, which it lacks", held(Followed{5, 3}, now, true), 0},
 		{"started again and has not read the changes", held(Followed{Changes: 1}, now, true), 0},
 		{"connected, silent for long", held(late, 0, true), 0},
 		{"connected, and its record is lost", with(held(late, 0, true), func(e *Entry) { e.Slot = Slot{Term: -1}; e.Absent = true }), 0},

@@ -161,8 +161,8 @@ type Slot struct {
 type Followed struct {
 	// Changes is the number of changes plus 1. 0: none is known.
 	Changes int64 `json:"followed,omitempty"`
-	// Epoch is that of the sequences in which the node has counted them.
-	Epoch int64 `json:"followed_epoch,omitempty"`
+	// Incarnation is that of the cluster in which the node has counted them.
+	Incarnation int64 `json:"followed_incarnation,omitempty"`
 }
 
 // freeSlot returns the record of a slot that was never held.

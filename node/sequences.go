@@ -1,10 +1,11 @@
 package node
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Tenure returns the node's hold on its worker, for named sequences.
@@ -12,11 +13,17 @@ func (n *Node) Tenure() seqstore.Tenure { return seqTenure{n} }
 
 type seqTenure struct{ n *Node }
 
-// Confirmed is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data.
-func (t seqTenure) Confirmed(session int64) bool {
+// Hold is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data.
+func (t seqTenure) Hold() seqstore.Hold {
 	s := t.n.peek()
-	return s.held != nil && s.confirmed && s.phase != Stopping && s.store.session == session
+	if s.held == nil || !s.confirmed || s.phase == Stopping || s.store.session == 0 {
+		return seqstore.Hold{}
+	}
+	return seqstore.Hold{Record: fmt.Sprintf("/workers/%04d", s.held.worker), Version: zkstore.AnyVersion}
 }
+
+// ReportLoss is part of seqstore.Tenure.
+func (t seqTenure) ReportLoss(int64, string) {}
 
 // Cluster is part of seqstore.Tenure.
 func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
@@ -28,10 +35,5 @@ func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
 }
 
 func clusterInfo(cl coordinator.Cluster) seqstore.ClusterInfo {
-	return seqstore.ClusterInfo{
-		UUID:        cl.UUID,
-		ConfirmTime: ms(cl.ConfirmMs + cl.BorrowMs),
-		MaxLease:    time.Duration(cl.LeaseMs) * time.Millisecond,
-		LostData:    cl.Incarnation != 0 || cl.FrozenUntil != 0,
-	}
+	return seqstore.ClusterInfo{UUID: cl.UUID, ConfirmTime: ms(cl.ConfirmMs + cl.BorrowMs)}
 }

@@ -9,16 +9,12 @@ import (
 // Burst is the time whose positions may be taken at once after a pause.
 const Burst = 10 * time.Second
 
-// ClocksApart bounds the difference between the clocks of the node that committed last and of the
-// node that commits after a loss of data.
-const ClocksApart = 10 * time.Second
-
 // Ceiling bounds the positions of a sequence that are taken in a second. Because of it, the age of
 // a record that ZooKeeper lost bounds the positions that the record had advanced.
 type Ceiling int64
 
-// Budget is what a record says about the ceiling: Credit positions may be taken at time At, Unix
-// milliseconds. The credit is negative for a while after a loss of data.
+// Budget is what a record says about the ceiling: Credit positions may be taken at the time At, in
+// milliseconds of sequence time, which is the same for all nodes. The credit is negative for a while after a loss of data.
 type Budget struct{ Credit, At int64 }
 
 // Burst returns the most credit that a sequence saves up.
@@ -50,7 +46,7 @@ func (c Ceiling) lasts(n int64) int64 {
 	return int64(min(ms, math.MaxInt64))
 }
 
-// At returns the budget at now, Unix milliseconds. A clock that went back earns nothing.
+// At returns the budget at now. A time that went back earns nothing.
 func (c Ceiling) At(b Budget, now int64) Budget {
 	lacking := max(0, saturate(c.Burst(), max(0, -b.Credit))-max(0, b.Credit))
 	return Budget{b.Credit + min(c.over(now-b.At), lacking), max(b.At, now)}
@@ -72,7 +68,7 @@ func (c Ceiling) Spend(b Budget, n, now int64) (after Budget, wait int64) {
 // time in milliseconds until it may be skipped from, else losses of data in a row would add up. c must be
 // the hard ceiling of the sequence.
 func (c Ceiling) Skip(b Budget, now int64) (skip, wait int64) {
-	earned := c.over(saturate(max(0, now-b.At), ClocksApart.Milliseconds()))
+	earned := c.over(now - b.At)
 	if b.Credit >= 0 {
 		return saturate(b.Credit, earned), 0
 	}
@@ -82,14 +78,9 @@ func (c Ceiling) Skip(b Budget, now int64) (skip, wait int64) {
 	return skip, 0
 }
 
-// Tolerance returns the part of Skip that is for clocks that differ.
-func (c Ceiling) Tolerance() int64 { return c.over(ClocksApart.Milliseconds()) }
-
 // Pay returns the budget after a skip and a block of n positions. The credit is negative, so that the
-// sequence gives nothing more until the time that Skip adds is over. A later loss is covered too then.
-func (c Ceiling) Pay(b Budget, n, now int64) Budget {
-	return Budget{-saturate(c.Tolerance(), n), max(b.At, now)}
-}
+// sequence gives nothing more until the block is paid for. A later loss is covered too then.
+func (c Ceiling) Pay(b Budget, n, now int64) Budget { return Budget{-n, max(b.At, now)} }
 
 // saturate returns a+b, at most math.MaxInt64. Neither may be negative.
 func saturate(a, b int64) int64 {

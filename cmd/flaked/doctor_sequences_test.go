@@ -13,7 +13,7 @@ import (
 func TestDoctorChecksSequences(t *testing.T) {
 	store, cl := newCluster(t)
 	t.Setenv("FLAKED_STATE_DIR", filepath.Join(t.TempDir(), "state"))
-	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 1}, true)
+	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Time: 1e9}, true)
 	for _, args := range [][]string{{"order"}, {"day:*", "--max-names", "5"}} {
 		if r := call(t, "", append([]string{"seq", "create"}, args...)...); r.code != exitOK {
 			t.Fatalf("%q: %+v", args, r)
@@ -25,7 +25,8 @@ func TestDoctorChecksSequences(t *testing.T) {
 		finding(t, report, "sequences", level, text)
 	}
 	check(doctor.OK, "1 named sequence, 1 template. None is frozen")
-	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Epoch: 2, Changes: 2}, false)
+	cl.Incarnation++
+	put(t, store, "/cluster", cl, false)
 	check(doctor.Warn, "Frozen sequences, which issue no values: day:*. flaked seq show 'day:*' says why")
 
 	path := fmt.Sprintf("/seq/s/%03x/order", sequence.Bucket("order"))

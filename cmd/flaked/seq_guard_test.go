@@ -32,7 +32,7 @@ func (w *seqWorld) holds(worker int, s coordinator.Slot) *zkstore.MemSession {
 }
 
 func follows(changes int64) coordinator.Followed {
-	return coordinator.Followed{Changes: changes + 1, Epoch: 1}
+	return coordinator.Followed{Changes: changes + 1, Incarnation: 0}
 }
 
 // A deletion and a creation of one name must not follow each other unseen: ZooKeeper may lose both.

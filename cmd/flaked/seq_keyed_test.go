@@ -51,8 +51,8 @@ func TestSeqSetOfScattered(t *testing.T) {
 	if got, _ := w.show("ticket"); got.Next != 50 || got.From != 50 {
 		t.Errorf("%+v", got)
 	}
-	w.losesDataOf("ticket")
-	words := "ticket is unused from position 90 on in epoch 2"
+	w.losesData()
+	words := "ticket is unused from position 90 on in incarnation 1"
 	w.call("set", "ticket", "--next-position", "90", "--vouch-after-loss", "--confirm", words).wants(t, exitOK, "changed sequence ticket", "")
 	w.call("delete", "ticket").wants(t, exitUsage, "", "whose next value is secret.")
 	w.call("create", "salted", "--salt", "8", "--start", "1")

@@ -52,11 +52,11 @@ Examples:
 					return err
 				}
 				doc := struct {
-					// Epoch grows each time ZooKeeper loses data. Changes counts what operators changed.
-					Epoch     int64       `json:"epoch"`
-					Changes   int64       `json:"changes"`
-					Sequences []seqReport `json:"sequences"`
-				}{st.Epoch, st.Changes, []seqReport{}}
+					// Incarnation grows each time ZooKeeper loses data. Changes counts what operators changed.
+					Incarnation int64       `json:"incarnation"`
+					Changes     int64       `json:"changes"`
+					Sequences   []seqReport `json:"sequences"`
+				}{st.Incarnation, st.Changes, []seqReport{}}
 				for _, n := range found {
 					doc.Sequences = append(doc.Sequences, describeSequence(n.Name, n.Record, st, o.Now()))
 				}

@@ -39,7 +39,7 @@ Exits with 2 without the words, and then changes nothing.
 Examples:
   flaked seq recover --zk zk1:2181 invoice
   flaked seq recover invoice --addr ids-3:7609
-  flaked seq recover invoice --next 50000 --confirm 'invoice is unused from 50000 on in epoch 2'`,
+  flaked seq recover invoice --next 50000 --confirm 'invoice is unused from 50000 on in incarnation 2'`,
 		Flags: append(append([]cli.Flag{
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value", Category: callFlags},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
@@ -90,7 +90,7 @@ func (r recoverer) recover(ctx context.Context) error {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
 	case record.Mode != seqstore.Strict || record.IsTemplate():
 		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE --vouch-after-loss` says where it goes on after a loss of data", r.name)
-	case record.Epoch == st.Epoch:
+	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
 	}
 	found, err := r.ask(ctx, record)
@@ -111,7 +111,7 @@ func (r recoverer) recover(ctx context.Context) error {
 	if _, err := fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n", lastOf(record, taken), next); err != nil {
 		return err
 	}
-	return changeSequence(ctx, r.c, r.o, r.name, record, st, seqstore.Change{Next: &next, VouchedIn: st.Epoch})
+	return changeSequence(ctx, r.c, r.o, r.name, record, st, seqstore.Change{Next: &next, VouchedIn: st.Incarnation})
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node

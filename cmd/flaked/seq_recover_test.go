@@ -22,7 +22,7 @@ func TestSeqRecover(t *testing.T) {
 	other := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=7 increment=1 max=9007199254740991 used_percent=0.0 taken=999999 unanswered=0\n"))
 	none := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR reason=no-sequence there is no sequence order\n"))
 	addrs := []string{"recover", "order", "--addr", knows, "--addr", other, "--addr", none, "--addr", "127.0.0.1:1"}
-	words := "order is unused from 1359 on in epoch 2" // 1234, 124 more, and the next one
+	words := "order is unused from 1359 on in incarnation 1" // 1234, 124 more, and the next one
 	r := w.call(addrs...)
 	r.wants(t, exitUsage, "The highest known value is 1234. The sequence can go on at 1359.\n", "--confirm '"+words+"'")
 	for _, text := range []string{"ZooKeeper", "another sequence with this name", "it does not know the sequence", "connection refused", "2 nodes did not answer, and may have issued higher values"} {
@@ -30,11 +30,11 @@ func TestSeqRecover(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", text, r.stdout)
 		}
 	}
-	if r, _ := w.show("order"); r.Epoch != 1 {
+	if r, _ := w.show("order"); r.Incarnation != 0 {
 		t.Errorf("changed without a confirmation: %+v", r)
 	}
 	w.call(append(addrs, "--confirm", words)...).wants(t, exitOK, "changed sequence order", "")
-	if r, st := w.show("order"); r.Epoch != st.Epoch || r.Value(r.Next) != 1359 || r.From != r.Next {
+	if r, st := w.show("order"); r.Incarnation != st.Incarnation || r.Value(r.Next) != 1359 || r.From != r.Next {
 		t.Errorf("%+v", r)
 	}
 	w.call("recover", "order").wants(t, exitFailure, "", "order is not frozen")
@@ -44,7 +44,7 @@ func TestSeqRecoverByAnotherValue(t *testing.T) {
 	w := frozenSequence(t)
 	w.call("recover", "order", "--no-ask", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest known value is 99")
 	w.call("recover", "order", "--no-ask", "--next", "9007199254740992").wants(t, exitFailure, "", "too close to the max")
-	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in epoch 2").wants(t, exitOK, "changed sequence order", "")
+	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in incarnation 1").wants(t, exitOK, "changed sequence order", "")
 }
 
 func TestSeqRecoverIsForFrozenStrictSequences(t *testing.T) {

@@ -68,19 +68,19 @@ type seqReport struct {
 	ID           string `json:"id"`
 	NextPosition int64  `json:"next_position,string"`
 	Positions    int64  `json:"positions,string"`
-	Epoch        int64  `json:"epoch"`
-	// ClusterEpoch grows each time ZooKeeper loses data.
-	ClusterEpoch int64 `json:"cluster_epoch"`
+	Incarnation  int64  `json:"incarnation"`
+	// ClusterIncarnation grows each time ZooKeeper loses data.
+	ClusterIncarnation int64 `json:"cluster_incarnation"`
 }
 
 // describeSequence returns the report of a record. now is Unix ms.
 func describeSequence(name string, r seqstore.Record, st seqstore.State, now int64) seqReport {
 	d := seqReport{
-		Name: name, State: clusterview.SequenceState(r, st, now), Mode: r.Mode.String(), Skips: r.Standing(st, now).Skip,
+		Name: name, State: clusterview.SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: clusterview.Part(clusterview.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
-		By: r.By, AtMs: r.At, MaxNames: r.MaxNames, Names: r.Names,
-		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(), Epoch: r.Epoch, ClusterEpoch: st.Epoch,
+		By: r.By, AtMs: now - max(0, st.Time-r.At), MaxNames: r.MaxNames, Names: r.Names,
+		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(), Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
@@ -202,7 +202,7 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 	return append(rows, [][2]string{
 		{"id", printable(d.ID)},
 		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
-		{"epoch", fmt.Sprintf("%d (the cluster's: %d)", d.Epoch, d.ClusterEpoch)},
+		{"incarnation", fmt.Sprintf("%d (the cluster's: %d)", d.Incarnation, d.ClusterIncarnation)},
 	}...)
 }
 

@@ -11,31 +11,34 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-const seqNow = 1_800_000_000_000 // 2027-01-15T08:00:00Z
+const (
+	seqNow  = 1_800_000_000_000 // 2027-01-15T08:00:00Z
+	seqTime = 400_000_000       // the sequence time then
+)
 
 // exampleSequences returns the records of the golden tables, in a cluster that lost data once.
 func exampleSequences() ([]seqstore.Named, seqstore.State) {
 	settings := seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
 	order := seqstore.Record{
 		ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings,
-		Next: 1_048_576, Credit: 900_000, At: seqNow - 4000, Gen: 17, Nonce: "n1", By: "ids-1", Epoch: 2,
+		Next: 1_048_576, Credit: 900_000, At: seqTime - 4000, Gen: 17, Nonce: "n1", By: "ids-1", Incarnation: 2,
 	}
 	restored := order
-	restored.Epoch, restored.At = 1, seqNow-90_000
+	restored.Incarnation, restored.At = 1, seqTime-90_000
 	ticket := order
 	ticket.Map = sequence.Map{Start: 1000, Increment: 10, Max: math.MaxInt32}
 	ticket.Ceiling, ticket.HardCeiling = 1000, 1000
 	ticket.Next = 200_000_000
 	frozen := ticket
-	frozen.Epoch, frozen.At = 1, seqNow-48*3_600_000
+	frozen.Incarnation, frozen.At = 1, seqTime-48*3_600_000
 	used := order
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone := order
-	gone.DeletedAt, gone.Until, gone.UntilIn, gone.By = seqNow-3_600_000, 86_430_000, 2, ""
+	gone.DeletedAt, gone.Until, gone.UntilIn, gone.By = seqNow-3_600_000, seqTime+86_430_000, 2, ""
 	return []seqstore.Named{
 		{Name: "gone", Record: gone}, {Name: "order", Record: order}, {Name: "restored", Record: restored},
 		{Name: "ticket", Record: ticket}, {Name: "ticket/frozen", Record: frozen}, {Name: "used", Record: used},
-	}, seqstore.State{Cluster: "c", Epoch: 2, Changes: 9}
+	}, seqstore.State{Cluster: "c", Incarnation: 2, Time: seqTime, Changes: 9}
 }
 
 func exampleReports() (out []seqReport) {
@@ -92,14 +95,14 @@ last writer            ids-1
 last taken or renewed  2027-01-15T07:59:56.000Z (4.0s ago)
 id                     id1
 next position          1048576 of 9007199254740991
-epoch                  2 (the cluster's: 2)
+incarnation            2 (the cluster's: 2)
 `
 	if got := text(reports[1]); got != strings.TrimPrefix(order, "\n") {
 		t.Errorf("%s\nwant\n%s", got, order)
 	}
 	for i, want := range map[int]string{
 		0: "deleted: nodes that are cut off may issue its values for another 24h0m30s",
-		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 100,900,000 values\n",
+		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 90,900,000 values\n",
 		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set ticket/frozen --next VALUE --vouch-after-loss` says where it goes on\n",
 		5: "exhausted: nodes have taken all values. `flaked seq set used --max VALUE` raises the max\n",
 	} {
@@ -112,12 +115,12 @@ epoch                  2 (the cluster's: 2)
 func TestSequenceJSONGolden(t *testing.T) {
 	reports := exampleReports()
 	for i, want := range map[int]string{
-		2: `{"name":"restored","state":"after-loss","mode":"segment","next":"1048577","start":"1","increment":"1","max":"9007199254740991","used":1.1641532182693484e-10,"skips":"100900000",` +
+		2: `{"name":"restored","state":"after-loss","mode":"segment","next":"1048577","start":"1","increment":"1","max":"9007199254740991","used":1.1641532182693484e-10,"skips":"90900000",` +
 			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"ids-1","at_ms":1799999910000,"deleted_ms":null,"purgeable_in_ms":null,"max_names":0,"names":0,` +
-			`"id":"id1","next_position":"1048576","positions":"9007199254740991","epoch":1,"cluster_epoch":2}`,
+			`"id":"id1","next_position":"1048576","positions":"9007199254740991","incarnation":1,"cluster_incarnation":2}`,
 		5: `{"name":"used","state":"exhausted","mode":"segment","next":null,"start":"1","increment":"1","max":"100","used":1,"skips":"0",` +
 			`"block":32,"supply_ms":900000,"hold_ms":86400000,"ceiling":1000000,"hard_ceiling":1000000,"by":"me@host","at_ms":1799999996000,"deleted_ms":null,"purgeable_in_ms":null,"max_names":0,"names":0,` +
-			`"id":"id1","next_position":"100","positions":"100","epoch":2,"cluster_epoch":2}`,
+			`"id":"id1","next_position":"100","positions":"100","incarnation":2,"cluster_incarnation":2}`,
 	} {
 		got, err := json.Marshal(reports[i])
 		if err != nil || string(got) != want {

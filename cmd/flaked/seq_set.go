@@ -26,9 +26,9 @@ words it needs. A scattered sequence needs --next-position instead. Of a templat
 the first value of all sequences that it creates from then on.
 
 After ZooKeeper has lost data, a sequence skips all values that may have been issued, or is
-frozen. --next VALUE --vouch-after-loss ends both, and the wait after a node whose clock was
-ahead. Use it only if you know that no value from VALUE on was issued: otherwise values are
-issued twice. Choose a VALUE well above the highest one that programs have seen.
+frozen. --next VALUE --vouch-after-loss ends both. Use it only if you know that no value from
+VALUE on was issued: otherwise values are issued twice. Choose a VALUE well above the highest
+one that programs have seen.
 
 ` + guardText + `
 
@@ -37,7 +37,7 @@ Examples:
   flaked seq set order --next 5000 --confirm 'skip values of order below 5000'
   flaked seq set 'order:*' --max-names 20000
   flaked seq set order --next 5000 --vouch-after-loss \
-    --confirm 'order is unused from 5000 on in epoch 2'`,
+    --confirm 'order is unused from 5000 on in incarnation 2'`,
 		Flags: append(append([]cli.Flag{
 			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged, Category: callFlags},
 			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged, Category: callFlags},
@@ -59,10 +59,10 @@ Examples:
 					return err
 				}
 				if c.Bool("vouch-after-loss") {
-					if r.Epoch == st.Epoch && !r.Ahead(o.Now()) {
-						return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss of data or a wrong clock, so there is nothing to vouch for. Leave the flag out", name)
+					if r.Incarnation == st.Incarnation {
+						return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss of data, so there is nothing to vouch for. Leave the flag out", name)
 					}
-					change.VouchedIn = st.Epoch
+					change.VouchedIn = st.Incarnation
 				}
 				return changeSequence(ctx, c, o, name, r, st, change)
 			})
@@ -112,7 +112,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, na
 			return err
 		}
 	}
-	after, err := change.Apply(r, st, o.Now())
+	after, err := change.Apply(r, st)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, na
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	if state := clusterview.SequenceState(after, st, o.Now()); (change.Next != nil || change.NextPosition != nil) && (state == clusterview.SeqAfterLoss || state == clusterview.SeqFrozen) {
+	if state := clusterview.SequenceState(after, st); (change.Next != nil || change.NextPosition != nil) && (state == clusterview.SeqAfterLoss || state == clusterview.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
 	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t.rows) == 1 {
@@ -166,12 +166,12 @@ func confirmChange(c *cli.Context, name string, before, after seqstore.Record, s
 		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", count(n, "value"), name, first)
 	}
 	switch {
-	case change.VouchedIn != 0 && before.Epoch < st.Epoch:
+	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
 		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be issued twice", name, next)
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		return confirm(c, risk, fmt.Sprintf("%s is unused from %s on in epoch %d", name, next, st.Epoch))
+		return confirm(c, risk, fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation))
 	case skipped != "":
 		return confirm(c, skipped, fmt.Sprintf("skip %s of %s below %s", of, name, strings.TrimPrefix(next, "position ")))
 	}

@@ -40,18 +40,19 @@ func newSeqWorld(t *testing.T) *seqWorld {
 	if _, err := coordinator.CreateCluster(t.Context(), w.store, want, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
-	put(t, w.store, "/seq", seqstore.State{Cluster: "u", Epoch: 1}, true)
+	put(t, w.store, "/seq", seqstore.State{Cluster: "u"}, true)
 	return w
 }
 
-// losesData raises the epoch, as the node does that notices a loss of data.
-func (w *seqWorld) losesData() { w.losesDataOf("order") }
-
-func (w *seqWorld) losesDataOf(name string) {
+// losesData raises the incarnation, as the node does that notices a loss of data.
+func (w *seqWorld) losesData() {
 	w.t.Helper()
-	_, st := w.show(name)
-	st.Epoch++
-	put(w.t, w.store, "/seq", st, false)
+	cl, err := coordinator.PeekCluster(w.t.Context(), w.store)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cl.Incarnation++
+	put(w.t, w.store, "/cluster", cl, false)
 }
 
 func (w *seqWorld) operator() seqstore.Operator {
@@ -190,7 +191,7 @@ func TestSeqSetNextMustBeConfirmed(t *testing.T) {
 		{"--next 99", ""}, // the position of 100
 		{"--next 90", "order: --next cannot be 90, because values up to 90 may have been issued. Give a higher one"},
 		{"--next 1001", "order: --next cannot be 1001, because there is no value from there up to the max, 1000. Give a higher --max too, or a lower --next"},
-		{"--next 200 --vouch-after-loss", "--vouch-after-loss: the sequence is not affected by a loss of data or a wrong clock, so there is nothing to vouch for. Leave the flag out"},
+		{"--next 200 --vouch-after-loss", "--vouch-after-loss: the sequence is not affected by a loss of data, so there is nothing to vouch for. Leave the flag out"},
 		{"--next 1001 --max 1005", "no value from there up to the max, 1005"},
 	} {
 		r := w.call(append([]string{"set", "order"}, strings.Fields(row.flags)...)...)
@@ -217,21 +218,22 @@ func TestSeqVouchAfterLoss(t *testing.T) {
 	w.call("create", "order", "--max", "100000", "--ceiling", "1000").wants(t, exitOK, "created", "")
 	w.taken("order", 1001)
 	w.losesData()
+	w.losesData()
 	w.call("list").wants(t, exitOK, "frozen\n", "")
 	w.call("show", "order").wants(t, exitOK, "`flaked seq set order --next VALUE --vouch-after-loss` says where it goes on\n", "")
 
 	w.call("set", "order", "--next", "2001", "--confirm", "skip values of order below 2001").wants(t, exitOK,
 		" The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show order`.\n", "")
-	const words = "order is unused from 3001 on in epoch 2"
+	const words = "order is unused from 3001 on in incarnation 2"
 	risk := "ZooKeeper has lost data. If any value of order from 3001 on was issued before, it will be issued twice. 1,000 values of order, from 2001 on, will never be issued. Nothing was changed. To go on, add --confirm '" + words + "'"
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss").wants(t, exitUsage, "", risk)
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "skip values of order below 3001").wants(t, exitUsage, "", "does not match")
-	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "order is unused from 3001 on in epoch 1").wants(t, exitUsage, "", "does not match")
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "order is unused from 3001 on in incarnation 1").wants(t, exitUsage, "", "does not match")
 	if _, err := w.operator().Set(t.Context(), "order", seqstore.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seqstore.ErrLostAgain) {
 		t.Errorf("vouched before the loss: %v", err)
 	}
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", words).wants(t, exitOK, "\nnext value ", "")
-	if got, st := w.show("order"); got.Epoch != st.Epoch || got.Next != 3000 {
+	if got, st := w.show("order"); got.Incarnation != st.Incarnation || got.Next != 3000 {
 		t.Errorf("%+v", got)
 	}
 
@@ -256,14 +258,14 @@ func TestSeqList(t *testing.T) {
 	w.call("list", "--prefix", "x").wants(t, exitOK, "no sequences found\n", "")
 
 	var list struct {
-		Epoch, Changes int64
-		Sequences      []seqReport
+		Incarnation, Changes int64
+		Sequences            []seqReport
 	}
-	if w.json(&list, "list"); list.Epoch != 1 || list.Changes != 3 || len(list.Sequences) != 3 || list.Sequences[2].Name != "ticket/a" {
+	if w.json(&list, "list"); list.Incarnation != 0 || list.Changes != 3 || len(list.Sequences) != 3 || list.Sequences[2].Name != "ticket/a" {
 		t.Errorf("%+v", list)
 	}
 	var one seqReport
-	if w.json(&one, "show", "order:us"); one.Name != "order:us" || one.ClusterEpoch != 1 {
+	if w.json(&one, "show", "order:us"); one.Name != "order:us" || one.ClusterIncarnation != 0 {
 		t.Errorf("%+v", one)
 	}
 	w.call("show", "nope").wants(t, exitFailure, "", "nope: sequence not found. `flaked seq list` prints the names")

@@ -35,7 +35,7 @@ func readSequences(ctx context.Context, store zkstore.Store) sequencesRead {
 	case err != nil:
 		return sequencesRead{SequencesError: clusterview.Clean(plain(err.Error()))}
 	}
-	return sequencesRead{Sequences: clusterview.CountSequences(found, st, now())}
+	return sequencesRead{Sequences: clusterview.CountSequences(found, st)}
 }
 
 // lines returns the line about sequences, or nothing if there are none.

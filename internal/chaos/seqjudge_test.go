@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/sequence"
 )
@@ -20,7 +21,7 @@ const (
 	// stocked is the time after which a node that was started, or whose sequences lost their credit, has
 	// taken blocks that last.
 	stocked = 15 * time.Second
-	// repaid is the time after a loss of data in which nodes raise the epoch, put records back, and wait for
+	// repaid is the time after a loss of data in which nodes raise the incarnation, put records back, and wait for
 	// the confirming time once more. Then a sequence gives nothing until it has paid for what it skipped.
 	repaid = 30 * time.Second
 )
@@ -150,15 +151,15 @@ func (f *sequenceFindings) regress(polls []poll, lost []window) {
 		if !ok || touches(lost, was.asked, p.got) {
 			continue
 		}
-		older := p.record.Epoch < was.record.Epoch || p.record.Epoch == was.record.Epoch && p.record.Gen < was.record.Gen
-		if older || p.state.Epoch < was.state.Epoch || p.state.Epoch == was.state.Epoch && p.state.Changes < was.state.Changes {
+		older := p.record.Incarnation < was.record.Incarnation || p.record.Incarnation == was.record.Incarnation && p.record.Gen < was.record.Gen
+		if older || p.state.Incarnation < was.state.Incarnation || p.state.Incarnation == was.state.Incarnation && p.state.Changes < was.state.Changes {
 			f.found("records do not go back", "%s at %s: %+v, %+v; at %s: %+v, %+v", sequenceKinds[p.kind].name, moment(was.got), was.record, was.state, moment(p.got), p.record, p.state)
 		}
 	}
 }
 
 // ceiling finds windows of time in which nodes took more positions than the ceiling allows. It compares records
-// of the same life and epoch between which no operator raised the next value.
+// of the same life and incarnation between which no operator raised the next value.
 func (f *sequenceFindings) ceiling(polls []poll, lost []window) {
 	byKind := map[int][]poll{}
 	for _, p := range polls {
@@ -170,11 +171,11 @@ func (f *sequenceFindings) ceiling(polls []poll, lost []window) {
 		}
 		for i, a := range all {
 			for _, b := range all[i+1:] {
-				if b.record.ID != a.record.ID || b.record.Epoch != a.record.Epoch || b.record.From != a.record.From {
+				if b.record.ID != a.record.ID || b.record.Incarnation != a.record.Incarnation || b.record.From != a.record.From {
 					break
 				}
 				c := a.record.HardCeiling
-				most := c*(time.Duration(b.got-a.asked)+sequence.Burst+sequence.ClocksApart).Milliseconds()/1000 + 1
+				most := c*(time.Duration(b.got-a.asked)+sequence.Burst+limits.ClocksApart).Milliseconds()/1000 + 1
 				if n := b.record.Next - a.record.Next; n > most && !touches(lost, a.asked, b.got) {
 					f.found("the ceiling", "%d positions of %s were taken from %s to %s, and %d are allowed", n, sequenceKinds[kind].name, moment(a.asked), moment(b.got), most)
 					break
@@ -342,12 +343,12 @@ func (c *campaign) sequenceFigures(numbers [len(sequenceKinds)]int64, asked, ref
 		sum += n
 		parts = append(parts, fmt.Sprintf("%s %s", sequenceKinds[kind].name, thousands(n)))
 	}
-	epoch := int64(0)
+	incarnation := int64(0)
 	for _, p := range c.seq.polls {
-		epoch = max(epoch, p.state.Epoch)
+		incarnation = max(incarnation, p.state.Incarnation)
 	}
-	return fmt.Sprintf("sequences: %s numbers (%s), %s requests of which %s were not answered, %s answers where a node had to answer, %d commands of operators, %d looks at records, epoch %d; violations: %v\n",
-		thousands(sum), strings.Join(parts, ", "), thousands(int64(asked)), thousands(int64(refused)), thousands(int64(due)), c.seq.done, len(c.seq.polls), epoch, f.count)
+	return fmt.Sprintf("sequences: %s numbers (%s), %s requests of which %s were not answered, %s answers where a node had to answer, %d commands of operators, %d looks at records, incarnation %d; violations: %v\n",
+		thousands(sum), strings.Join(parts, ", "), thousands(int64(asked)), thousands(int64(refused)), thousands(int64(due)), c.seq.done, len(c.seq.polls), incarnation, f.count)
 }
 
 func TestSequenceFindings(t *testing.T) {
@@ -361,9 +362,9 @@ func TestSequenceFindings(t *testing.T) {
 		return v
 	}
 	const unanswered, jump = 3, 1000
-	look := func(at, epoch, gen, next int64) poll {
-		return poll{asked: at * s, got: at * s, state: seqstore.State{Epoch: epoch}, record: seqstore.Record{
-			ID: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Epoch: epoch, Gen: gen, Next: next,
+	look := func(at, incarnation, gen, next int64) poll {
+		return poll{asked: at * s, got: at * s, state: seqstore.State{Incarnation: incarnation}, record: seqstore.Record{
+			ID: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Incarnation: incarnation, Gen: gen, Next: next,
 			Settings: seqstore.Settings{HardCeiling: 10},
 		}}
 	}
@@ -390,7 +391,7 @@ func TestSequenceFindings(t *testing.T) {
 		{"above the record", []values{answer(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
 		{"above an old record", []values{answer(1, 41, 45, 5, 6)}, nil, []window{{8 * s, 10 * s}}, ""},
 		{"an older record", nil, []poll{look(10, 1, 4, 40)}, nil, "records do not go back"},
-		{"an older epoch", nil, []poll{look(10, 2, 6, 40), look(11, 1, 7, 40)}, nil, "records do not go back"},
+		{"an older incarnation", nil, []poll{look(10, 2, 6, 40), look(11, 1, 7, 40)}, nil, "records do not go back"},
 		{"an older record after a loss", nil, []poll{look(10, 1, 4, 40)}, []window{{10 * s, 11 * s}}, ""},
 		{"too much", nil, []poll{look(10, 1, 6, 40+210+11)}, nil, "the ceiling"},
 		{"as much as allowed", nil, []poll{look(10, 1, 6, 250)}, nil, ""},

@@ -89,16 +89,16 @@ func (c *campaign) operate(ctx context.Context) {
 func (c *campaign) vouch() error {
 	name := sequenceKinds[strictKind].name
 	var frozen bool
-	var epoch int64
+	var incarnation int64
 	err := c.withZooKeeper(func(ctx context.Context, zk *zkstore.ZK) error {
 		r, st, err := seqstore.Operator{Store: zk}.Show(ctx, name)
-		frozen, epoch = r.Epoch < st.Epoch, st.Epoch
+		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
 		return err
 	})
 	if err == nil && frozen {
 		next := c.seq.highest[strictKind].Load() + 1_000_000
 		c.note("operator", "%s goes on at %d", name, next)
-		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm", fmt.Sprintf("%s is unused from %d on in epoch %d", name, next, epoch)); err == nil {
+		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm", fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation)); err == nil {
 			c.seq.jumps = append(c.seq.jumps, next)
 		}
 	}
@@ -186,7 +186,7 @@ func (c *campaign) awaitFollowers() {
 				return err
 			}
 			slots, err := coordinator.ReadSlots(ctx, zk, cl)
-			change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Epoch: st.Epoch}, MadeMs: time.Now().UnixMilli()}
+			change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}, MadeMs: time.Now().UnixMilli()}
 			for _, b := range coordinator.NotFollowed(slots, change, change.MadeMs) {
 				if b.Connected() {
 					return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, change.At)

@@ -17,9 +17,9 @@ const (
 	SeqDeleted   = "deleted"
 )
 
-// SequenceState returns the state of a sequence by its record. now is Unix ms.
-func SequenceState(r seqstore.Record, st seqstore.State, now int64) string {
-	s := r.Standing(st, now)
+// SequenceState returns the state of a sequence by its record.
+func SequenceState(r seqstore.Record, st seqstore.State) string {
+	s := r.Standing(st)
 	switch {
 	case r.DeletedAt != 0:
 		return SeqDeleted
@@ -27,7 +27,7 @@ func SequenceState(r seqstore.Record, st seqstore.State, now int64) string {
 		return SeqExhausted
 	case s.Refusal == seqstore.Frozen:
 		return SeqFrozen
-	case r.Epoch < st.Epoch:
+	case r.Incarnation < st.Incarnation:
 		return SeqAfterLoss
 	case r.IsTemplate():
 		return SeqTemplate
@@ -94,12 +94,11 @@ func NewSequences() *Sequences {
 	return &Sequences{Frozen: none, Exhausted: none, NearlyUsed: none}
 }
 
-// CountSequences counts the sequences that ZooKeeper has. It returns nil if there are none. now is
-// Unix ms.
-func CountSequences(found []seqstore.Named, st seqstore.State, now int64) *Sequences {
+// CountSequences counts the sequences that ZooKeeper has. It returns nil if there are none.
+func CountSequences(found []seqstore.Named, st seqstore.State) *Sequences {
 	s := NewSequences()
 	for _, n := range found {
-		s.Add(n.Name, n.Record, SequenceState(n.Record, st, now))
+		s.Add(n.Name, n.Record, SequenceState(n.Record, st))
 	}
 	if s.Count+s.Templates == 0 {
 		return nil

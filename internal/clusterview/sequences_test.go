@@ -29,10 +29,10 @@ func TestPartText(t *testing.T) {
 
 func TestSequencesAreCounted(t *testing.T) {
 	const now = 1_790_000_000_000
-	record := func(next, at, epoch int64) seqstore.Record {
+	record := func(next, at, incarnation int64) seqstore.Record {
 		return seqstore.Record{
 			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seqstore.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next: next, At: at, Credit: 100, PeakAt: at, Epoch: epoch,
+			Next: next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
 		}
 	}
 	deleted, full, frozen := record(0, now, 2), record(0, now, 2), record(0, now, 1)
@@ -48,13 +48,13 @@ func TestSequencesAreCounted(t *testing.T) {
 		found = append(found, seqstore.Named{Name: fmt.Sprint("more-", n), Record: record(900, now, 2)})
 	}
 	const want = "9 named sequences, 2 templates: 2 frozen (frozen:*, old), 2 exhausted (full:*, all), 6 used to 80 % or more (many, more-0, more-1, more-2, more-3 and 1 more). `flaked seq list` shows them"
-	if got := CountSequences(found, seqstore.State{Epoch: 2}, now).Line(); got != want {
+	if got := CountSequences(found, seqstore.State{Incarnation: 2, Time: now}).Line(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := CountSequences(found[3:4], seqstore.State{Epoch: 2}, now).Line(); got != "1 named sequence" {
+	if got := CountSequences(found[3:4], seqstore.State{Incarnation: 2, Time: now}).Line(); got != "1 named sequence" {
 		t.Error(got)
 	}
-	if got := CountSequences(found[:1], seqstore.State{Epoch: 2}, now); got != nil {
+	if got := CountSequences(found[:1], seqstore.State{Incarnation: 2, Time: now}); got != nil {
 		t.Errorf("a tombstone counts: %+v", got)
 	}
 }

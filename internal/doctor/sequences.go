@@ -15,16 +15,16 @@ import (
 // checkSequences reads the named sequences. entries are the workers, and now is Unix ms.
 func checkSequences(ctx context.Context, store zkstore.Store, entries []coordinator.Entry, now int64) []Finding {
 	o := seqstore.Operator{Store: store}
-	st, changed, err := o.State(ctx)
+	st, err := o.State(ctx)
 	if err != nil {
 		return []Finding{unreadSequences(ctx, err)}
 	}
-	behind := notFollowed(entries, st, changed, now)
+	behind := notFollowed(entries, st, now)
 	all, st, err := o.List(ctx, "")
 	if err != nil {
 		return append(behind, unreadSequences(ctx, err))
 	}
-	return append(judgeSequences(clusterview.CountSequences(all, st, now)), behind...)
+	return append(judgeSequences(clusterview.CountSequences(all, st)), behind...)
 }
 
 // unreadSequences judges an error of reading the sequences.
@@ -56,10 +56,11 @@ func judgeSequences(s *clusterview.Sequences) (found []Finding) {
 }
 
 // notFollowed judges whether the live nodes that serve sequences have followed the changes of operators. A
-// node has until three heartbeats after the last change, which was at the time changed. now is Unix ms.
-func notFollowed(entries []coordinator.Entry, st seqstore.State, changed, now int64) []Finding {
+// node has until three heartbeats after the last change. now is Unix ms.
+func notFollowed(entries []coordinator.Entry, st seqstore.State, now int64) []Finding {
+	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string
-	change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Epoch: st.Epoch}, MadeMs: changed}
+	change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}, MadeMs: changed}
 	for _, b := range coordinator.NotFollowed(entries, change, now) {
 		s := b.Slot
 		late := s.Followed.Changes != 0 && now > changed+clusterview.ReportPatience(s.HeartbeatMs)

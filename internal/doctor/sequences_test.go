@@ -46,7 +46,7 @@ func TestSequences(t *testing.T) {
 func TestNodesThatHaveNotFollowed(t *testing.T) {
 	const now = 1_790_000_000_000
 	entry := func(followed int64, live bool) coordinator.Entry {
-		return coordinator.Entry{Worker: 3, Live: live, Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Epoch: 1}, HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
+		return coordinator.Entry{Worker: 3, Live: live, Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Incarnation: 1}, HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
 	}
 	for _, tc := range []struct {
 		name  string
@@ -61,7 +61,7 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 		{"no sequences", entry(0, true), time.Hour, false},
 		{"not connected", entry(7, false), time.Hour, false},
 	} {
-		found := notFollowed([]coordinator.Entry{tc.entry}, seqstore.State{Changes: 7, Epoch: 1}, now-tc.ago.Milliseconds(), now)
+		found := notFollowed([]coordinator.Entry{tc.entry}, seqstore.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()}, now)
 		if len(found) > 0 != tc.want {
 			t.Errorf("%s: %+v", tc.name, found)
 		}

@@ -16,8 +16,8 @@ func TestChangeOfAnotherSequenceIsNoLossForAStrictOne(t *testing.T) {
 	a.ask("invoice", 1, false).first()
 	s.create("order", plain(), settings(1000))
 	s.run(4 * time.Second) // the node follows
-	if v := a.ask("invoice", 1, false).first(); v != 2 || s.epoch() != 1 {
-		t.Errorf("%d in epoch %d", v, s.epoch())
+	if v := a.ask("invoice", 1, false).first(); v != 2 || s.incarnation() != 0 {
+		t.Errorf("%d in incarnation %d", v, s.incarnation())
 	}
 }
 
@@ -180,7 +180,7 @@ func TestDamagedKeysKeepNothingOfAnEarlierSession(t *testing.T) {
 	if r := a.askKey("l").reason(); r != Frozen {
 		t.Error(r)
 	}
-	if _, ok := a.is.named("invoice").lastWritten(a.is.state); ok {
+	if _, ok := a.is.named("invoice").lastWritten(a.is.known); ok {
 		t.Error("the node would write by what it wrote in an earlier session")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -120,8 +119,8 @@ func TestPurgeIsNotALossOfData(t *testing.T) {
 	}
 	s.create("order", plain(), settings(1000))
 	s.run(5 * time.Second)
-	if e := s.epoch(); e != 1 {
-		t.Errorf("the epoch is %d", e)
+	if e := s.incarnation(); e != 0 {
+		t.Errorf("the incarnation is %d", e)
 	}
 	if v := a.ask("order", 1, false).first(); v != 1 {
 		t.Error(v)
@@ -140,9 +139,6 @@ func TestDeletionIsPutBackAfterAWipe(t *testing.T) {
 	s.remove("order")
 	s.run(4 * time.Second)
 	s.mem.Wipe()
-	if err := s.mem.Session().EnsureRoot(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	b.store.Heal()
 	s.run(5 * stageConfirm)
 	for _, n := range []*actor{a, b} {
@@ -231,7 +227,7 @@ func TestLargeRequestsAfterALossAreServed(t *testing.T) {
 	a.ask("order", 100, true).first()
 	a.store.Expire()
 	s.run(time.Second)
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(2 * stageConfirm)
 	for range 60 {
 		if c := a.ask("order", 100, true).finish(); c.err == nil {
@@ -252,7 +248,7 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"), zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(time.Hour) // longer than the hold
 	if v := a.ask("good", 1, false).first(); v < 1 {
 		t.Error(v)
@@ -306,13 +302,13 @@ func (s *stage) deleteAll(name string, keyed ...Record) {
 	}
 }
 
-// ZooKeeper is put back while a round reads. The session in which the round began knew an older epoch.
+// ZooKeeper is put back while a round reads. The session in which the round began knew an older incarnation.
 func TestLossInTheMiddleOfARound(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.create("order", plain(), settings(1000))
 	a.ask("order", 10, false).first()
-	a.is.NoteLoss("test") // epoch 2, in the session that began in epoch 1
+	a.noteLoss() // incarnation 2, in the session that began in incarnation 1
 	s.run(5 * stageConfirm)
 	a.ask("order", 40, false).first()
 	s.run(5 * stageConfirm)
@@ -331,8 +327,8 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	}
 	a.is.markChanged([]string{"order"}, false)
 	s.run(stageConfirm)
-	if e := s.epoch(); e != 3 {
-		t.Errorf("the epoch is %d, not 3", e)
+	if e := s.incarnation(); e != 2 {
+		t.Errorf("the incarnation is %d, not 2", e)
 	}
 }
 
@@ -364,8 +360,8 @@ func TestRaisedNextIsPutBackBeforeOthersTakeBlocks(t *testing.T) {
 		s.now += 100
 		_ = b.round()
 	}
-	// a raises the epoch. Before it puts the record back, b asks.
-	a.is.NoteLoss("test")
+	// a raises the incarnation. Before it puts the record back, b asks.
+	a.noteLoss()
 	raised := false
 	a.calls = func(call zkstore.Call) zkstore.Fault {
 		if call.Op == "set" && call.Path == statePath {
@@ -407,7 +403,7 @@ func TestSignEndsALongRound(t *testing.T) {
 	a.calls = func(call zkstore.Call) zkstore.Fault {
 		if len(call.Path) > len(recordsDir) && call.Path[:len(recordsDir)] == recordsDir {
 			if reads++; reads == 10 {
-				a.is.NoteLoss("test")
+				a.noteLoss()
 			}
 		}
 		return zkstore.NoFault
@@ -445,75 +441,6 @@ func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
 			c.again()
 		}
 		s.now += 100
-	}
-}
-
-// A node whose clock is a year ahead has taken a block. The others earn nothing for a year, unless an operator
-// helps.
-func TestOperatorEndsTheStallAfterAWrongClock(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(10)) // a burst of 100
-	a.is.cfg.Now = func() int64 { return simEpoch + s.now + 365*24*3600_000 }
-	a.ask("order", 100, false).first()
-	a.is.cfg.Now = func() int64 { return simEpoch + s.now }
-	s.run(time.Minute)
-	c := a.ask("order", 10, false).finish()
-	var refusal *Refusal
-	if !errors.As(c.err, &refusal) || refusal.Reason != CeilingReached || !strings.HasSuffix(refusal.Text, "flaked seq set order --next VALUE --vouch-after-loss") {
-		t.Error(c.err)
-	}
-	next := int64(1000)
-	s.set("order", Change{Next: &next, VouchedIn: s.epoch()})
-	s.run(10 * time.Second)
-	if v := a.ask("order", 10, false).first(); v != 1000 {
-		t.Error(v)
-	}
-}
-
-// Two losses: a write that was prepared before the second one must not be made after it.
-func TestRaiseOfTheEpochIsBoundToTheSession(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	a.is.NoteLoss("test")
-	a.calls = func(call zkstore.Call) zkstore.Fault {
-		if call.Op == "set" && call.Path == statePath {
-			a.calls = nil
-			a.store.Expire() // the node stands still meanwhile
-			found, stat, err := s.mem.Peek(statePath)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := parseView([]zkstore.Record{{Found: true, Data: found, Stat: stat}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			v.state.Epoch = 7
-			store, ctx := s.mem.Session(), context.Background()
-			if err := store.Delete(ctx, recordPath("order"), zkstore.AnyVersion); err != nil {
-				t.Fatal(err)
-			}
-			for _, path := range []string{bucketPath("order"), recordsDir, statePath} {
-				if err := store.Delete(ctx, path, zkstore.AnyVersion); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := store.Create(ctx, statePath, v.state.marshal(), zkstore.Persistent); err != nil {
-				t.Fatal(err)
-			}
-			for range stat.Version {
-				if _, err := store.Set(ctx, statePath, v.state.marshal(), zkstore.AnyVersion); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		return zkstore.NoFault
-	}
-	s.run(stageConfirm)
-	if e := s.epoch(); e < 7 {
-		t.Errorf("the epoch went from 7 to %d", e)
 	}
 }
 
@@ -569,9 +496,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	mem := zkstore.NewMem(nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := mem.Session().EnsureRoot(ctx); err != nil {
-		t.Fatal(err)
-	}
+	createCluster(mem.Session())
 	began := time.Now()
 	is := New(Config{
 		Store: mem.Session(), Tenure: atOnce{}, Follow: time.Millisecond,
@@ -627,7 +552,9 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	for range 20 {
 		s.remove("order0")
 		s.create("order0", plain(), settings(100_000))
-		is.NoteLoss("test")
+		if err := raiseIncarnation(mem.Session(), 0); err != nil {
+			t.Error(err)
+		}
 	}
 	clients.Wait()
 	cancel()
@@ -637,8 +564,10 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 // atOnce is a tenure that needs no confirming time.
 type atOnce struct{}
 
-func (atOnce) Confirmed(int64) bool { return true }
+func (atOnce) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+
+func (atOnce) ReportLoss(int64, string) {}
 
 func (atOnce) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c", MaxLease: time.Hour}, true
+	return ClusterInfo{UUID: "c"}, true
 }

@@ -66,10 +66,12 @@ const (
 	foundGood
 	// foundLost: ZooKeeper has lost the known record, or a later one.
 	foundLost
+	// foundLater: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
+	foundLater
 )
 
 // judge compares a record that was read after a sync with the one that the node knows. purged is
-// State.Purged, as it was read together with the record. If it is from a later epoch than known, a record that is
+// State.Purged, as it was read together with the record. If it is from a later incarnation than known, a record that is
 // missing must have been put back before, because Purged may be from memory then.
 func judge(found, known *Record, purged int64) finding {
 	switch {
@@ -87,20 +89,6 @@ func judge(found, known *Record, purged int64) finding {
 
 // isPurged reports whether the tombstone r is missing because an operator has purged it.
 func (r Record) isPurged(purged int64) bool { return r.DeletedAt != 0 && r.Gen <= purged }
-
-// judgeState compares the state that was read after a sync with the known one. nil means that there
-// is none.
-func judgeState(found, known *State) finding {
-	switch {
-	case found == nil && known == nil:
-		return foundAbsent
-	case known == nil:
-		return foundGood
-	case found == nil, found.Epoch < known.Epoch, found.Epoch == known.Epoch && found.Changes < known.Changes:
-		return foundLost
-	}
-	return foundGood
-}
 
 // commit is a write that takes a block. Without a block it only renews the record's time.
 type commit struct {
@@ -136,43 +124,43 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 }
 
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node
-// would like, and need >= 1 the size below which the block is of no use. now is Unix ms.
-func (r Record) plan(epoch, want, need, now int64) (commit, *Refusal) {
+// would like, and need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
+func (r Record) plan(incarnation, want, need, now int64) (commit, *Refusal) {
 	if r.Mode == Strict {
-		return r.planStrict(epoch, need, now)
+		return r.planStrict(incarnation, need, now)
 	}
 	left := r.Positions() - r.Next
-	lost := r.Epoch < epoch
+	lost := r.Incarnation < incarnation
 	switch {
 	case left < 1 || left < need && !lost:
 		return commit{}, r.exhausted()
 	case lost:
-		return r.planAfterLoss(epoch, want, now)
+		return r.planAfterLoss(incarnation, want, now)
 	}
 	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
 	reserve := min(left, int64(r.ceiling())/reserveParts)
 	if _, wait := r.ceiling().Spend(r.budget(), max(n, reserve), now); wait > 0 {
-		return commit{}, r.overCeiling(wait, now)
+		return commit{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
 	return r.taking(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
-// planAfterLoss is plan for the first block in an epoch. The block is of use at any size, because it ends the
+// planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(epoch, want, now int64) (commit, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, now int64) (commit, *Refusal) {
 	hard, left := sequence.Ceiling(r.HardCeiling), r.Positions()-r.Next
-	skip, wait := r.skip(epoch, now)
+	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
-		return commit{}, r.overCeiling(wait, now)
+		return commit{}, r.overCeiling(wait)
 	case skip > left/10:
 		return commit{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
 	}
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
-	r.PeakFrom, r.PeakAt = block.First-hard.Tolerance(), max(now, r.PeakAt)
-	r.Epoch = epoch
+	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt)
+	r.Incarnation = incarnation
 	return r.taking(block, hard.Pay(r.budget(), n, now)), nil
 }
 
@@ -202,22 +190,9 @@ func (r Record) tooMany() *Refusal {
 	return &Refusal{Reason: TooMany, Text: fmt.Sprintf(text, r.mostAtOnce())}
 }
 
-// aheadFor is how far the time of a record may be ahead of the clock. A record whose skip is not paid for is
-// ahead by less.
-const aheadFor = time.Minute
-
-// Ahead reports whether a node with a clock that was ahead has written the record. No node gets a block until
-// that time, unless an operator gives the next value. now is Unix ms.
-func (r Record) Ahead(now int64) bool {
-	return r.Mode == Segment && r.At-now > aheadFor.Milliseconds()
-}
-
-func (r Record) overCeiling(waitMs, now int64) *Refusal {
-	text := fmt.Sprintf("the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling())
-	if r.Ahead(now) {
-		text = "a node whose clock was ahead has taken values of the sequence. Set the clocks right, and say where it goes on: flaked seq set NAME " + r.nextFlag() + " --vouch-after-loss"
-	}
-	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: text}
+func (r Record) overCeiling(waitMs int64) *Refusal {
+	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: fmt.Sprintf(
+		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling())}
 }
 
 // about returns a refusal whose text has the name of the sequence.
@@ -228,16 +203,16 @@ func (r *Refusal) about(name string) *Refusal {
 }
 
 // skip returns the positions that the first block after a loss of data leaves out. Usually they are
-// what may have been taken since this record was written. There may also have been an epoch between the
-// record's and the present one, of which all is lost: the first block of that epoch skipped from an
+// what may have been taken since this record was written. There may also have been an incarnation between the
+// record's and the present one, of which all is lost: the first block of that incarnation skipped from an
 // older copy, perhaps further than this record would.
 //
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may
 // be taken.
-func (r Record) skip(epoch, now int64) (skip, wait int64) {
+func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	hard := sequence.Ceiling(r.HardCeiling)
 	skip, wait = hard.Skip(r.budget(), now)
-	if r.Epoch < epoch-1 {
+	if r.Incarnation < incarnation-1 {
 		peak, _ := hard.Skip(sequence.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
 		skip = max(skip, peak)
 	}
@@ -246,13 +221,13 @@ func (r Record) skip(epoch, now int64) (skip, wait int64) {
 
 // firstBlockPart divides the burst: the first block after a loss of data is no larger. If data is lost
 // again, and nobody knows of that block, the next skip covers it: the confirming time lies between
-// the two, which is longer than ClocksApart and the time for which the ceiling gives the block.
+// the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
 
 // renewal returns a write that takes no block and sets the record's time to now. due is false if
 // the time is younger than after, or if the record is from before a loss of data.
-func (r Record) renewal(epoch, now int64, after time.Duration) (c commit, due bool) {
-	if r.Epoch != epoch || now-r.At < after.Milliseconds() {
+func (r Record) renewal(incarnation, now int64, after time.Duration) (c commit, due bool) {
+	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
 		return commit{}, false
 	}
 	budget := r.ceiling().At(r.budget(), now)
@@ -261,11 +236,11 @@ func (r Record) renewal(epoch, now int64, after time.Duration) (c commit, due bo
 }
 
 // returnOf returns a write that gives back the rest of the last block that a node took. It is possible only if
-// nobody has taken a block since. Within an epoch, the next position shows that. Where data were lost since the
+// nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest taking, epoch int64) (c commit, possible bool) {
+func (r Record) returnOf(rest taking, incarnation int64) (c commit, possible bool) {
 	ours, b := rest.record, rest.block
-	if r.ID != ours.ID || r.Epoch != epoch || ours.Epoch != epoch || r.DeletedAt != 0 || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
+	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.DeletedAt != 0 || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
 		return commit{}, false
 	}
 	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))

@@ -17,33 +17,51 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Tenure is the node's hold on its worker. An Issuer writes only while the node has one.
+// Tenure is the node's hold on its worker. An Issuer takes positions only while the node has one.
 type Tenure interface {
-	// Confirmed reports whether the node holds a confirmed worker, and ZooKeeper has
-	// acknowledged a heartbeat of the node in this session. So the node has looked whether
-	// ZooKeeper lost its worker's record.
-	Confirmed(session int64) bool
+	// Hold returns what each write that takes positions must check, and how long the node must wait before it
+	// takes any.
+	Hold() Hold
 	// Cluster returns the cluster that the node has joined, and false before.
 	Cluster() (ClusterInfo, bool)
+	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster
+	// is above known already, the node raises it. Then it wakes the Issuer. ReportLoss must not block.
+	ReportLoss(known int64, found string)
 }
+
+// Hold is the slot of the node's worker.
+type Hold struct {
+	// Record is the path of the slot, "" if the node holds no confirmed worker. Version is its version at the last
+	// heartbeat that ZooKeeper acknowledged.
+	Record  string
+	Version int32
+	// Wait is the time until the node may take positions: see "continuity" in package coordinator. 0: now.
+	Wait time.Duration
+}
+
+// check returns the operation without which no positions are taken. It fails if ZooKeeper's data is older than the
+// node's last heartbeat.
+func (h Hold) check() zkstore.Op { return zkstore.CheckOp{Path: h.Record, Version: h.Version} }
+
+func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 
 // ClusterInfo is what sequences need to know of a cluster.
 type ClusterInfo struct {
 	UUID string
-	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has
-	// lost data. MaxLease is the longest lease.
-	ConfirmTime, MaxLease time.Duration
-	// LostData: a node has noticed a loss of data since the cluster was created.
-	LostData bool
+	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has lost data.
+	ConfirmTime time.Duration
 }
 
 // Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.
 type Config struct {
 	Store  zkstore.Store
 	Tenure Tenure
-	// Now returns Unix milliseconds, and Mono nanoseconds of a monotonic clock.
-	Now  func() int64
+	// Now returns Unix milliseconds. It counts only for what passed while the machine was off.
+	Now func() int64
+	// Mono returns nanoseconds of a monotonic clock that also counts while the machine is suspended
+	// (CLOCK_BOOTTIME). Boot names the boot of the machine that Mono belongs to. "": it is not known.
 	Mono func() int64
+	Boot string
 	// By is the node's name, for people.
 	By string
 	// Nonce returns a new nonce for each write. nil means 64 random bits.
@@ -83,12 +101,11 @@ type Issuer struct {
 
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
-	// signs has a sign of a loss of data that NoteLoss got and Round has not seen.
-	signs chan string
 
 	// Only the goroutine that calls Round uses the fields below.
-	state *State // /seq as it was last read, nil before
-	link  link
+	known knowledge
+	// session is the present connection to ZooKeeper, 0: none.
+	session int64
 	// follows is when /seq was last read, in ns of the monotonic clock. 0: never.
 	follows int64
 	// unfinished: the last round has left work to the next one.
@@ -96,24 +113,13 @@ type Issuer struct {
 	spread     time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
-	// lastRead is when /seq was last read to follow it, and lastEarlier when that was last done in an earlier epoch. Both in
-	// ns of the monotonic clock.
-	lastRead, lastEarlier int64
-	// saved is when the witness file was last written, in ns of the monotonic clock.
-	saved int64
+	// keep writes the witness file, nil if there is none. saved is when it was last called, in ns of the monotonic
+	// clock, and savedAs how far the node had followed then.
+	keep    func(Witness) error
+	saved   int64
+	savedAs Followed
 	// swept is when names were last forgotten, in ns of the monotonic clock.
 	swept int64
-	loss  bool // ZooKeeper has lost data, and the epoch must be raised
-}
-
-// link is the connection to ZooKeeper.
-type link struct {
-	session int64
-	// since is when the node first saw this session, in ns of the monotonic clock.
-	since int64
-	// epoch is the epoch of /seq that the node knew before, or the first that it read. ZooKeeper
-	// may have lost data only before the session, so a higher epoch was raised after that.
-	epoch int64
 }
 
 // New returns an Issuer. It knows the sequences in WitnessFile, and no values that it may issue.
@@ -137,7 +143,10 @@ func New(cfg Config) *Issuer {
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()
 	}
-	i := &Issuer{cfg: cfg, signs: make(chan string, 1), wake: make(chan struct{}, 1)}
+	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, wake: make(chan struct{}, 1)}
+	if cfg.WitnessFile != "" {
+		i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w) }
+	}
 	if w, ok := loadWitness(cfg.WitnessFile); ok {
 		i.remember(w)
 	}
@@ -199,13 +208,14 @@ type Followed struct {
 	// Changes is the number of changes plus 1. It is 1 if the node has not read /seq in this
 	// session, because ZooKeeper may have lost changes since.
 	Changes int64
-	// Epoch is the epoch in which they were counted.
-	Epoch int64
+	// Incarnation is that of /cluster in which they were counted.
+	Incarnation int64
 }
 
 type following struct {
 	Followed
 	session int64
+	state   State // as it was read
 }
 
 // Followed returns how far this node has followed.

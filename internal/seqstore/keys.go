@@ -130,16 +130,24 @@ func (i *Issuer) readKeys(ctx context.Context, s *series, v *view) error {
 	if !keyed || v.record == nil || v.record.Mode != Strict || v.keys != nil {
 		return nil
 	}
-	found, err := i.cfg.Store.GetAll(ctx, keysPath(v.record.ID))
+	k, err := i.readKeyring(ctx, v.record.ID)
+	v.keys = k
+	return err
+}
+
+// readKeyring reads the keys of the record with this ID.
+func (i *Issuer) readKeyring(ctx context.Context, id string) (*keyring, error) {
+	found, err := i.cfg.Store.GetAll(ctx, keysPath(id))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if v.keys = new(keyring); found[0].Found {
-		v.keys.exists, v.keys.version = true, found[0].Stat.Version
-		v.keys.entries, err = parseKeys(found[0].Data)
-		return err
+	k := new(keyring)
+	if found[0].Found {
+		k.exists, k.version = true, found[0].Stat.Version
+		k.entries, err = parseKeys(found[0].Data)
+		return k, err
 	}
-	return i.cfg.Store.EnsureRoot(ctx, keysDir)
+	return k, i.cfg.Store.EnsureRoot(ctx, keysDir)
 }
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key that

@@ -12,32 +12,29 @@ import (
 // the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut off may
 // issue old values is counted in sequence time, not by an operator's clock: Record.Until.
 
-// maxRaise is the most by which one write raises the sequence time.
-const maxRaise = 15 * time.Second
-
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
-	if !r.IsTemplate() && (r.Next > 0 || r.Epoch < st.Epoch) {
+	if !r.IsTemplate() && (r.Next > 0 || r.Incarnation < st.Incarnation) {
 		// One raise for the time before the deletion that is added after it, and one for clocks that run too fast.
-		r.Until = max(r.until(st.Epoch), st.Time+r.LongestHoldMs()+2*maxRaise.Milliseconds())
-		r.UntilIn = st.Epoch
+		r.Until = max(r.until(st.Incarnation), st.Time+r.LongestHoldMs()+2*mostRaise.Milliseconds())
+		r.UntilIn = st.Incarnation
 	}
 	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
 	return r
 }
 
-// until returns Until as it is counted in a later epoch. A node that puts /seq back adds up to two raises to its time.
-func (r Record) until(epoch int64) int64 {
+// until returns Until as it is counted in a later incarnation. A node that puts /seq back adds up to two raises to its time.
+func (r Record) until(incarnation int64) int64 {
 	if r.Until == 0 {
 		return 0
 	}
-	return r.Until + 2*maxRaise.Milliseconds()*max(0, epoch-r.UntilIn)
+	return r.Until + 2*mostRaise.Milliseconds()*max(0, incarnation-r.UntilIn)
 }
 
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
 // deleted. 0: they issue none.
 func (r Record) IssuableFor(st State) time.Duration {
-	return time.Duration(max(0, r.until(st.Epoch)-st.Time)) * time.Millisecond
+	return time.Duration(max(0, r.until(st.Incarnation)-st.Time)) * time.Millisecond
 }
 
 // highestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
@@ -55,7 +52,7 @@ func (r Record) highestIssued() int64 {
 // forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
 // were lost. old is nil if there is no record.
 func (old *Record) forgets(st State) bool {
-	return old == nil && st.Epoch > 1 || old != nil && old.Epoch < st.Epoch
+	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
 // after returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there

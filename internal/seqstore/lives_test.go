@@ -279,11 +279,8 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	early("at once", false)
 	s.setTime(5_000 + wait - 1)
 	early("1 ms too early", false)
-	v := s.view("order")
-	v.state.Epoch = 3
-	if _, err := s.mem.Session().Set(t.Context(), statePath, v.state.marshal(), v.version); err != nil {
-		t.Fatal(err)
-	}
+	s.raise(0)
+	s.raise(1)
 	s.setTime(5_000 + wait + 2*30_000 - 1)
 	early("1 ms too early after two losses", false)
 	s.setTime(5_000 + wait + 2*30_000)
@@ -328,7 +325,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 		s.run(4 * time.Second)
 		a.ask("x", 40, false).first()
 		s.remove("x")
-		a.is.NoteLoss("test")
+		a.noteLoss()
 		s.run(11 * time.Minute) // longer than the hold
 		s.raiseTime()
 		d.Mode = modes[1]
@@ -341,7 +338,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 		}
 		d.Start = 1000
 		r, err := op.Create(t.Context(), d)
-		if err != nil || r.Epoch != 2 || r.Value(r.Next) != 1000 {
+		if err != nil || r.Incarnation != 1 || r.Value(r.Next) != 1000 {
 			t.Errorf("%v: %v, %+v: it must not wait for another word of the operator", modes, err, r)
 		}
 		s.remove("x")
@@ -356,7 +353,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(2 * stageConfirm)
 	s.createTemplate("order:*", 5000, 5)
 	if v := a.ask("order:1", 1, false).first(); v != 5000 {

@@ -1,74 +1,195 @@
 package seqstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// NoteLoss says that ZooKeeper has lost data. The next Round deals with it. found says what shows it.
-func (i *Issuer) NoteLoss(found string) {
-	select {
-	case i.signs <- found:
-	default: // Round has not seen the last one
-	}
-	i.Wake()
+// never is the incarnation of a node that has not read /cluster.
+const never = -1
+
+// knowledge is what a node knows of /cluster and /seq.
+type knowledge struct {
+	// incarnation is the highest one of /cluster that the node has seen, never before. entered is when the node
+	// first saw it, in ns of the monotonic clock. 0: nobody has lost data.
+	incarnation, entered int64
+	// state is /seq as it was last read, nil before. Its incarnation is below the one above until the node has put back
+	// what it knows better.
+	state *State
+	// first is when the node had read the present State.Time first, and last when it sent the last read
+	// that returned it. Both in ns of the monotonic clock.
+	first, last int64
+	// leader is the time of ZooKeeper's leader when state was last written, at the latest, Unix ms, and rebooted
+	// means that the machine has started since.
+	leader   int64
+	rebooted bool
+	// least is the sequence time that the node puts back in this incarnation.
+	least int64
+	// reported: the node has reported a loss of data in this incarnation.
+	reported bool
 }
 
-// hear takes over what NoteLoss was told.
-func (i *Issuer) hear() {
-	select {
-	case reason := <-i.signs:
-		i.noteLoss(reason)
-	default:
+// learn takes over a state that was read or written: the call was sent and answered at these times.
+func (k *knowledge) learn(st State, sent, answered int64) {
+	if k.state == nil || k.state.Time != st.Time {
+		k.first = answered
 	}
+	k.state, k.last, k.rebooted = &st, sent, false
 }
 
-func (i *Issuer) noteLoss(found string) {
-	if !i.loss {
-		i.cfg.Log.Warn("ZooKeeper may have lost data; comparing the records of all sequences", "epoch", i.link.epoch, "found", found)
+// enter notes a later incarnation. now is ns of the monotonic clock.
+func (k *knowledge) enter(incarnation, now int64) {
+	if incarnation > 0 {
+		k.entered = max(now, 1)
 	}
-	i.loss = true
+	if k.state != nil {
+		k.least = k.state.atMost(time.Duration(now - k.last))
+	}
+	k.incarnation, k.reported = incarnation, false
 }
 
-// follow reads /seq, if that is due, and finds the sequences that operators have changed. followed
-// means that it was read. The first node with a confirmed worker creates the record.
-func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (followed bool, err error) {
-	now := i.cfg.Mono()
-	if i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
-		return false, nil
+// owes reports whether the node has not compared /seq in this incarnation.
+func (k knowledge) owes() bool { return k.state != nil && k.state.Incarnation < k.incarnation }
+
+// judge says what /cluster and /seq show, as they were read after a sync.
+func (k knowledge) judge(v view) finding {
+	switch {
+	case v.incarnation() < k.incarnation:
+		return foundLost
+	case v.incarnation() > k.incarnation:
+		return foundLater
+	case v.state == nil && k.state == nil:
+		return foundAbsent
+	case k.state == nil, k.owes():
+		return foundGood
+	case v.state == nil, v.state.older(*k.state):
+		return foundLost
 	}
-	v, err := i.lookState(ctx)
-	if err != nil {
-		return false, err
+	return foundGood
+}
+
+// older reports whether s was written before other, in one incarnation.
+func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
+
+// putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least. due is
+// false if found lacks nothing of it. found is nil if there is no state.
+func (known State) putBack(found *State, least int64) (next State, due bool) {
+	next = known
+	next.Time = max(next.Time, least)
+	if found == nil {
+		return next, true
+	}
+	if found.Changes > next.Changes {
+		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
+	}
+	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
+	return next, next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+}
+
+// report reports a loss of data, which package coordinator owns.
+func (i *Issuer) report(found string) {
+	if !i.known.reported {
+		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared", "incarnation", i.known.incarnation, "found", found)
+	}
+	i.known.reported = true
+	i.cfg.Tenure.ReportLoss(i.known.incarnation, found)
+}
+
+// follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
+// means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
+func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
+	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+		return view{}, false, nil
+	}
+	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
+		i.leave()
+	}
+	for range maxConflicts {
+		sent := i.cfg.Mono()
+		if v, err = i.lookState(ctx); err != nil {
+			return view{}, false, err
+		}
+		if err := v.belongs(cluster.UUID); err != nil {
+			return view{}, false, err
+		}
+		followed, again, err := i.compare(ctx, cluster, v, sent)
+		if err != nil || !again {
+			return v, followed, err
+		}
+	}
+	return view{}, false, nil
+}
+
+// belongs returns an error if what was read is another cluster's.
+func (v view) belongs(uuid string) error {
+	path, found := clusterPath, uuid
+	if v.cluster != nil {
+		found = v.cluster.UUID
+	}
+	if v.state != nil && found == uuid {
+		path, found = statePath, v.state.Cluster
+	}
+	if found != uuid {
+		return fmt.Errorf("%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name", path, found, uuid)
+	}
+	return nil
+}
+
+// compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent. again
+// means that they were written, and must be read again.
+func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent int64) (followed, again bool, err error) {
+	now, k := i.cfg.Mono(), &i.known
+	switch k.judge(v) {
+	case foundLost:
+		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
+		i.follows = 0
+		return false, false, nil
+	case foundLater:
+		if err := i.sinceBoot(ctx); err != nil {
+			return false, false, err
+		}
+		k.enter(v.incarnation(), now)
+		i.markChanged(nil, true)
 	}
 	switch {
-	case v.state == nil && i.state == nil && i.unconfirmed(cluster) > 0:
-		return false, nil
-	case v.state == nil && i.state == nil:
-		if err := i.createState(ctx, cluster); err != nil {
-			return false, err
+	case v.state == nil && k.state == nil:
+		if i.unconfirmed(cluster) > 0 {
+			return false, false, nil
 		}
-		return i.follow(ctx, cluster)
-	case i.state != nil && i.state.Cluster != cluster.UUID:
-		i.leave()
-		return i.follow(ctx, cluster)
-	case v.state != nil && v.state.Cluster != cluster.UUID:
-		return false, fmt.Errorf("%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name", statePath, v.state.Cluster, cluster.UUID)
-	case i.state == nil:
-		i.link.epoch = v.state.Epoch
-		i.learn(v.state)
+		return false, true, i.writeState(ctx, v, State{Cluster: cluster.UUID})
+	case k.state == nil:
 		i.markChanged(v.state.Changed, false)
-	case judgeState(v.state, i.state) == foundLost, v.state.Epoch > i.state.Epoch:
-		i.noteLoss(statePath + " is missing, older than before, or of a later epoch")
+	case k.owes():
+		if next, due := k.state.putBack(v.state, k.least); due {
+			return false, true, i.writeState(ctx, v, next)
+		}
+		i.markChanged(v.state.Changed, true)
 	default:
-		i.markChanged(v.state.since(i.state.Changes))
-		i.learn(v.state)
+		i.markChanged(v.state.since(k.state.Changes))
 	}
-	i.follows, i.lastRead = max(now, 1), now
-	return true, nil
+	k.learn(*v.state, sent, now)
+	k.leader = v.written
+	i.follows = max(now, 1)
+	return true, false, nil
+}
+
+// writeState writes /seq, or creates it, unless another write was faster.
+func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
+	ops := []zkstore.Op{v.checkCluster(), zkstore.CreateOp{Path: statePath, Data: st.marshal()}}
+	if v.state != nil {
+		ops = append(ops[:1], v.setState(st)...)
+	}
+	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
+	if outpaced(err) {
+		return nil
+	}
+	return err
 }
 
 // leave drops all that the node knows, because it has joined another cluster.
@@ -77,20 +198,10 @@ func (i *Issuer) leave() {
 		s.change(func() { s.vanish(0); s.forgotten = true })
 		return i.gone.add(s)
 	})
-	i.state, i.loss, i.link.epoch = nil, false, 0
+	i.known = knowledge{incarnation: never}
 }
 
-// learn takes over /seq as it was read. If it has a new epoch, the node waits for the confirming time again
-// before it writes. In that time, nodes put back the records that they know better. The skip after a loss
-// does not cover a next value that was raised, nor a sequence that was created again.
-func (i *Issuer) learn(st *State) {
-	if was := i.state; st.Epoch > 1 && (was == nil || st.Epoch > was.Epoch) {
-		i.link.since, i.lastEarlier = i.cfg.Mono(), i.lastRead
-	}
-	i.state = st
-}
-
-// lookState reads /seq. It reads again after a sync if the first look seems to show a loss of data.
+// lookState reads /cluster and /seq. It reads again after a sync if the first look seems to show a loss of data.
 func (i *Issuer) lookState(ctx context.Context) (view, error) {
 	for synced := false; ; synced = true {
 		if synced {
@@ -98,30 +209,16 @@ func (i *Issuer) lookState(ctx context.Context) (view, error) {
 				return view{}, err
 			}
 		}
-		found, err := i.cfg.Store.GetAll(ctx, statePath, livePath)
+		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, livePath)
 		if err != nil {
 			return view{}, err
 		}
-		i.nodes = int64(found[1].Stat.Count)
-		v, err := parseView(found[:1])
-		if err != nil || synced || judgeState(v.state, i.state) == foundGood {
+		i.nodes = int64(found[2].Stat.Count)
+		v, err := parseView(found[:2])
+		if err != nil || synced || i.known.judge(v) == foundGood {
 			return v, err
 		}
 	}
-}
-
-// createState creates /seq. Where data may have been lost before, the first epoch is 2: then nobody
-// creates a sequence without saying where it starts.
-func (i *Issuer) createState(ctx context.Context, cluster ClusterInfo) error {
-	first := State{Cluster: cluster.UUID, Epoch: 1}
-	if cluster.LostData {
-		first.Epoch = 2
-	}
-	_, err := i.cfg.Store.Create(zkstore.OnSession(ctx, i.link.session), statePath, first.marshal(), zkstore.Persistent)
-	if errors.Is(err, zkstore.ErrExists) {
-		return nil
-	}
-	return err
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that
@@ -144,88 +241,18 @@ func (s *series) mark(told bool) {
 	s.stale = s.stale || told || s.known != nil
 }
 
-// recover deals with a loss of data: it raises the epoch, unless another node has. The work on each series
-// then puts back what this node knows better. If it fails, the next round begins anew.
-func (i *Issuer) recover(ctx context.Context, cluster ClusterInfo) error {
-	if err := i.raiseEpoch(zkstore.OnSession(ctx, i.link.session), cluster); err != nil {
-		return err
-	}
-	i.loss, i.follows = false, 0
-	return nil
-}
-
-// recoverAlone deals with a loss of data while the node has no worker: it may be the only one that has noticed the
-// loss, and may get no worker for long, because registration is frozen. It does not create
-// a missing /seq: nodes with workers do.
-func (i *Issuer) recoverAlone(ctx context.Context) error {
-	if !i.loss || i.state == nil || i.link.session == 0 {
-		return nil
-	}
-	v, err := i.lookState(ctx)
-	if err != nil || v.state == nil || v.state.Cluster != i.state.Cluster {
-		return err
-	}
-	return i.recover(ctx, ClusterInfo{UUID: i.state.Cluster})
-}
-
-// raiseEpoch writes /seq with a higher epoch, unless it has a higher one than the node knew when it
-// noticed the loss. It makes no write in a later session: there ZooKeeper may have lost data again, and
-// versions may have come back.
-func (i *Issuer) raiseEpoch(ctx context.Context, cluster ClusterInfo) error {
-	for {
-		if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
-			return err
-		}
-		found, err := i.cfg.Store.GetAll(ctx, statePath)
-		if err != nil {
-			return err
-		}
-		v, err := parseView(found)
-		if err != nil {
-			return err
-		}
-		next := State{Cluster: cluster.UUID}
-		if i.state != nil {
-			next = *i.state
-		}
-		if judgeState(v.state, i.state) != foundLost {
-			next.Epoch = i.link.epoch
-		}
-		if v.state != nil {
-			if v.state.Epoch > next.Epoch {
-				i.markChanged(v.state.Changed, true)
-				i.learn(v.state)
-				return nil
-			}
-			if v.state.Changes > next.Changes {
-				next.Changes, next.Changed = v.state.Changes, v.state.Changed
-			}
-			next.Purged = max(next.Purged, v.state.Purged)
-		}
-		next.Epoch = max(next.Epoch, i.link.epoch, 1) + 1
-		if v.state == nil {
-			_, err = i.cfg.Store.Create(ctx, statePath, next.marshal(), zkstore.Persistent)
-		} else {
-			_, err = i.cfg.Store.Set(ctx, statePath, next.marshal(), v.version)
-		}
-		if err != nil && !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrExists) && !errors.Is(err, zkstore.ErrNoNode) {
-			return err
-		}
-	}
-}
-
-// restore puts the record of a series back after a loss of data, if the node knows a newer one than v has.
-// again means that v is out of date then.
+// restore puts the record of a series and the keys of its requests back after a loss of data, if the node knows newer
+// ones than ZooKeeper has. again means that v is out of date then.
 func (i *Issuer) restore(ctx context.Context, s *series, v view) (again bool, err error) {
 	s.mu.Lock()
-	lost, known, highest := v.state.Epoch > s.epoch, s.known, s.highest
+	lost, known, highest := v.incarnation() > s.incarnation, s.known, s.highest
 	s.mu.Unlock()
 	if !lost || known == nil || v.record == nil && known.isPurged(v.state.Purged) {
 		return false, nil
 	}
 	c, due := putBack(v.record, *known, highest)
 	if !due {
-		return false, nil
+		return i.restoreKeys(ctx, s, v)
 	}
 	if v.record == nil {
 		c.record.Gen = max(c.record.Gen, v.state.Purged)
@@ -245,9 +272,49 @@ func (i *Issuer) restore(ctx context.Context, s *series, v view) (again bool, er
 
 // writeBack writes a record that ZooKeeper has lost.
 func (i *Issuer) writeBack(ctx context.Context, s *series, v view, r Record) error {
-	check := zkstore.CheckOp{Path: statePath, Version: v.version}
 	if v.record == nil {
-		return i.writeCreated(ctx, []zkstore.Op{check}, s.name, r, nil)
+		return i.writeCreated(ctx, v.checks(), s.name, r, nil)
 	}
-	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), setRecord(check, s.name, r, v.stat.Version)...)
+	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), setRecord(s.name, r, v.stat.Version)...)...)
+}
+
+// restoreKeys puts back the keys of requests that ZooKeeper has lost. The strict sequence itself goes on only when an
+// operator says where.
+func (i *Issuer) restoreKeys(ctx context.Context, s *series, v view) (again bool, err error) {
+	s.mu.Lock()
+	known := s.keys
+	if s.known.ID != v.record.ID || v.record.DeletedAt != 0 {
+		known = nil
+	}
+	s.mu.Unlock()
+	if len(known) == 0 {
+		return false, nil
+	}
+	found, err := i.readKeyring(ctx, v.record.ID)
+	if err != nil {
+		return false, err
+	}
+	merged, due := found.merged(known)
+	if !due {
+		return false, nil
+	}
+	err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), merged.write(v.record.ID)...)...)
+	if outpaced(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// merged returns the keys together with those that a node knows, in the order of their positions. due is false if that adds
+// none.
+func (k *keyring) merged(known []keyEntry) (all *keyring, due bool) {
+	all = &keyring{slices.Clone(k.entries), k.exists, k.version}
+	for _, e := range known {
+		if !slices.ContainsFunc(k.entries, func(f keyEntry) bool { return f.key == e.key }) {
+			all.entries = append(all.entries, e)
+		}
+	}
+	slices.SortStableFunc(all.entries, func(a, b keyEntry) int { return cmp.Compare(a.position, b.position) })
+	all.entries = all.entries[max(0, len(all.entries)-maxKeys):]
+	return all, !slices.Equal(all.entries, k.entries)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/sequence"
 )
 
 // lose puts ZooKeeper back to a copy. All sessions end.
@@ -18,35 +17,6 @@ func (s *stage) lose(copied *zkstore.MemSnapshot, zkEpoch uint32) {
 	s.mem.SetEpoch(zkEpoch)
 	for _, a := range s.nodes {
 		a.store.Expire()
-	}
-}
-
-// ZooKeeper loses data again before a node has put back what it knows better.
-func TestSecondLossBeforeThePutBack(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
-	a.ask("order", 100, false).first()
-	s.lose(copied, 8)
-	a.calls = func(c zkstore.Call) zkstore.Fault {
-		if c.Op == "multi" {
-			return zkstore.FailBefore
-		}
-		return zkstore.NoFault
-	}
-	a.is.NoteLoss("test")
-	_ = a.round()
-	if e := s.epoch(); e != 2 {
-		t.Fatalf("the epoch is %d, not 2", e)
-	}
-	s.run(2 * stageConfirm)
-	s.lose(s.mem.Snapshot(), 9) // another node may have taken a block in between
-	a.calls = nil
-	s.run(2 * stageConfirm)
-	if e := s.epoch(); e != 3 {
-		t.Errorf("the epoch is %d, not 3", e)
 	}
 }
 
@@ -64,7 +34,7 @@ func TestPutBackIsBoundToTheSession(t *testing.T) {
 		}
 		return zkstore.NoFault
 	}
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	_ = a.round()
 	if r := s.view("order").record; r.Next != 0 {
 		t.Errorf("written in another session: %+v", r)
@@ -76,16 +46,16 @@ func TestPutBackIsBoundToTheSession(t *testing.T) {
 	}
 }
 
-// A whole epoch is lost. Its first block was skipped to from an older copy, further than from this record.
+// A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
 func TestSkipOverALostEpoch(t *testing.T) {
-	r := usual(func(r *Record) { r.Epoch, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
-	for epoch, want := range map[int64]bool{2: false, 3: true} {
-		c, refusal := r.plan(epoch, 10, 1, 1000)
+	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
+	for incarnation, want := range map[int64]bool{2: false, 3: true} {
+		c, refusal := r.plan(incarnation, 10, 1, 1000)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		if got := c.block.First >= r.PeakFrom+sequence.Ceiling(r.HardCeiling).Tolerance(); got != want {
-			t.Errorf("in epoch %d the block is %v", epoch, c.block)
+		if got := c.block.First >= r.PeakFrom; got != want {
+			t.Errorf("in incarnation %d the block is %v", incarnation, c.block)
 		}
 	}
 }
@@ -111,13 +81,12 @@ func TestNothingIsIssuedAfterAReturn(t *testing.T) {
 // A node gives back nothing while it may not write, or when data may have been lost since its block.
 func TestNoReturnInDoubt(t *testing.T) {
 	for name, spoil := range map[string]func(a, b *actor){
-		"in a new session": func(a, _ *actor) { a.store.Expire(); a.silent = true },
+		"in a new session": func(a, _ *actor) { a.store.Expire(); a.hold = func() Hold { return Hold{} } },
 		"within the confirming time": func(a, _ *actor) {
-			a.store.Expire()
-			a.is.noteSession()
+			a.hold = func() Hold { return Hold{Record: a.slot, Version: zkstore.AnyVersion, Wait: time.Second} }
 		},
-		"in a later epoch": func(_, b *actor) {
-			b.is.NoteLoss("test")
+		"in a later incarnation": func(_, b *actor) {
+			b.noteLoss()
 			_ = b.round()
 		},
 	} {
@@ -142,7 +111,7 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 	next, top := int64(1), int64(1_000_000)
 	for name, c := range map[string]Change{
 		"a lower next":             {Next: &next},
-		"a lower next, vouched":    {Next: &next, VouchedIn: s.epoch()},
+		"a lower next, vouched":    {Next: &next, VouchedIn: s.incarnation()},
 		"a lower max":              {Max: &top},
 		"above the hard ceiling":   {Settings: func(set *Settings) { set.Ceiling = 1001 }},
 		"a higher hard ceiling":    {Settings: func(set *Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
@@ -177,8 +146,8 @@ func TestRestartRemembersTheRecords(t *testing.T) {
 	s.lose(copied, 9)
 	a.restart(file)
 	s.run(2 * stageConfirm)
-	if e := s.epoch(); e != 2 {
-		t.Errorf("the epoch is %d, not 2", e)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
 	}
 }
 
@@ -198,8 +167,8 @@ func TestServerThatLagsIsNoLoss(t *testing.T) {
 		a.store.LagTo(before)
 		a.ask("order", 100, false).first()
 	}
-	if e := s.epoch(); e != 1 {
-		t.Errorf("the epoch is %d, not 1", e)
+	if e := s.incarnation(); e != 0 {
+		t.Errorf("the incarnation is %d, not 0", e)
 	}
 }
 
@@ -210,25 +179,11 @@ func TestPeak(t *testing.T) {
 		t.Errorf("raised: %+v", up)
 	}
 	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
-		t.Errorf("in the same epoch: %+v", c.record)
+		t.Errorf("in the same incarnation: %+v", c.record)
 	}
 	c, _ := r.plan(2, 10, 1, 5000)
-	if want := c.block.First - sequence.Ceiling(1000).Tolerance(); c.record.PeakFrom != want || c.record.PeakAt != 5000 {
+	if want := c.block.First; c.record.PeakFrom != want || c.record.PeakAt != 5000 {
 		t.Errorf("after a loss: %+v, and PeakFrom should be %d", c.record, want)
-	}
-}
-
-// Where ZooKeeper lost data before sequences were used, nobody creates one without saying where it starts.
-func TestFirstStateAfterALoss(t *testing.T) {
-	for lost, want := range map[bool]int64{false: 1, true: 2} {
-		s := newStage(t)
-		a := &actor{stage: s, store: s.mem.Session(), cluster: ClusterInfo{LostData: lost}}
-		a.restart("")
-		s.nodes = append(s.nodes, a)
-		s.run(2 * stageConfirm)
-		if e := s.epoch(); e != want {
-			t.Errorf("data lost %v: the epoch is %d, not %d", lost, e, want)
-		}
 	}
 }
 
@@ -277,7 +232,7 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
 		t.Error(r)
 	}
-	if v := s.view("t:2"); v.record != nil || v.state.Epoch != 2 {
+	if v := s.view("t:2"); v.record != nil || v.state.Incarnation != 1 {
 		t.Errorf("created %+v, %+v", v.record, v.state)
 	}
 }
@@ -293,8 +248,8 @@ func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
 	a.ask("order", 1, false).first() // the node needs no other block
 	s.lose(copied, 9)
 	s.run(4 * time.Second)
-	if e := s.epoch(); e != 2 {
-		t.Errorf("the epoch is %d, not 2", e)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
 	}
 }
 
@@ -306,16 +261,16 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 		a := s.node()
 		s.create("order", plain(), settings(1000))
 		a.ask("order", 10, false).first()
-		a.is.NoteLoss("test")
+		a.noteLoss()
 		_ = a.round()
 		next := int64(5000)
 		var in int64
 		if vouched {
-			in = s.epoch()
+			in = s.incarnation()
 		}
 		s.set("order", Change{Next: &next, VouchedIn: in})
 		v := s.view("order")
-		if got := v.record.Standing(*v.state, simEpoch+s.now).Skip > 0; got != want {
+		if got := v.record.Standing(*v.state).Skip > 0; got != want {
 			t.Errorf("vouched %v: %+v", vouched, v.record)
 		}
 	}

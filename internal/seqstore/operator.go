@@ -72,7 +72,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		}
 		next := v.state.after(name)
 		next.Purged = max(next.Purged, v.record.Gen)
-		if _, err = o.Store.Set(ctx, statePath, next.marshal(), v.version); err == nil {
+		if err = o.Store.Multi(ctx, append(v.setState(next), v.checkCluster())...); err == nil {
 			o.forgetKeys(ctx, *v.record)
 			err = o.Store.Delete(ctx, recordPath(name), v.stat.Version)
 		}
@@ -127,7 +127,7 @@ func (o Operator) guard(ctx context.Context, name string, v view) error {
 	if o.Guard == nil {
 		return errors.New("the operator has no guard, so nodes may not have followed the last change")
 	}
-	after := Followed{Changes: v.state.lastChange(name) + 1, Epoch: v.state.Epoch}
+	after := Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		after = Followed{}
 	}
@@ -141,26 +141,26 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 		return view{}, ctx, err
 	}
 	ctx = zkstore.OnSession(ctx, o.Store.SessionID())
-	found, err := o.Store.GetAll(ctx, statePath, recordPath(name))
+	found, err := o.Store.GetAll(ctx, clusterPath, statePath, recordPath(name))
 	if err != nil {
 		return view{}, ctx, err
 	}
 	v, err := parseView(found)
-	if err == nil && v.state == nil {
+	if err == nil && (v.state == nil || v.cluster == nil) {
 		err = ErrNoState
 	}
 	return v, ctx, err
 }
 
 func (o Operator) write(ctx context.Context, name string, v view, r Record, also []zkstore.Op) error {
-	state := zkstore.SetOp{Path: statePath, Data: v.state.after(name).marshal(), Version: v.version}
+	ops := append(v.setState(v.state.after(name)), v.checkCluster())
 	if v.record == nil || r.Keyed() {
 		if err := o.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
 			return err
 		}
 	}
 	if v.record != nil {
-		return o.Store.Multi(ctx, append(setRecord(state, name, r, v.stat.Version), also...)...)
+		return o.Store.Multi(ctx, append(append(ops, setRecord(name, r, v.stat.Version)...), also...)...)
 	}
-	return o.Store.Multi(ctx, append(also, state, zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
+	return o.Store.Multi(ctx, append(append(ops, also...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
 }

@@ -68,7 +68,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		case d.Mode == Strict && old != nil && old.Mode == Segment && old.IssuableFor(st) > 0:
 			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
 		}
-		r := newRecord(d.Map, d.Settings, st, o.Now())
+		r := newRecord(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
 		return r.after(old, lost)
 	})

@@ -78,21 +78,20 @@ func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, er
 	return all, nil
 }
 
-// State returns the state of all sequences, and when it was last changed by ZooKeeper's clock, in Unix ms. It
-// returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (o Operator) State(ctx context.Context) (st State, changedMs int64, err error) {
-	found, err := o.Store.GetAll(ctx, statePath)
+// State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
+func (o Operator) State(ctx context.Context) (st State, err error) {
+	found, err := o.Store.GetAll(ctx, clusterPath, statePath)
 	if err != nil {
-		return State{}, 0, err
+		return State{}, err
 	}
 	v, err := parseView(found)
 	switch {
 	case err != nil:
-		return State{}, 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	case v.state == nil:
-		return State{}, 0, ErrNoState
+		return State{}, ErrNoState
 	}
-	return *v.state, found[0].Stat.Mtime, nil
+	return *v.state, nil
 }
 
 // Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It

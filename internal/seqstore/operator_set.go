@@ -19,8 +19,8 @@ type Change struct {
 	NextPosition *int64
 	// MaxNames is a new Record.MaxNames, for templates only.
 	MaxNames *int64
-	// VouchedIn is the epoch in which the operator has made sure that no value from Next on was
-	// issued, although ZooKeeper has lost data or a clock was wrong. 0: the operator has not.
+	// VouchedIn is the incarnation in which the operator has made sure that no value from Next on was
+	// issued, although ZooKeeper has lost data. 0: the operator has not.
 	VouchedIn int64
 }
 
@@ -40,15 +40,15 @@ func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error
 		if old == nil || old.DeletedAt != 0 {
 			return Record{}, ErrNotFound
 		}
-		return c.Apply(*old, st, o.Now())
+		return c.Apply(*old, st)
 	})
 }
 
 func (c Change) jumps() bool { return c.Next != nil || c.NextPosition != nil }
 
-// Apply returns the record after the change, as Set writes it. now is Unix ms.
-func (c Change) Apply(r Record, st State, now int64) (Record, error) {
-	if c.VouchedIn != 0 && c.VouchedIn != st.Epoch {
+// Apply returns the record after the change, as Set writes it.
+func (c Change) Apply(r Record, st State) (Record, error) {
+	if c.VouchedIn != 0 && c.VouchedIn != st.Incarnation {
 		return Record{}, ErrLostAgain
 	}
 	if c.Settings != nil {
@@ -84,9 +84,7 @@ func (c Change) Apply(r Record, st State, now int64) (Record, error) {
 			return Record{}, err
 		}
 		if r = r.raised(p); c.VouchedIn != 0 {
-			r.Epoch = st.Epoch // nothing needs to be skipped
-			// The clock of a node that took a block, or of the creator, may have been ahead.
-			r.At, r.PeakAt = min(r.At, now), min(r.PeakAt, now)
+			r.Incarnation = st.Incarnation // nothing needs to be skipped
 		}
 		r.From = p
 	}

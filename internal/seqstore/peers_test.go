@@ -94,8 +94,8 @@ func TestRecordsAreDeletedByHand(t *testing.T) {
 		all.add(b.ask("order", 100, false))
 		s.run(stageConfirm)
 	}
-	if e := s.epoch(); e != 2 {
-		t.Errorf("the epoch is %d, not 2", e)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
 	}
 }
 

@@ -17,6 +17,8 @@ const (
 	recordsDir = "/seq/s"
 	// livePath has one child for each connected worker of the cluster. Package coordinator keeps it.
 	livePath = "/live"
+	// clusterPath is the record of the cluster. Package coordinator keeps it.
+	clusterPath = "/cluster"
 )
 
 // recordPath returns the path of a sequence's record. Znode names have no slashes, and names of
@@ -36,14 +38,17 @@ const maxChanged = 64
 type State struct {
 	// Cluster is the UUID of the cluster.
 	Cluster string `json:"cluster"`
-	// Epoch is 1 at first. It grows each time a node notices that ZooKeeper has lost data.
-	Epoch int64 `json:"epoch"`
-	// Time is the sequence time in milliseconds. Connected nodes raise it by what passes on their clocks.
+	// Incarnation is that of /cluster, which is read together with the state. It grows each time a node notices
+	// that ZooKeeper has lost data.
+	Incarnation int64 `json:"-"`
+	// Time is the sequence time, ms: see time.go.
 	Time int64 `json:"time"`
 	// Changes counts the changes that operators made. Changed are the names of the last
 	// maxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
 	Changed []string `json:"changed,omitempty"`
+	// ChangedAt is the sequence time of the last change, ms.
+	ChangedAt int64 `json:"changed_at,omitempty"`
 	// Purged is the highest Gen of the records that were purged. New records begin above it, so
 	// that nodes which know an old record see that they are later. A tombstone has a higher one
 	// until it is purged itself, or a later tombstone.
@@ -52,7 +57,7 @@ type State struct {
 
 // after returns the state after a change to the sequence name.
 func (s State) after(name string) State {
-	s.Changes++
+	s.Changes, s.ChangedAt = s.Changes+1, s.Time
 	s.Changed = append(append([]string(nil), s.Changed...), name)
 	s.Changed = s.Changed[max(0, len(s.Changed)-maxChanged):]
 	return s
@@ -113,22 +118,22 @@ type Record struct {
 	// From is the first position that may still be issued: an operator has raised the next value
 	// to it.
 	From int64 `json:"from,omitempty"`
-	// Credit positions may be taken at the time At, Unix ms.
+	// Credit positions may be taken at the sequence time At, ms.
 	Credit int64 `json:"credit"`
 	At     int64 `json:"at"`
-	// PeakFrom and PeakAt, Unix ms, bound what was ever issued: at time t, all positions in use were
+	// PeakFrom and PeakAt bound what was ever issued: at the sequence time t, ms, all positions in use were
 	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the
 	// sequence is created, and by the first block after a loss of data.
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
-	// Gen counts the writes. It goes on when the name is created again. Together with Epoch it orders the copies of a
+	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies of a
 	// record: see newer.
 	Gen   int64  `json:"gen"`
 	Nonce string `json:"nonce"`
 	// By names the node that wrote the record last.
 	By string `json:"by,omitempty"`
-	// Epoch is the State's when a block was last taken.
-	Epoch int64 `json:"epoch"`
+	// Incarnation is that of /cluster when a block was last taken.
+	Incarnation int64 `json:"incarnation"`
 	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
 	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
 	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence. Names
@@ -138,7 +143,7 @@ type Record struct {
 	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
 	Above int64 `json:"above"`
 	// Until is the sequence time, ms, until which nodes that are cut off may issue values of deleted lives, 0 for none.
-	// It is counted in the epoch UntilIn.
+	// It is counted in the incarnation UntilIn.
 	Until   int64 `json:"until,omitempty"`
 	UntilIn int64 `json:"until_in,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
@@ -172,9 +177,9 @@ func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
 func (r Record) budget() sequence.Budget { return sequence.Budget{Credit: r.Credit, At: r.At} }
 
-// newer reports whether r was written after other, as far as their epochs and write counts show.
+// newer reports whether r was written after other, as far as their incarnations and write counts show.
 func (r Record) newer(other Record) bool {
-	return r.Epoch > other.Epoch || r.Epoch == other.Epoch && r.Gen > other.Gen
+	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.Gen > other.Gen
 }
 
 // maxRecord is the greatest size of a record in bytes.
@@ -191,9 +196,9 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
-// setRecord returns operations that write a record if op succeeds and the record has this version.
-func setRecord(op zkstore.Op, name string, r Record, version int32) []zkstore.Op {
-	return append([]zkstore.Op{op}, setVersion(zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})...)
+// setRecord returns the operations that write a record at this version.
+func setRecord(name string, r Record, version int32) []zkstore.Op {
+	return setVersion(zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})
 }
 
 // setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
@@ -207,30 +212,70 @@ func setVersion(set zkstore.SetOp) []zkstore.Op {
 	return []zkstore.Op{set, skip}
 }
 
-// view is the records that a decision needs, as they were read together.
-type view struct {
-	state   *State // nil: missing
-	version int32  // of the state
-	record  *Record
-	stat    zkstore.Stat // of the record
-	keys    *keyring     // nil: they were not read
-	secret  *secret      // as settleKey returned it
+// clusterRecord is what sequences need of /cluster.
+type clusterRecord struct {
+	UUID string `json:"uuid"`
+	// Incarnation counts the losses of data that were noticed.
+	Incarnation int64 `json:"incarnation"`
 }
 
-// parseView parses what GetAll returned for statePath and, if there is one, a record's path.
+// view is the records that a decision needs, as they were read together.
+type view struct {
+	cluster        *clusterRecord // nil: missing
+	clusterVersion int32
+	state          *State // nil: missing
+	version        int32  // of the state
+	written        int64  // when the state was, Unix ms of ZooKeeper's leader
+	record         *Record
+	stat           zkstore.Stat // of the record
+	keys           *keyring     // nil: they were not read
+	secret         *secret      // as settleKey returned it
+}
+
+// incarnation returns that of /cluster, -1 if /cluster is missing.
+func (v view) incarnation() int64 {
+	if v.cluster == nil {
+		return -1
+	}
+	return v.cluster.Incarnation
+}
+
+// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read. So
+// a node or an operator who does not know of a loss of data writes nothing.
+func (v view) checks() []zkstore.Op {
+	return []zkstore.Op{v.checkCluster(), zkstore.CheckOp{Path: statePath, Version: v.version}}
+}
+
+// setState returns the operations that write /seq, if it is as it was read.
+func (v view) setState(st State) []zkstore.Op {
+	return setVersion(zkstore.SetOp{Path: statePath, Data: st.marshal(), Version: v.version})
+}
+
+func (v view) checkCluster() zkstore.Op {
+	return zkstore.CheckOp{Path: clusterPath, Version: v.clusterVersion}
+}
+
+// parseView parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
 func parseView(found []zkstore.Record) (v view, err error) {
 	if found[0].Found {
-		v.state, v.version = new(State), found[0].Stat.Version
-		if err := json.Unmarshal(found[0].Data, v.state); err != nil || v.state.Cluster == "" || v.state.Epoch < 1 {
-			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, found[0].Data)
+		v.cluster, v.clusterVersion = new(clusterRecord), found[0].Stat.Version
+		if err := json.Unmarshal(found[0].Data, v.cluster); err != nil || v.cluster.UUID == "" {
+			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", clusterPath, found[0].Data)
 		}
 	}
-	if len(found) > 1 && found[1].Found {
-		r, err := parseRecord(found[1].Data)
+	if found[1].Found {
+		v.state, v.version, v.written = new(State), found[1].Stat.Version, found[1].Stat.Mtime
+		if err := json.Unmarshal(found[1].Data, v.state); err != nil || v.state.Cluster == "" {
+			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, found[1].Data)
+		}
+		v.state.Incarnation = max(0, v.incarnation())
+	}
+	if len(found) > 2 && found[2].Found {
+		r, err := parseRecord(found[2].Data)
 		if err != nil {
 			return view{}, err
 		}
-		v.record, v.stat = &r, found[1].Stat
+		v.record, v.stat = &r, found[2].Stat
 	}
 	return v, nil
 }

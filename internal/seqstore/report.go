@@ -13,8 +13,8 @@ type Report struct {
 	Sequences []Use
 	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
 	FrozenTemplates int
-	// Epoch is that of /seq as the node last read it, 0 before.
-	Epoch int64
+	// State is /seq as it was when the node last knew all changes.
+	State State
 	// Changes is the number of changes by operators that the node has followed, 0 if it has not read /seq in this
 	// session.
 	Changes int64
@@ -49,7 +49,7 @@ func (i *Issuer) Report() Report {
 	now := i.cfg.Mono()
 	r := Report{Changes: i.Followed().Changes - 1, ReadAgo: -1, Refused: make(map[Reason]int64)}
 	if f := i.followed.Load(); f != nil {
-		r.Epoch = f.Epoch
+		r.State = f.state
 	}
 	if read := i.read.Load(); read != 0 {
 		r.ReadAgo = time.Duration(now - read)
@@ -62,7 +62,7 @@ func (i *Issuer) Report() Report {
 		case s.known == nil, s.known.DeletedAt != 0:
 		case !s.known.IsTemplate():
 			r.Sequences = append(r.Sequences, s.use(now))
-		case s.known.Epoch < r.Epoch:
+		case s.known.Incarnation < r.State.Incarnation:
 			r.FrozenTemplates++
 		}
 		s.mu.Unlock()

@@ -20,7 +20,7 @@ func TestReport(t *testing.T) {
 	if len(r.Sequences) != 1 || r.Sequences[0].Name != "order" || r.Sequences[0].Held == 0 || r.Sequences[0].PerSecond == 0 {
 		t.Errorf("%+v", r.Sequences)
 	}
-	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 || r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.Epoch != 1 {
+	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 || r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -33,7 +33,7 @@ func TestReportCountsFrozenTemplates(t *testing.T) {
 	if n := a.is.Report().FrozenTemplates; n != 0 {
 		t.Errorf("%d templates are frozen", n)
 	}
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(stageConfirm)
 	if n := a.is.Report().FrozenTemplates; n != 1 {
 		t.Errorf("%d templates are frozen, want 1", n)

@@ -12,19 +12,18 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// Round does what is due: it follows the changes of operators, takes blocks, and deals with a loss
-// of data. It returns an error of the store, after which the next Round tries again.
+// Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
+// returns an error of the store, after which the next Round tries again.
 func (i *Issuer) Round(ctx context.Context) error {
-	i.hear()
 	i.noteSession()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if !joined {
 		i.refuseAll(confirming(time.Second))
 		i.forget()
-		return i.recoverAlone(ctx)
+		return nil
 	}
 	err := zkstore.ErrUnreachable
-	if i.link.session != 0 {
+	if i.session != 0 {
 		err = i.round(ctx, cluster)
 	}
 	i.forget()
@@ -40,55 +39,44 @@ func confirming(left time.Duration) *Refusal {
 
 func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	sent := i.cfg.Mono()
-	followed, err := i.follow(ctx, cluster)
+	v, followed, err := i.follow(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	if i.loss {
-		if err := i.recover(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	if i.state == nil {
-		i.refuseAll(confirming(i.unconfirmed(cluster)))
+	if i.follows == 0 { // ZooKeeper has lost /seq, or the node may not create it yet
+		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
-	if err := i.workAll(ctx, cluster, i.due(followed)); err != nil {
+	complete, err := i.workAll(ctx, cluster, i.due(followed))
+	if err != nil || !followed {
 		return err
 	}
-	if followed && !i.loss && !slices.ContainsFunc(i.list(), (*series).isStale) {
-		i.read.Store(sent)
-		i.followed.Store(&following{Followed{i.state.Changes + 1, i.state.Epoch}, i.link.session})
+	if complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
+		i.hasFollowed(sent)
 	}
-	if i.loss {
-		i.Wake()
-	}
-	return nil
+	return i.raiseTime(ctx, cluster, v)
 }
 
-// noteSession notes a new connection to ZooKeeper. Reading the clock after the session makes the
-// connection look younger than it is, which is the safe side.
+// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip after a
+// loss of data covers the blocks that it lacks.
+const saveEvery = time.Minute
+
+// hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators hear of
+// it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
+func (i *Issuer) hasFollowed(sent int64) {
+	i.read.Store(sent)
+	f := Followed{i.known.state.Changes + 1, i.known.incarnation}
+	fresh := i.cfg.Mono()-i.saved < int64(saveEvery)
+	if i.savedAs == f && fresh || i.save(f) || i.savedAs == f {
+		i.followed.Store(&following{f, i.session, *i.known.state})
+	}
+}
+
+// noteSession notes a new connection to ZooKeeper, which may have lost the last writes.
 func (i *Issuer) noteSession() {
-	session, now := i.cfg.Store.SessionID(), i.cfg.Mono()
-	if session == i.link.session {
-		if session == 0 {
-			i.link.since = now
-		}
-		return
-	}
-	i.link, i.follows = link{session: session, since: now}, 0
-	i.markChanged(nil, true) // ZooKeeper may have lost the last writes
-	if i.state == nil {
-		return
-	}
-	i.link.epoch = i.state.Epoch
-	if cluster, joined := i.cfg.Tenure.Cluster(); joined && now-i.lastEarlier < int64(cluster.ConfirmTime) {
-		return // nobody has taken a block in this epoch, so a loss that comes on top changes nothing
-	}
-	for _, s := range i.list() {
-		s.mu.Lock()
-		s.epoch = i.state.Epoch
-		s.mu.Unlock()
+	if session := i.cfg.Store.SessionID(); session != i.session {
+		i.session, i.follows = session, 0
+		i.markChanged(nil, true)
 	}
 }
 
@@ -107,18 +95,17 @@ func (i *Issuer) refuseAll(r *Refusal) {
 // roundTime is the time after which a round begins no more work. So requests that wait are woken in time.
 const roundTime = patience / 2
 
-// workAll works on each series that needs it, several at a time, and notes a loss of data. It ends early if
-// the time is over, if ZooKeeper fails, or if there is a sign of a loss, because the epoch must be raised
-// soon. The next round goes on.
-func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series) error {
+// workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
+// the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
+func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(i.cfg.Parallel)
-	lost := make(chan string, 1)
+	lost := make(chan *lostError, 1)
 	var failed, early atomic.Bool
 	began, e := i.cfg.Mono(), i.situation()
 	for _, s := range due {
 		group.Go(func() error {
-			if len(i.signs) > 0 || len(lost) > 0 || failed.Load() || i.cfg.Mono()-began >= int64(roundTime) {
+			if len(lost) > 0 || failed.Load() || i.cfg.Mono()-began >= int64(roundTime) {
 				early.Store(true)
 				s.change(func() {}) // the requests see whether they have waited too long
 				return nil
@@ -128,10 +115,10 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			switch {
 			case errors.As(err, &sign):
 				select {
-				case lost <- sign.reason:
+				case lost <- sign:
 				default:
 				}
-				s.change(func() {}) // as above
+				s.change(func() { s.refuse(confirming(time.Second), i.cfg.Mono()) })
 				return nil
 			case errors.Is(err, ErrDamaged):
 				var news bool
@@ -145,21 +132,32 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			return err
 		})
 	}
-	err := group.Wait()
-	if i.unfinished = early.Load() || err != nil || len(lost) > 0; i.unfinished && err == nil {
+	err = group.Wait()
+	i.unfinished = early.Load() || err != nil || len(lost) > 0
+	if i.unfinished && err == nil && len(lost) == 0 {
 		i.Wake()
 	}
-	select {
-	case reason := <-lost:
-		i.noteLoss(reason)
-	default:
+	if len(lost) > 0 {
+		i.endOn(<-lost)
 	}
-	return err
+	return !i.unfinished, err
+}
+
+// endOn ends a round in which a series has met a loss of data, or a later incarnation. The next round reads /cluster
+// and /seq first.
+func (i *Issuer) endOn(sign *lostError) {
+	i.follows = 0
+	if sign.later {
+		i.Wake()
+		return
+	}
+	i.report(sign.reason) // package coordinator wakes this one
 }
 
 // situation returns what the decisions of a round go by.
 func (i *Issuer) situation() situation {
-	return situation{by: i.cfg.By, spread: i.spread, sent: i.cfg.Mono(), now: i.cfg.Now()}
+	mono := i.cfg.Mono()
+	return situation{by: i.cfg.By, spread: i.spread, sent: mono, now: i.known.now(mono)}
 }
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
@@ -191,8 +189,11 @@ func countUsed(all []*series) (n int64) {
 	return n
 }
 
-// lostError: a record shows that ZooKeeper has lost data.
-type lostError struct{ reason string }
+// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
+type lostError struct {
+	reason string
+	later  bool
+}
 
 func (e *lostError) Error() string { return e.reason }
 
@@ -207,14 +208,17 @@ const maxConflicts = 3
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e situation) (err error) {
 	for conflicts := range maxConflicts {
 		e.sent = i.cfg.Mono()
-		v, known := s.lastWritten(i.state)
+		v, known := s.lastWritten(i.known)
 		if !known || conflicts > 0 {
 			if v, err = i.look(ctx, s, false); err != nil {
 				return err
 			}
 		}
-		if v.state == nil || judgeState(v.state, i.state) == foundLost || v.state.Epoch > i.state.Epoch {
-			return &lostError{statePath + " is missing, older than before, or of a later epoch"}
+		switch i.known.judge(v) {
+		case foundLost:
+			return &lostError{reason: clusterPath + " or " + statePath + " is missing, or older than before"}
+		case foundLater:
+			return &lostError{later: true}
 		}
 		if again, err := i.restore(ctx, s, v); err != nil {
 			return err
@@ -228,7 +232,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e sit
 		if v.secret, err = i.settleKey(ctx, s, v, v.record); err != nil {
 			return err
 		}
-		e.epoch, e.now, e.unconfirmed, e.nonce = v.state.Epoch, i.cfg.Now(), i.unconfirmed(cluster), i.cfg.Nonce()
+		e.incarnation, e.now, e.unconfirmed, e.nonce = v.incarnation(), i.known.now(e.sent), i.unconfirmed(cluster), i.cfg.Nonce()
 		changed, refusal, err := i.byTemplate(ctx, s, v, e.unconfirmed)
 		if err != nil {
 			return err
@@ -275,15 +279,19 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	s.mu.Unlock()
 }
 
-// unconfirmed returns the time left until this node may write, 0 if it may. After it has reached
-// ZooKeeper, a node waits for the confirming time: in that time, other nodes notice if ZooKeeper has
-// lost data, and raise the epoch.
+// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits
+// for the confirming time: in that time, nodes put back what they know better. A next value that was raised and a
+// sequence that was created again are not covered by the skip after a loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
-	left := max(0, time.Duration(i.link.since-i.cfg.Mono())+cluster.ConfirmTime)
-	if left == 0 && !i.cfg.Tenure.Confirmed(i.link.session) {
-		return i.cfg.Follow
+	var left time.Duration
+	if i.known.entered != 0 {
+		left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)
 	}
-	return left
+	hold := i.cfg.Tenure.Hold()
+	if hold.Record == "" {
+		return max(left, i.cfg.Follow)
+	}
+	return max(left, hold.Wait)
 }
 
 // look reads /seq and the record of a series. It reads again after a sync if the first look seems to
@@ -291,7 +299,7 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
 	s.mu.Lock()
 	known := s.known
-	synced = synced || len(s.attempts) > 0 || i.state.Epoch > s.epoch
+	synced = synced || len(s.attempts) > 0 || i.known.incarnation > s.incarnation
 	s.mu.Unlock()
 	for reads := 1; ; reads++ {
 		if synced {
@@ -299,7 +307,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 				return view{}, err
 			}
 		}
-		found, err := i.cfg.Store.GetAll(ctx, statePath, recordPath(s.name))
+		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, recordPath(s.name))
 		if err != nil {
 			return view{}, err
 		}
@@ -307,7 +315,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		if v.state != nil && judgeState(v.state, i.state) != foundLost && judge(v.record, known, v.state.Purged) != foundLost {
+		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}
 		if synced && reads > 1 { // once more, because a purge may have come between the two reads
@@ -317,23 +325,24 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 	}
 }
 
-// write writes the record of a series, in the session in which the node may write. conflict means
-// that another write was faster.
+// write writes the record of a series, in the session in which it was read. conflict means that another write was faster,
+// or that the node may not take positions now.
 func (i *Issuer) write(ctx context.Context, s *series, v view, t taking) (conflict bool, err error) {
-	check := zkstore.CheckOp{Path: statePath, Version: v.version}
-	sent := i.cfg.Mono()
-	ops := setRecord(check, s.name, t.record, v.stat.Version)
+	sent, hold := i.cfg.Mono(), i.cfg.Tenure.Hold()
+	ops := append(append(v.checks(), hold.check()), setRecord(s.name, t.record, v.stat.Version)...)
 	if t.keys != nil {
 		ops = append(ops, t.keys.write(t.record.ID)...)
 	}
-	err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), ops...)
+	if err = zkstore.ErrBadVersion; hold.mayTake() {
+		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
+	}
 	if len(t.requests) > 0 {
 		return i.writtenStrict(s, v, t, sent, err)
 	}
 	switch {
 	case err == nil:
 		s.change(func() { s.accept(t, i.cfg.Mono()) })
-	case errors.Is(err, zkstore.ErrBadVersion), errors.Is(err, zkstore.ErrNoNode):
+	case outpaced(err):
 		return true, nil
 	case errors.Is(err, zkstore.ErrUnreachable):
 		s.change(func() {

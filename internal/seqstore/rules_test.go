@@ -99,13 +99,13 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 		if !wiped {
 			s.node().gone()
 		}
-		a := &actor{stage: s, store: s.mem.Session()}
+		a := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0099"}
 		a.is = New(Config{Store: a.store, Tenure: a, Now: func() int64 { return simEpoch + s.now }, Mono: func() int64 { return (s.now + 1) * 1e6 }})
-		a.is.NoteLoss("test")
+		a.noteLoss()
 		s.nodes = append(s.nodes, a)
 		s.run(2 * stageConfirm)
-		if e := s.epoch(); e != 2 {
-			t.Errorf("%s: the epoch is %d, not 2", name, e)
+		if e := s.incarnation(); e != 1 {
+			t.Errorf("%s: the incarnation is %d, not 1", name, e)
 		}
 		if _, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, ErrStartNeeded) {
 			t.Errorf("%s: %v", name, err)
@@ -113,7 +113,7 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 	}
 }
 
-// One loss of data shows in the slots and the records of several nodes. It raises the epoch once.
+// One loss of data shows in the slots and the records of several nodes. It raises the incarnation once.
 func TestOneLossRaisesTheEpochOnce(t *testing.T) {
 	s := newStage(t)
 	a, b, c := s.node(), s.node(), s.node()
@@ -125,28 +125,28 @@ func TestOneLossRaisesTheEpochOnce(t *testing.T) {
 	s.run(10 * time.Second)
 	s.mem.Restore(copied)
 	s.mem.SetEpoch(9)
-	a.is.NoteLoss("test")
+	s.raise(0)
 	s.run(2 * time.Second)
-	b.is.NoteLoss("test")
+	s.raise(0)
 	s.run(2 * time.Second)
-	c.is.NoteLoss("test")
-	a.is.NoteLoss("test")
+	s.raise(0)
+	s.raise(0)
 	s.run(3 * stageConfirm)
-	if e := s.epoch(); e != 2 {
-		t.Errorf("the epoch is %d, not 2", e)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
 	}
 }
 
-// The names that operators changed last are still in /seq after a node has raised the epoch.
+// The names that operators changed last are still in /seq after a node has raised the incarnation.
 func TestRaiseOfTheEpochKeepsTheChangedNames(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	a.store.Expire()
 	_ = a.round()
 	s.create("order", plain(), settings(1000)) // a has not heard of it
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	_ = a.round()
-	if st := s.view("order").state; st.Epoch != 2 || !slices.Equal(st.Changed, []string{"order"}) {
+	if st := s.view("order").state; st.Incarnation != 1 || !slices.Equal(st.Changed, []string{"order"}) {
 		t.Errorf("%+v", st)
 	}
 }
@@ -173,19 +173,19 @@ func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 	}
 }
 
-// The server of one node lags behind, so the node does not see that another one has raised the epoch.
+// The server of one node lags behind, so the node does not see that another one has raised the incarnation.
 func TestNoBlockIsTakenInAnEarlierEpoch(t *testing.T) {
 	s := newStage(t)
 	a, b := s.node(), s.node()
 	s.create("order", plain(), settings(1000))
 	s.run(4 * time.Second)
 	a.store.Lag()
-	b.is.NoteLoss("test")
+	b.noteLoss()
 	_ = b.round()
 	if r := a.ask("order", 1, false).reason(); r != Confirming {
 		t.Error(r)
 	}
-	if v := s.view("order"); v.state.Epoch != 2 || v.record.Next != 0 {
+	if v := s.view("order"); v.state.Incarnation != 1 || v.record.Next != 0 {
 		t.Errorf("%+v, %+v", v.state, v.record)
 	}
 }
@@ -203,7 +203,7 @@ func TestNewNodePutsBackARaisedNext(t *testing.T) {
 	a.gone()
 	s.mem.Restore(c)
 	s.mem.SetEpoch(9)
-	b.is.NoteLoss("test")
+	b.noteLoss()
 	s.run(stageConfirm)
 	if next := s.view("order").record.Next; next != 4999 {
 		t.Errorf("the next position is %d", next)

@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// Run calls Round at every heartbeat, and whenever Wake or Reconnected was called, until the context
+// Run calls Round at every heartbeat, and whenever Wake was called, until the context
 // ends. Then it gives back what the node has not issued. Requests must have ended before.
 func (i *Issuer) Run(ctx context.Context) {
 	var failing bool
@@ -22,32 +22,27 @@ func (i *Issuer) Run(ctx context.Context) {
 				i.cfg.Log.Info("sequences: ZooKeeper answers again")
 			}
 		}
-		i.save(time.Minute)
 		i.pause(ctx, failing)
-	}
-	if i.hear(); i.loss { // nobody else may have noticed it
-		_ = i.bounded(context.WithoutCancel(ctx), i.Round)
 	}
 	if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
 		i.cfg.Log.Warn("sequences: the unused values of this node were not given back", "error", err)
 	}
-	i.save(0)
+	i.save(i.savedAs)
 }
 
-// save writes the witness file, if it is older than age.
-func (i *Issuer) save(age time.Duration) {
-	now := i.cfg.Mono()
-	if i.cfg.WitnessFile == "" || i.saved != 0 && now-i.saved < int64(age) {
-		return
-	}
+// save writes the witness file, and reports whether the node need not try again. as is how far the node has followed.
+func (i *Issuer) save(as Followed) bool {
 	w, ok := i.witness()
-	if !ok || len(w.Records) == 0 {
-		return
+	if i.keep == nil || !ok {
+		return i.keep == nil
 	}
-	if err := saveWitness(i.cfg.WitnessFile, w); err != nil {
-		i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+	i.saved = i.cfg.Mono()
+	if err := i.keep(w); err != nil {
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, so it does not report the changes that it has followed", "error", err)
+		return false
 	}
-	i.saved = now
+	i.savedAs = as
+	return true
 }
 
 // retryAfter is the pause after a round that failed. New requests do not shorten it.
@@ -100,7 +95,7 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 		return zkstore.ErrUnreachable
 	}
 	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.noteSession(); !joined || i.state == nil || i.loss || i.unconfirmed(cluster) > 0 {
+	if i.noteSession(); !joined || i.known.state == nil || i.unconfirmed(cluster) > 0 {
 		return errors.New("this node may not write now")
 	}
 	for _, s := range i.list() {
@@ -115,10 +110,10 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 
 func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error {
 	v, err := i.look(ctx, s, true)
-	if err != nil || v.state == nil || v.record == nil {
+	if err != nil || i.known.judge(v) != foundGood || v.record == nil {
 		return err
 	}
-	c, possible := v.record.returnOf(rest, v.state.Epoch)
+	c, possible := v.record.returnOf(rest, v.incarnation())
 	if !possible {
 		return nil
 	}
@@ -127,7 +122,7 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 }
 
 // close ends the issuing of values. It returns the positions at the end of the stock that follow each other, with
-// the ID and the epoch of the record from which the last of them were taken.
+// the ID and the incarnation of the record from which the last of them were taken.
 func (s *series) close() (rest taking, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,5 +131,5 @@ func (s *series) close() (rest taking, ok bool) {
 	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
 		return taking{}, false
 	}
-	return taking{record: Record{ID: s.known.ID, Epoch: s.lastEpoch}, block: tail}, true
+	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, true
 }

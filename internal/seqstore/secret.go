@@ -145,7 +145,7 @@ func (i *Issuer) putKeyBack(ctx context.Context, v view, id string, found zkstor
 	if found.Found {
 		op = zkstore.SetOp{Path: secretPath(id), Data: []byte(k.Hex()), Version: found.Stat.Version}
 	}
-	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), zkstore.CheckOp{Path: statePath, Version: v.version}, op)
+	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), op)...)
 	if outpaced(err) {
 		return nil // another node was faster, or the next look shows what is wrong
 	}

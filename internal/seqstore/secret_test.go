@@ -318,13 +318,13 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 		checks[r.KeyCheck] = true
 	}
 	s.run(5 * time.Second)
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(2 * stageConfirm)
 	c := a.ask("t:3", 1, false)
 	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "--start above 1099511627776") {
 		t.Fatal(c.err)
 	}
-	if _, err := s.operator().Set(context.Background(), "t:*", Change{NextPosition: new(int64(5)), VouchedIn: s.epoch()}); err == nil || !strings.Contains(err.Error(), "template of scattered") {
+	if _, err := s.operator().Set(context.Background(), "t:*", Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil || !strings.Contains(err.Error(), "template of scattered") {
 		t.Error(err)
 	}
 	s.remove("t:*")

@@ -28,9 +28,9 @@ type series struct {
 	// attempts are the writes with unknown outcome. All were made at the version tried.
 	attempts []taking
 	tried    int32
-	// last is the last block that the node took, in the epoch lastEpoch of the sequence known.
-	last      sequence.Block
-	lastEpoch int64
+	// last is the last block that the node took, in the incarnation lastIncarnation of the sequence known.
+	last            sequence.Block
+	lastIncarnation int64
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
 
@@ -46,6 +46,8 @@ type series struct {
 	// writers are the other nodes that wrote a strict sequence, each with the time when this node last read it, in
 	// ns of the monotonic clock.
 	writers map[string]int64
+	// keys are the keys of requests of the strict sequence known, as the node last read or wrote them.
+	keys []keyEntry
 	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the
 	// node has not looked.
 	absentAt int64
@@ -62,12 +64,12 @@ type series struct {
 	written view
 	window  window // for the rate
 	stale   bool   // an operator may have changed the record since it was read
-	// epoch was that of /seq when known was compared with ZooKeeper last. In a later epoch, an older record in
-	// ZooKeeper belongs to the loss for which the epoch was raised, and the node puts its own back. In the same
-	// one it shows a loss. See also Issuer.noteSession.
-	epoch     int64
-	forgotten bool // the Issuer has removed the series
-	queued    bool // it is among those that need work soon: see catalog.next
+	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
+	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In the
+	// same one it shows a loss.
+	incarnation int64
+	forgotten   bool // the Issuer has removed the series
+	queued      bool // it is among those that need work soon: see catalog.next
 }
 
 // taking is a write that takes a block. requests are those of a strict sequence that share it.
@@ -225,7 +227,7 @@ func (s *series) short() bool { return s.stock.Left() < nineTenths(s.last.Len())
 
 // wantsMore reports whether the node has less than it issues in the supply, although it is not short: a block is
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
-// may be taken, so that other nodes find some. now is Unix ms.
+// may be taken, so that other nodes find some. now is a sequence time.
 func (s *series) wantsMore(now int64) bool {
 	c := s.known.ceiling()
 	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.budget(), now).Credit >= c.Burst()/2

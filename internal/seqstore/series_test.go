@@ -16,7 +16,7 @@ func owner(n int64) *series {
 	r := usual(func(r *Record) { r.Next = n })
 	s := &series{name: "order", known: &r, highest: n}
 	if n > 0 {
-		s.last, s.lastEpoch = sequence.Block{End: n}, r.Epoch
+		s.last, s.lastIncarnation = sequence.Block{End: n}, r.Incarnation
 		s.stock.Add(s.last)
 	}
 	return s
@@ -129,7 +129,7 @@ func TestShortStock(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	good := situation{epoch: 1, sent: 10 * second, now: 0, nonce: "mine"}
+	good := situation{incarnation: 1, sent: 10 * second, now: 0, nonce: "mine"}
 	unconfirmed := good
 	unconfirmed.unconfirmed = 5 * time.Second
 	for name, c := range map[string]struct {
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"next was raised":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good, block: sequence.Block{First: 700, End: 850}},
 	} {
 		s := c.series()
-		v := view{state: &State{Epoch: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
+		v := view{state: &State{Incarnation: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
 		taken, err := s.decide(v, c.e)
 		var lost *lostError
 		if errors.As(err, &lost) != c.lost || s.stock.Left() != c.left {
@@ -212,8 +212,8 @@ func TestResolve(t *testing.T) {
 	} {
 		s := owner(100)
 		s.attempts, s.tried = []taking{attempt("a"), attempt("b")}, 3
-		v := view{state: &State{Epoch: 1}, record: &c.found, stat: zkstore.Stat{Version: c.version}}
-		if _, err := s.decide(v, situation{epoch: 1, sent: 1}); err != nil || s.stock.Left() != c.left || len(s.attempts) != c.open {
+		v := view{state: &State{Incarnation: 1}, record: &c.found, stat: zkstore.Stat{Version: c.version}}
+		if _, err := s.decide(v, situation{incarnation: 1, sent: 1}); err != nil || s.stock.Left() != c.left || len(s.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, s.stock.Left(), len(s.attempts))
 		}
 	}

@@ -35,11 +35,11 @@ func (n *simNode) intend(c zkstore.Call) {
 	}
 	took := simTaking{n: r.Next - old.Next, ceiling: r.HardCeiling}
 	switch {
-	case n.is.byName[name].epoch < n.is.state.Epoch: // it is put back
+	case n.is.byName[name].incarnation < n.is.known.incarnation: // it is put back
 		took.n = 0
 		n.h.strict[name].putBack()
-	case r.Epoch > old.Epoch:
-		took.n = -r.Credit - r.HardCeiling*sequence.ClocksApart.Milliseconds()/1000
+	case r.Incarnation > old.Incarnation:
+		took.n = -r.Credit
 		took.extra = took.n
 	}
 	n.h.intended[r.Nonce] = took
@@ -62,13 +62,15 @@ func (n *simNode) done(c zkstore.Call, result, told error) {
 	if result == nil {
 		h.created(c)
 	}
-	if c.Path == statePath && c.Write() && result == nil {
-		h.note("node %d, told %v: %s", n.id, told, c.Data)
+	for _, op := range c.Ops {
+		if set, ok := op.(zkstore.SetOp); ok && set.Path == statePath && result == nil {
+			h.note("node %d, told %v: %s", n.id, told, set.Data)
+		}
 	}
 }
 
-// checkCeiling checks that in every window of time no more was taken than the ceiling allows. The clock by
-// which it counts is that of any node.
+// checkCeiling checks that in every window of time no more was taken than the ceiling allows. A node may lag behind the sequence
+// time of another one by mostRaise.
 func (h *history) checkCeiling() {
 	for name, all := range h.takings {
 		if h.strict[name] != nil {
@@ -78,7 +80,7 @@ func (h *history) checkCeiling() {
 			var sum, extra, ceiling int64
 			for _, t := range all[i:] {
 				sum, extra, ceiling = sum+t.n, extra+t.extra, max(ceiling, t.ceiling)
-				ms := t.at - first.at + (sequence.Burst + sequence.ClocksApart).Milliseconds()
+				ms := t.at - first.at + (sequence.Burst + mostRaise).Milliseconds() + h.lossesIn(first.at, t.at)*sequence.Burst.Milliseconds()
 				if allowed := extra + ceiling*ms/1000 + 1; sum > allowed {
 					h.violated("ceiling", "%d positions of %s are taken from %d to %d ms, allowed are %d", sum, name, first.at, t.at, allowed)
 					return
@@ -97,13 +99,23 @@ func (h *history) violated(check, format string, args ...any) {
 	}
 }
 
-// checkEpoch checks that no node has seen a loss of data in a history without one.
-func (h *history) checkEpoch() {
-	data, stat, err := h.mem.Peek(statePath)
-	if err != nil || h.losses > 0 {
+// lossesIn returns how many losses of data there were in a time, or shortly before. After each, sequence time leaps.
+func (h *history) lossesIn(from, to int64) (n int64) {
+	for _, at := range h.lostAt {
+		if at <= to && at+3*h.confirm.Milliseconds() >= from {
+			n++
+		}
+	}
+	return n
+}
+
+// checkIncarnation checks that no node has seen a loss of data in a history without one.
+func (h *history) checkIncarnation() {
+	data, stat, err := h.mem.Peek(clusterPath)
+	if err != nil || len(h.lostAt) > 0 {
 		return
 	}
-	if v, err := parseView([]zkstore.Record{{Found: true, Data: data, Stat: stat}}); err != nil || v.state.Epoch > 1 {
-		h.violated("no loss", "%s is %s: %v", statePath, data, err)
+	if v, err := parseView([]zkstore.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil || v.cluster.Incarnation > 0 {
+		h.violated("no loss", "%s is %s: %v", clusterPath, data, err)
 	}
 }

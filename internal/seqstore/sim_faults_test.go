@@ -13,7 +13,7 @@ func (n *simNode) fault(c zkstore.Call) zkstore.Fault {
 		n.h.askLate(n, "x0")
 	}
 	n.intend(c)
-	if n == n.h.heard && n.h.now < n.h.noticeBy {
+	if n.h.mustNotice(n) {
 		return zkstore.NoFault
 	}
 	switch n.h.rng.IntN(n.h.faulty) {
@@ -94,15 +94,39 @@ func (h *history) run(ms int64) {
 	}
 }
 
-// able returns the nodes that must notice if ZooKeeper goes back to a copy made at a time: those that
-// are connected, and have written their slot at least two heartbeats later.
+// able returns the nodes that must notice if ZooKeeper goes back to a copy made at a time: those that are connected, know all
+// that has changed in the present incarnation, and have written their slot at least two heartbeats later.
 func (h *history) able(at int64) (able []*simNode) {
+	v, err := h.peek()
+	if err != nil {
+		return nil
+	}
 	for _, n := range h.nodes {
-		if !n.busy && !n.cut && h.now >= n.pauseTill && n.sure && n.h.now >= n.confirmed && n.lastAcked > at+2*h.heartbeat.Milliseconds() && n.is.state != nil && !n.is.loss {
+		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && h.now >= n.confirmed
+		knows := n.is.Followed() == Followed{v.state.Changes + 1, v.cluster.Incarnation} && n.disk.witness != nil && n.owed == 0
+		if here && knows && n.claim.incarnation == v.cluster.Incarnation && n.claim.sent > at+2*h.heartbeat.Milliseconds() {
 			able = append(able, n)
 		}
 	}
 	return able
+}
+
+// peek returns /cluster and /seq.
+func (h *history) peek() (view, error) {
+	cluster, _, err := h.mem.Peek(clusterPath)
+	if err != nil {
+		return view{}, err
+	}
+	state, _, err := h.mem.Peek(statePath)
+	if err != nil {
+		return view{}, err
+	}
+	return parseView([]zkstore.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+}
+
+// mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.
+func (h *history) mustNotice(n *simNode) bool {
+	return n == h.heard && h.now < h.noticeBy+2*h.heartbeat.Milliseconds()
 }
 
 // calm ends all faults, and lets all nodes be well.
@@ -117,20 +141,25 @@ func (h *history) calm() {
 
 // putBack puts ZooKeeper back to a copy. heard must notice it. nil: no node is sure to notice it in time.
 func (h *history) putBack(c simCopy, heard *simNode) {
-	h.heard, h.noticeBy = heard, h.now+h.confirm.Milliseconds()
-	h.losses++
-	h.mem.Deliver()
-	h.checkGaps("x0")
-	if s := h.strict["x0"]; s != nil {
-		s.counts = false
-	}
+	h.notice(heard)
 	h.note("ZooKeeper is put back to %.3f", float64(c.at)/1000)
 	h.mem.Restore(c.data)
 	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
 }
 
-// lose wipes ZooKeeper or puts an older copy back, if a node can notice it: it is connected, and has
-// written its slot at least two heartbeats after the copy was made.
+// notice says which node must notice the loss of data that comes now.
+func (h *history) notice(heard *simNode) {
+	h.heard, h.noticeBy = heard, h.now+h.confirm.Milliseconds()
+	h.lostAt = append(h.lostAt, h.now)
+	h.mem.Deliver()
+	h.checkGaps("x0")
+	if s := h.strict["x0"]; s != nil {
+		s.counts = false
+		s.keysAreLost(heard, len(h.lostAt))
+	}
+}
+
+// lose wipes ZooKeeper or puts an older copy back, if a node can notice it.
 func (h *history) lose() {
 	at, wipe := int64(0), len(h.copies) == 0 || h.rng.IntN(4) == 0
 	var c simCopy
@@ -142,24 +171,35 @@ func (h *history) lose() {
 	if len(able) == 0 || h.now < h.noticeBy {
 		return
 	}
-	h.heard, h.noticeBy = able[h.rng.IntN(len(able))], h.now+h.confirm.Milliseconds()
-	if h.rng.IntN(2) == 0 { // it notices at the last moment
-		h.heard.pauseTill = h.noticeBy
-	}
-	h.losses++
-	h.mem.Deliver()
-	h.checkGaps("x0")
-	if s := h.strict["x0"]; s != nil {
-		s.counts = false
-	}
-	if wipe {
+	h.notice(able[h.rng.IntN(len(able))])
+	h.copies = slices.DeleteFunc(h.copies, func(simCopy) bool { return h.rng.IntN(3) == 0 })
+	switch {
+	case wipe:
 		h.note("ZooKeeper is wiped, node %d must notice", h.heard.id)
 		h.mem.Wipe()
 		_ = h.mem.Session().EnsureRoot(context.Background(), "/workers")
-	} else {
+	case h.rng.IntN(3) == 0:
+		h.note("ZooKeeper is put back to %.3f while it runs, node %d must notice", float64(at)/1000, h.heard.id)
+		h.mem.RestoreRunning(c.data)
+	default:
 		h.note("ZooKeeper is put back to %.3f, node %d must notice", float64(at)/1000, h.heard.id)
 		h.mem.Restore(c.data)
 	}
-	h.copies = slices.DeleteFunc(h.copies, func(simCopy) bool { return h.rng.IntN(3) == 0 })
 	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
+	if h.rng.IntN(3) == 0 {
+		h.restartAll()
+	} else if h.rng.IntN(2) == 0 { // it notices at the last moment
+		h.heard.pauseTill = h.noticeBy
+	}
+}
+
+// restartAll kills all nodes. They start again at any time. The one that must notice the loss of data has its directory.
+func (h *history) restartAll() {
+	h.note("all nodes are killed")
+	for _, n := range h.nodes {
+		if !n.busy {
+			n.start(n == h.heard || h.rng.IntN(3) > 0)
+			n.pauseTill = h.now + h.rng.Int64N(h.confirm.Milliseconds())
+		}
+	}
 }

@@ -38,7 +38,7 @@ func (h *history) askKeyed(n *simNode, name string) {
 		return
 	}
 	s := h.strict[name]
-	k := &simKey{key: fmt.Sprint("k", len(s.keys)), life: r.ID, before: h.highest[name], losses: h.losses}
+	k := &simKey{key: fmt.Sprint("k", len(s.keys)), life: r.ID, before: h.highest[name], losses: len(h.lostAt)}
 	if len(s.keys) > 0 && h.rng.IntN(2) == 0 {
 		k = s.keys[max(0, len(s.keys)-1-h.rng.IntN(5))]
 	} else {
@@ -58,11 +58,11 @@ func (h *history) askKeyed(n *simNode, name string) {
 		switch v := int64(runs[0].First); {
 		case v == k.value:
 			h.note("node %d issues %s %d again for the key %s", n.id, name, v, k.key)
-		case k.value != 0 && k.losses == h.losses && k.life == r.ID:
+		case k.value != 0 && k.losses == len(h.lostAt) && k.life == r.ID:
 			h.violated("keys", "node %d: %s gives %d for the key %s, which had %d", n.id, name, v, k.key, k.value)
 		default: // the first request with the key may have taken it
 			h.check(n, name, runs, 1, k.before)
-			k.value, k.losses, k.life = v, h.losses, r.ID
+			k.value, k.losses, k.life = v, len(h.lostAt), r.ID
 		}
 		return
 	}
@@ -92,4 +92,17 @@ func (h *history) take(late *simLate) (waits bool) {
 		h.check(late.n, late.name, runs, late.count, late.before)
 	}
 	return errors.Is(err, sequence.ErrPending)
+}
+
+// keysAreLost notes the last loss of data, the one with the number losses. Keys that heard knows must keep their values.
+func (s *simStrict) keysAreLost(heard *simNode, losses int) {
+	var known *series
+	if heard != nil {
+		known = heard.is.byName["x0"]
+	}
+	for _, k := range s.keys {
+		if k.losses == losses-1 && known != nil && known.known != nil && known.known.ID == k.life && slices.ContainsFunc(known.keys, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
+			k.losses = losses
+		}
+	}
 }

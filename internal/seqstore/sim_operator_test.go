@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/sequence"
 )
 
 func (h *history) create(store zkstore.Store, name string) {
@@ -22,7 +21,6 @@ func (h *history) create(store zkstore.Store, name string) {
 	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
-	h.raiseTime(0)
 	m := h.mapOf(name, start, lost)
 	r, err := op.Create(context.Background(), Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
@@ -38,15 +36,24 @@ func (h *history) create(store zkstore.Store, name string) {
 	}
 }
 
-// offset returns how far a clock is off, in ms. Two clocks may be ClocksApart apart, or less if the
-// confirming time is short.
+// offset returns how far a clock is off, in ms.
 func (h *history) offset() int64 {
-	most := min(sequence.ClocksApart, h.confirm-h.confirm/6-sequence.Burst/firstBlockPart/1).Milliseconds() / 2
-	return h.rng.Int64N(2*most+1) - most
+	if h.leaps {
+		return 0
+	}
+	return []int64{0, 0, 4000, -4000, 60_000, -60_000, -660_000, 200_000}[h.rng.IntN(8)]
+}
+
+// setClocks makes the wall clock of a node step, or that of ZooKeeper's leader.
+func (h *history) setClocks(n *simNode) {
+	if n.offset = h.offset(); h.leaps {
+		h.leader = []int64{0, 60_000, 140_000, -60_000}[h.rng.IntN(4)]
+	}
+	h.note("the clock of node %d is off by %d ms, that of the leader by %d", n.id, n.offset, h.leader)
 }
 
 func (h *history) operator(store zkstore.Store) Operator {
-	return Operator{Store: store, Now: func() int64 { return simEpoch + h.now + h.offset() }, Guard: Unguarded}
+	return Operator{Store: store, Now: func() int64 { return simEpoch + h.now }, Guard: Unguarded}
 }
 
 // jump lets an operator raise the next value, delete the sequence, or create it again. Nobody may do
@@ -94,7 +101,6 @@ func (h *history) jump() {
 }
 
 func (h *history) remove(op Operator, name string) {
-	h.raiseTime(h.rng.Int64N(maxRaise.Milliseconds()))
 	r, err := op.Delete(context.Background(), name)
 	h.note("by hand: delete %s, until %d: %v", name, r.Until, err)
 }
@@ -102,7 +108,7 @@ func (h *history) remove(op Operator, name string) {
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
 func (h *history) live(op Operator, name string) {
 	for range 1 + h.rng.IntN(3) {
-		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && (n != h.heard || h.now >= h.noticeBy) {
+		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {
 			h.ask(n, name, 1, false)
 			n.cut = true
 			n.store.Partition()
@@ -129,7 +135,6 @@ func (h *history) purge(op Operator, name string) {
 	if h.strict[name] != nil || name == simKeyed {
 		return
 	}
-	h.raiseTime(0)
 	err := op.Purge(context.Background(), name)
 	if h.note("by hand: purge %s: %v", name, err); err != nil {
 		return
@@ -141,18 +146,6 @@ func (h *history) purge(op Operator, name string) {
 	}
 }
 
-// raiseTime raises the sequence time, as far ahead of what has passed as losses of data can put it, but for late ms.
-func (h *history) raiseTime(late int64) {
-	op := h.operator(h.mem.Session())
-	v, ctx, err := op.look(context.Background(), "x")
-	if err != nil {
-		return
-	}
-	v.state.Time = max(v.state.Time, h.now-late+2*maxRaise.Milliseconds()*(v.state.Epoch-1))
-	_, err = op.Store.Set(ctx, statePath, v.state.marshal(), v.version)
-	h.note("the sequence time is %d: %v", v.state.Time, err)
-}
-
 // wait lets time pass until all nodes that are connected have followed an operator, as --wait does. ZooKeeper
 // loses no data meanwhile.
 func (h *history) wait() {
@@ -161,10 +154,7 @@ func (h *history) wait() {
 	defer func() { h.staged = staged }()
 	v, _, err := h.operator(h.mem.Session()).look(context.Background(), "x")
 	lags := func(n *simNode) bool {
-		if n.cut || h.now < n.pauseTill {
-			return false
-		}
-		return n.is.state == nil || n.is.state.Changes < v.state.Changes || slices.ContainsFunc(n.is.list(), (*series).isStale)
+		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Changes <= v.state.Changes
 	}
 	h.run(h.heartbeat.Milliseconds() + 500)
 	for err == nil && slices.ContainsFunc(h.nodes, lags) {

@@ -78,7 +78,7 @@ type simTotal struct {
 func (t *simTotal) add(h *history) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.histories, t.issued, t.losses = t.histories+1, t.issued+h.issued, t.losses+h.losses
+	t.histories, t.issued, t.losses = t.histories+1, t.issued+h.issued, t.losses+len(h.lostAt)
 	if h.wrong != "" && (t.failed == nil || h.seed < t.failed.seed) {
 		t.failed = h
 	}

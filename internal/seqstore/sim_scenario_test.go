@@ -24,7 +24,7 @@ func (h *history) loseTwice() {
 			return
 		}
 		n.store.Expire()
-		n.start()
+		n.start(false)
 		h.putBack(c, able[h.rng.IntN(len(able))])
 		h.run(h.confirm.Milliseconds() + h.rng.Int64N(2000))
 	}
@@ -42,7 +42,7 @@ func (h *history) noticeLate() {
 	if x == heard || !slices.Contains(h.able(c.at), heard) {
 		return
 	}
-	gone.start()
+	gone.start(false)
 	h.putBack(c, heard)
 	gone.pauseTill, heard.pauseTill = h.noticeBy+2000, h.noticeBy+2000
 	x.beat()
@@ -111,7 +111,7 @@ func (h *history) loseUnknown() {
 	}
 	gone, x := h.nodes[0], h.nodes[1]
 	x.store.Expire()
-	x.start()
+	x.start(false)
 	h.calm()
 	c := simCopy{h.now, h.mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
@@ -120,37 +120,6 @@ func (h *history) loseUnknown() {
 		return
 	}
 	h.loseMuted(c, x, name)
-}
-
-// loseYoung: the copy that is put back is younger than all heartbeats. Only the node that has taken a block
-// since can notice the loss, by the record.
-func (h *history) loseYoung() {
-	h.inside = true // no heartbeat of another node shows the loss
-	defer func() { h.inside = false }()
-	h.calm()
-	name := h.names[h.rng.IntN(len(h.names))]
-	x, y := h.nodes[0], h.nodes[1]
-	h.ask(x, name, 10, false)
-	for _, n := range h.nodes {
-		n.beat()
-	}
-	s := x.is.byName[name]
-	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
-		return
-	}
-	c, gen := simCopy{h.now, h.mem.Snapshot()}, s.known.Gen
-	for range 30 {
-		h.ask(x, name, 1+h.rng.IntN(300), false)
-	}
-	if s.known.Gen == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
-		return
-	}
-	h.putBack(c, x)
-	h.run(h.confirm.Milliseconds() + 1)
-	for range 10 {
-		h.ask(y, name, 1+h.rng.IntN(300), false)
-		h.run(h.confirm.Milliseconds() / 5)
-	}
 }
 
 // loseRaise: ZooKeeper loses a next value that an operator has raised. An operator edits the sequence before

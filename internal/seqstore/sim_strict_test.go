@@ -106,11 +106,11 @@ func (h *history) vouch(op Operator, name string) {
 	}
 	ctx := context.Background()
 	r, st, err := op.Show(ctx, name)
-	if err != nil || r.Epoch == st.Epoch || r.DeletedAt != 0 {
+	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
 		return
 	}
 	next := max(r.Value(r.Next), s.committed, h.highest[name]+1) + h.rng.Int64N(1000)
-	_, err = op.Set(ctx, name, Change{Next: &next, VouchedIn: st.Epoch})
+	_, err = op.Set(ctx, name, Change{Next: &next, VouchedIn: st.Incarnation})
 	h.note("by hand: %s goes on at %d: %v", name, next, err)
 	h.countGaps(name)
 }

@@ -25,7 +25,7 @@ func (h *history) createTemplate(store zkstore.Store) {
 func (h *history) confirmTemplate(op Operator) {
 	ctx := context.Background()
 	r, st, err := op.Show(ctx, simTemplate)
-	if err != nil || r.Epoch == st.Epoch || r.DeletedAt != 0 {
+	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
 		return
 	}
 	next := r.Value(r.Next)
@@ -34,7 +34,7 @@ func (h *history) confirmTemplate(op Operator) {
 			next = max(next, v+1_000_000)
 		}
 	}
-	_, err = op.Set(ctx, simTemplate, Change{Next: &next, VouchedIn: st.Epoch})
+	_, err = op.Set(ctx, simTemplate, Change{Next: &next, VouchedIn: st.Incarnation})
 	h.note("by hand: sequences of %s begin at %d: %v", simTemplate, next, err)
 }
 

@@ -34,10 +34,12 @@ type history struct {
 	strict             map[string]*simStrict
 	late               []*simLate // requests that wait
 	issued             int
-	losses             int
-	inside             bool // in interleave
+	lostAt             []int64 // when data were lost, ms
+	inside             bool    // in interleave
 	confirm, heartbeat time.Duration
 	mute               *simNode          // sends no heartbeats
+	leaps              bool              // the clock of ZooKeeper's leader leaps, and those of the nodes are right
+	leader             int64             // how far the leader's clock is off, ms
 	staged             bool              // in a scenario: no other losses
 	keyed              sequence.Map      // the salt or the scatter of simKeyed
 	lives              []sequence.Values // of simKeyed, each with its key
@@ -63,13 +65,11 @@ func newHistory(seed uint64) *history {
 	}
 	h.hold = []int64{600_000, 20_000}[h.rng.IntN(2)]
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
-	h.mem = zkstore.NewMem(func() int64 { return simEpoch + h.now })
+	h.leaps = h.rng.IntN(4) == 0
+	h.mem = zkstore.NewMem(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
-	ctx := context.Background()
+	createCluster(h.mem.Session())
 	admin := h.mem.Session()
-	if err := admin.EnsureRoot(ctx, "/workers"); err != nil {
-		panic(err) // the session has no faults
-	}
 	for range 2 + h.rng.IntN(3) {
 		h.addNode()
 	}
@@ -161,14 +161,14 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 func (h *history) play() {
 	defer h.checkCeiling()
 	defer h.checkGaps("x0")
-	defer h.checkEpoch()
+	defer h.checkIncarnation()
 	keeps := h.seed%8 == 7
 	for range 120 {
 		if h.wrong != "" {
 			return
 		}
 		n := h.nodes[h.rng.IntN(len(h.nodes))]
-		free := !(n == h.heard && h.now < h.noticeBy)
+		free := !h.mustNotice(n)
 		switch k := h.rng.IntN(100); {
 		case k < 60:
 			count := 1
@@ -204,7 +204,7 @@ func (h *history) play() {
 			h.jump()
 		case k < 86:
 			h.staged = true
-			[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseYoung, h.loseRaise}[h.rng.IntN(6)]()
+			[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise}[h.rng.IntN(5)]()
 			h.staged = false
 		case k < 87 && free:
 			n.cut = true
@@ -223,12 +223,15 @@ func (h *history) play() {
 			} else {
 				h.note("node %d is killed and started", n.id)
 			}
-			n.start()
+			n.start(h.rng.IntN(3) > 0)
 		case k < 95 && free:
 			n.pauseTill = h.now + h.rng.Int64N(40_000)
 			h.note("node %d stands still until %d", n.id, n.pauseTill)
 		case k < 96 && len(h.lives) > 0:
 			h.loseKey()
+		case k < 97 && free && h.rng.IntN(3) == 0:
+			n.reboot()
+			h.note("the machine of node %d starts again", n.id)
 		case k < 97:
 			n.store.Expire()
 			h.note("node %d: session expired", n.id)
@@ -237,7 +240,7 @@ func (h *history) play() {
 		case k < 99:
 			n.store.Lag()
 		default:
-			n.offset = h.offset()
+			h.setClocks(n)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,16 +19,24 @@ type stage struct {
 	mem   *zkstore.Mem
 	now   int64 // ms since the start
 	nodes []*actor
+	// actors is the number of nodes that there have been.
+	actors int
 }
 
-// actor is a node of a stage. Its tenure is always confirmed.
+// actor is a node of a stage. Its tenure is always confirmed, and it raises the incarnation as soon as it finds a loss of data.
 type actor struct {
 	*stage
 	store *zkstore.MemSession
 	is    *Issuer
 	calls func(zkstore.Call) zkstore.Fault // nil: no faults
-	// silent: the node has sent no heartbeat in this session.
-	silent bool
+	// slot is the node's record.
+	slot string
+	// hold, if not nil, replaces the answer of Hold.
+	hold func() Hold
+	// reports is what the node has reported.
+	reports []string
+	// deaf: the node does not raise the incarnation.
+	deaf bool
 	// cluster is what the node has joined. The zero value stands for the stage's cluster.
 	cluster ClusterInfo
 	// fenced: the node has lost its worker, and has no other one yet.
@@ -42,9 +51,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t}
 	s.mem = zkstore.NewMem(func() int64 { return simEpoch + s.now })
 	s.mem.SetEpoch(1)
-	if err := s.mem.Session().EnsureRoot(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	createCluster(s.mem.Session())
 	return s
 }
 
@@ -57,7 +64,8 @@ func (s *stage) node() *actor {
 
 // newNode adds a node that has just begun.
 func (s *stage) newNode() *actor {
-	a := &actor{stage: s, store: s.mem.Session()}
+	s.actors++
+	a := &actor{stage: s, store: s.mem.Session(), slot: fmt.Sprintf("/workers/%04d", s.actors)}
 	a.store.SetFault(func(c zkstore.Call) zkstore.Fault {
 		if a.calls == nil {
 			return zkstore.NoFault
@@ -74,17 +82,44 @@ func (s *stage) newNode() *actor {
 func (a *actor) restart(witness string) {
 	a.store.Expire()
 	a.is = New(Config{
-		Store: a.store, Tenure: a, By: "node", WitnessFile: witness,
+		Store: a.store, Tenure: a, By: "node", WitnessFile: witness, Boot: "boot",
 		Now:      func() int64 { return simEpoch + a.now + a.clock },
 		Mono:     func() int64 { return (a.now + 1) * 1e6 },
 		Parallel: 1,
 	})
 }
 
-func (a *actor) Confirmed(int64) bool { return !a.silent }
+// Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
+func (a *actor) Hold() Hold {
+	if a.hold != nil {
+		return a.hold()
+	}
+	store := a.mem.Session()
+	if err := store.EnsureRoot(context.Background(), "/workers", a.slot); err != nil {
+		a.t.Error(err)
+	}
+	return Hold{Record: a.slot, Version: zkstore.AnyVersion}
+}
+
+func (a *actor) ReportLoss(known int64, found string) {
+	if a.reports = append(a.reports, found); !a.deaf {
+		a.raise(known)
+	}
+}
+
+// raise raises the incarnation, unless it is above known.
+func (s *stage) raise(known int64) {
+	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// noteLoss makes the node's heartbeat notice a loss of data.
+func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
+
 func (a *actor) Cluster() (ClusterInfo, bool) {
 	joined := a.cluster
-	joined.UUID, joined.ConfirmTime, joined.MaxLease = cmp.Or(joined.UUID, "c"), stageConfirm, time.Hour
+	joined.UUID, joined.ConfirmTime = cmp.Or(joined.UUID, "c"), stageConfirm
 	return joined, !a.fenced
 }
 
@@ -152,10 +187,10 @@ func (s *stage) remove(name string) {
 	}
 }
 
-// epoch returns the epoch of /seq.
-func (s *stage) epoch() int64 {
+// incarnation returns that of /cluster.
+func (s *stage) incarnation() int64 {
 	s.t.Helper()
-	return s.view("x").state.Epoch
+	return s.view("x").state.Incarnation
 }
 
 func (s *stage) view(name string) view {

@@ -9,13 +9,13 @@ type Standing struct {
 	Skip int64
 }
 
-// Standing decides for a block of one position as the nodes do. now is Unix ms.
-func (r Record) Standing(st State, now int64) Standing {
+// Standing decides for a block of one position as a node does that has just read the state.
+func (r Record) Standing(st State) Standing {
 	if r.IsTemplate() {
-		_, _, refusal := r.create("", st, now)
+		_, _, refusal := r.create("", st)
 		return Standing{Refusal: refusal.reason()}
 	}
-	c, refusal := r.plan(st.Epoch, 1, 1, now)
+	c, refusal := r.plan(st.Incarnation, 1, 1, st.Time)
 	if refusal != nil {
 		return Standing{Refusal: refusal.reason()}
 	}

@@ -55,7 +55,7 @@ func (s *series) nextStrict(e situation) *taking {
 		return nil
 	}
 	waiting, rest := s.waiting, []request(nil)
-	if s.known.Epoch == e.epoch {
+	if s.known.Incarnation == e.incarnation {
 		waiting, rest = s.repeat(e)
 	}
 	var all batch
@@ -64,7 +64,7 @@ func (s *series) nextStrict(e situation) *taking {
 	for _, r := range waiting {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
-		case r.n > left && left > 0 && s.known.Epoch == e.epoch: // others may get what is left
+		case r.n > left && left > 0 && s.known.Incarnation == e.incarnation: // others may get what is left
 			r.w.Answer = &answer{err: s.known.exhausted().about(s.name)}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
@@ -74,7 +74,7 @@ func (s *series) nextStrict(e situation) *taking {
 			rest = append(rest, r)
 		}
 	}
-	c, refusal := s.known.planStrict(e.epoch, max(all.n, 1), e.now)
+	c, refusal := s.known.planStrict(e.incarnation, max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal.about(s.name), e.sent)
 		return nil
@@ -112,10 +112,10 @@ func (b *batch) add(r request, most int64) bool {
 }
 
 // planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
-// positions that may have been taken since the record was written. now is Unix ms.
-func (r Record) planStrict(epoch, n, now int64) (commit, *Refusal) {
+// positions that may have been taken since the record was written. now is a sequence time.
+func (r Record) planStrict(incarnation, n, now int64) (commit, *Refusal) {
 	switch {
-	case r.Epoch < epoch:
+	case r.Incarnation < incarnation:
 		return commit{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
 	case n > r.Positions()-r.Next:
 		return commit{}, r.exhausted()
@@ -216,7 +216,8 @@ func (i *Issuer) writtenStrict(s *series, v view, t taking, sent int64, err erro
 	if err == nil {
 		s.accept(t, i.cfg.Mono())
 		if v.stat.Version != zkstore.AnyVersion-1 { // two writes were needed: see setRecord
-			s.written = view{state: v.state, version: v.version, record: &t.record, stat: zkstore.Stat{Version: v.stat.Version + 1}, keys: v.keys}
+			s.written = v
+			s.written.record, s.written.stat, s.written.secret = &t.record, zkstore.Stat{Version: v.stat.Version + 1}, nil
 			if t.keys != nil {
 				s.written.keys = t.keys.written()
 			}
@@ -236,8 +237,8 @@ func (i *Issuer) writtenStrict(s *series, v view, t taking, sent int64, err erro
 // lastWritten returns what the last write of a strict sequence left in ZooKeeper, if it was made in this session, and /seq
 // was not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions
 // only grow within a session.
-func (s *series) lastWritten(known *State) (v view, ok bool) {
+func (s *series) lastWritten(known knowledge) (v view, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written, judgeState(s.written.state, known) == foundGood && !s.stale // a new session makes all records stale
+	return s.written, s.written.state != nil && known.judge(s.written) == foundGood && !s.stale // a new session makes all records stale
 }

@@ -11,11 +11,11 @@ import (
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
 func strictly(left int64, waiting ...int64) (*series, situation) {
 	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
-	s := &series{name: "order", known: &r, epoch: 1}
+	s := &series{name: "order", known: &r, incarnation: 1}
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	return s, situation{epoch: 1, sent: 1000, now: 1000, nonce: "mine"}
+	return s, situation{incarnation: 1, sent: 1000, now: 1000, nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -63,10 +63,10 @@ func TestStrictBatch(t *testing.T) {
 
 func TestStrictPlanNeverSkips(t *testing.T) {
 	r := usual(func(r *Record) { r.Mode = Strict })
-	if _, refusal := r.planStrict(r.Epoch+1, 1, 1000); refusal.reason() != Frozen {
+	if _, refusal := r.planStrict(r.Incarnation+1, 1, 1000); refusal.reason() != Frozen {
 		t.Errorf("%v", refusal)
 	}
-	c, refusal := r.plan(r.Epoch, 1000, 7, 1000)
+	c, refusal := r.plan(r.Incarnation, 1000, 7, 1000)
 	if refusal != nil || c.block != (sequence.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
 		t.Errorf("%+v, %v", c, refusal)
 	}

@@ -16,9 +16,11 @@ import (
 // liveNode is a node that runs by the clock of the machine, and is confirmed at once.
 type liveNode struct{ is *Issuer }
 
-func (liveNode) Confirmed(int64) bool { return true }
+func (liveNode) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+
+func (liveNode) ReportLoss(int64, string) {}
 func (liveNode) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c", ConfirmTime: time.Millisecond, MaxLease: time.Hour}, true
+	return ClusterInfo{UUID: "c", ConfirmTime: time.Millisecond}, true
 }
 
 // startLive returns a node whose rounds run until the test ends.
@@ -73,9 +75,7 @@ func TestStrictOrderOverNodes(t *testing.T) {
 
 func strictOrder(t *testing.T, open func() zkstore.Store) {
 	admin := open()
-	if err := admin.EnsureRoot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	createCluster(admin)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
 	op := Operator{Store: admin, Now: func() int64 { return time.Now().UnixMilli() }, Guard: Unguarded}
 	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
@@ -180,14 +180,14 @@ func strictFrozen(h *house) {
 	old, st := h.record("order")
 	top := gone.take("order", 1000) + 999 // a does not know of it
 	h.lose("order", &old, &st, a)
-	a.is.NoteLoss("the slot of the worker is older")
+	a.noteLoss()
 	a.settle()
 	var refusal *Refusal
 	if v, err := a.try("order", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
 		h.Errorf("%d, %v", v, err)
 	}
 	next := top + 1
-	if _, err := h.operator().Set(h.Context(), "order", Change{Next: &next, VouchedIn: 2}); err != nil {
+	if _, err := h.operator().Set(h.Context(), "order", Change{Next: &next, VouchedIn: 1}); err != nil {
 		h.Fatal(err)
 	}
 	a.settle()

@@ -16,9 +16,9 @@ import (
 // IsTemplate reports whether the record is a template.
 func (r Record) IsTemplate() bool { return r.MaxNames > 0 }
 
-// newRecord returns the record of a sequence that did not exist. now is Unix ms.
-func newRecord(m sequence.Map, s Settings, st State, now int64) Record {
-	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: now, Gen: st.Purged, Epoch: st.Epoch, Above: -1}
+// newRecord returns the record of a sequence that did not exist.
+func newRecord(m sequence.Map, s Settings, st State) Record {
+	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation, Above: -1}
 }
 
 // withPeak returns a new record with its peak: nothing above the burst can have been issued.
@@ -29,8 +29,8 @@ func (r Record) withPeak() Record {
 
 // frozenTemplate returns the refusal of a template from before a loss of data, and nil for another. A sequence that
 // the template has created may be lost, and would begin again.
-func (r Record) frozenTemplate(name string, epoch int64) *Refusal {
-	if r.Epoch == epoch {
+func (r Record) frozenTemplate(name string, incarnation int64) *Refusal {
+	if r.Incarnation == incarnation {
 		return nil
 	}
 	if r.Scatter > 0 { // a forgotten sequence would have another key, and so its values again in another order
@@ -39,16 +39,15 @@ func (r Record) frozenTemplate(name string, epoch int64) *Refusal {
 	return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps sequences that the template %s had created. Set the first value of new ones: flaked seq set %[1]s --next N --vouch-after-loss", name)}
 }
 
-// create returns the template after it has created a sequence, and the sequence. name is the template's, and now is
-// Unix ms.
-func (r Record) create(name string, st State, now int64) (template, created Record, refusal *Refusal) {
-	if refusal := r.frozenTemplate(name, st.Epoch); refusal != nil {
+// create returns the template after it has created a sequence, and the sequence. name is the template's.
+func (r Record) create(name string, st State) (template, created Record, refusal *Refusal) {
+	if refusal := r.frozenTemplate(name, st.Incarnation); refusal != nil {
 		return Record{}, Record{}, refusal
 	}
 	if r.Names >= r.MaxNames {
 		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may. Raise that: flaked seq set %[1]s --max-names N", name, r.Names)}
 	}
-	created = newRecord(r.Map, r.Settings, st, now)
+	created = newRecord(r.Map, r.Settings, st)
 	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
 	r.Names++
 	return r, created.withPeak(), nil
@@ -70,21 +69,26 @@ func (i *Issuer) byTemplate(ctx context.Context, s *series, v view, unconfirmed 
 	t := i.named(name)
 	switch older, lost := t.compare(found, *v.state); {
 	case older && !lost:
-		return false, nil, &lostError{"the record of template " + name + " is older than before"}
+		return false, nil, &lostError{reason: "the record of template " + name + " is older than before"}
 	case older, unconfirmed > 0:
 		return false, confirming(max(unconfirmed, time.Second)), nil
 	}
-	template, created, refusal := found.create(name, *v.state, i.cfg.Now())
+	template, created, refusal := found.create(name, *v.state)
 	if refusal != nil {
 		return false, refusal, nil
 	}
 	template = commit{record: template}.written(i.cfg.Nonce(), i.cfg.By)
 	created = commit{record: created}.written(i.cfg.Nonce(), i.cfg.By)
 	created, key := created.withKey()
-	err = i.writeCreated(ctx, setRecord(zkstore.CheckOp{Path: statePath, Version: v.version}, name, template, stat.Version), s.name, created, key)
+	hold := i.cfg.Tenure.Hold()
+	if !hold.mayTake() {
+		return true, nil, nil
+	}
+	ops := append(append(v.checks(), hold.check()), setRecord(name, template, stat.Version)...)
+	err = i.writeCreated(ctx, ops, s.name, created, key)
 	switch {
 	case err == nil:
-		t.change(func() { t.know(template); t.epoch = v.state.Epoch })
+		t.change(func() { t.know(template); t.incarnation = v.incarnation() })
 		i.cfg.Log.Info("a template has created a sequence", "sequence", s.name, "template", name, "created", template.Names, "max_names", template.MaxNames)
 	case outpaced(err):
 		err = nil
@@ -97,7 +101,7 @@ func (i *Issuer) writeCreated(ctx context.Context, ops []zkstore.Op, name string
 	if err := i.cfg.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
 		return err
 	}
-	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.link.session), append(append(ops, key...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
+	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(append(ops, key...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
 }
 
 // compare reports whether a record that was read is older than the one that the node knows, and whether the node
@@ -105,7 +109,7 @@ func (i *Issuer) writeCreated(ctx context.Context, ops []zkstore.Op, name string
 func (s *series) compare(found *Record, st State) (older, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return judge(found, s.known, st.Purged) == foundLost, st.Epoch > s.epoch
+	return judge(found, s.known, st.Purged) == foundLost, st.Incarnation > s.incarnation
 }
 
 // templateOf reads the template for a name. found is nil if there is none.

@@ -97,6 +97,7 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 	s.node()
 	s.createTemplate("order:*", 1, 5)
 	a := s.newNode()
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: zkstore.AnyVersion, Wait: time.Second} }
 	if r := a.ask("order:1", 1, false).reason(); r != Confirming || s.exists("order:1") {
 		t.Error(r)
 	}
@@ -111,14 +112,14 @@ func TestTemplateIsFrozenAfterALossOfData(t *testing.T) {
 	gone.ask("order:1", 100, false).first()
 	gone.gone()
 	s.mem.Restore(old)
-	a.is.NoteLoss("test")
+	a.noteLoss()
 	s.run(stageConfirm + time.Second)
 	c := a.ask("order:1", 1, false)
 	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "--vouch-after-loss") {
 		t.Fatal(c.err)
 	}
 	next := int64(1_000_000)
-	s.set("order:*", Change{Next: &next, VouchedIn: s.epoch()})
+	s.set("order:*", Change{Next: &next, VouchedIn: s.incarnation()})
 	s.run(4 * time.Second)
 	if v := a.ask("order:1", 1, false).first(); v != next {
 		t.Error(v)
@@ -129,7 +130,7 @@ func TestTemplateIsFrozenAfterALossOfData(t *testing.T) {
 func (a *actor) inCreation(f func()) {
 	a.calls = func(c zkstore.Call) zkstore.Fault {
 		for _, op := range c.Ops {
-			if _, ok := op.(zkstore.CreateOp); ok {
+			if made, ok := op.(zkstore.CreateOp); ok && made.Path != statePath {
 				a.calls = nil
 				f()
 			}
@@ -154,17 +155,17 @@ func TestTemplateCreatesNothingInALaterSession(t *testing.T) {
 	}
 }
 
-// Another node raises the epoch between a node's read and its write.
+// Another node raises the incarnation between a node's read and its write.
 func TestTemplateCreatesNothingInAnOlderEpoch(t *testing.T) {
 	s := newStage(t)
 	other, a := s.node(), s.node()
 	s.createTemplate("order:*", 1, 5)
 	a.inCreation(func() {
-		other.is.NoteLoss("test")
+		other.noteLoss()
 		_ = other.round()
 	})
 	if r := a.ask("order:1", 1, false).reason(); s.exists("order:1") {
-		t.Error("the sequence was created in the old epoch: ", r)
+		t.Error("the sequence was created in the old incarnation: ", r)
 	}
 }
 

@@ -2,47 +2,100 @@ package seqstore
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"maps"
 	"os"
 	"slices"
+	"time"
 )
 
-// Witness is what a node remembers of /seq and of the records over a restart. A loss of data shows by
+// Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
 // it. It permits the node to issue nothing.
 type Witness struct {
-	State   State             `json:"state"`
-	Records map[string]Record `json:"records"`
+	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node first saw
+	// it, in ns of the clock of ReadAt.Boot, 0 for the first one.
+	Incarnation int64             `json:"incarnation"`
+	Entered     int64             `json:"entered,omitempty"`
+	State       State             `json:"state"`
+	Records     map[string]Record `json:"records"`
+	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
+	Keys map[string][]byte `json:"keys,omitempty"`
+	// ReadAt is when the last read of State was sent.
+	ReadAt moment `json:"read_at"`
 }
 
-// witness returns what the node knows now. ok is false if it has not read /seq.
+// moment is a time by several clocks, because no clock goes on after each kind of restart.
+type moment struct {
+	// Mono is ns of the monotonic clock, in this boot of the machine.
+	Boot string `json:"boot"`
+	Mono int64  `json:"mono"`
+	// Wall and Leader are Unix ms by the clock of the node, and by that of ZooKeeper's leader at the latest.
+	Wall   int64 `json:"wall"`
+	Leader int64 `json:"leader"`
+}
+
+// witness returns what the node knows now. ok is false if it has not read /seq, or has not compared all records since
+// ZooKeeper lost data.
 func (i *Issuer) witness() (w Witness, ok bool) {
-	if i.state == nil || i.loss {
+	k := i.known
+	if k.state == nil {
 		return Witness{}, false
 	}
-	w = Witness{State: *i.state, Records: make(map[string]Record)}
+	w = Witness{Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state, Records: make(map[string]Record), Keys: make(map[string][]byte)}
+	w.ReadAt = moment{i.cfg.Boot, k.last, i.cfg.Now() - (i.cfg.Mono()-k.last)/1e6, k.leader}
+	ok = true
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.known != nil {
 			r := *s.known
-			r.Next = max(r.Next, s.highest)
-			w.Records[s.name] = r
+			w.Records[s.name] = r.raised(max(r.Next, s.highest))
+			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
+			if len(s.keys) > 0 {
+				w.Keys[s.name] = (&keyring{entries: s.keys}).marshal()
+			}
 		}
 		s.mu.Unlock()
 	}
-	return w, true
+	return w, ok
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
 func (i *Issuer) remember(w Witness) {
-	i.state, i.link.epoch = &w.State, w.State.Epoch
+	now := i.cfg.Mono()
+	w.State.Incarnation = w.Incarnation
+	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now, last: w.ReadAt.Mono, leader: w.ReadAt.Leader}
+	if w.ReadAt.Boot == "" || w.ReadAt.Boot != i.cfg.Boot || w.ReadAt.Mono > now {
+		i.known.rebooted = true
+		i.known.last = now - max(0, i.cfg.Now()-w.ReadAt.Wall)*1e6
+		if w.Incarnation > 0 {
+			i.known.entered = max(now, 1)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := i.named(name)
-		s.stale, s.epoch = true, w.State.Epoch
+		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
+		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
 	}
+}
+
+// sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says, if
+// the machine has been off meanwhile and its own clock may be wrong.
+func (i *Issuer) sinceBoot(ctx context.Context) error {
+	hold := i.cfg.Tenure.Hold()
+	if !i.known.rebooted || hold.Record == "" || i.known.leader == 0 {
+		return nil
+	}
+	_, stat, err := i.cfg.Store.Get(ctx, hold.Record)
+	if err != nil {
+		return err
+	}
+	passed := time.Duration(stat.Mtime-i.known.leader)*time.Millisecond + 2*i.cfg.Follow // the last heartbeat is younger than that
+	i.known.last = min(i.known.last, i.cfg.Mono()-int64(passed))
+	return nil
 }
 
 // loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes
@@ -50,7 +103,7 @@ func (i *Issuer) remember(w Witness) {
 func loadWitness(path string) (w Witness, ok bool) {
 	data, err := os.ReadFile(path)
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil || w.State.Epoch < 1 || w.State.Cluster == "" {
+	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil || w.Incarnation < 0 || w.State.Cluster == "" {
 		return Witness{}, false
 	}
 	for _, r := range w.Records {
@@ -58,13 +111,30 @@ func loadWitness(path string) (w Witness, ok bool) {
 			return Witness{}, false
 		}
 	}
+	for _, keys := range w.Keys {
+		if _, err := parseKeys(keys); err != nil {
+			return Witness{}, false
+		}
+	}
 	return w, true
 }
 
-// saveWitness replaces the file. It does not wait for the disk: an older witness is good, too.
+// saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with
+// the power.
 func saveWitness(path string, w Witness) error {
 	data := mustMarshal(w)
-	if err := os.WriteFile(path+".new", append([]byte(checksum(data)+"\n"), data...), 0o600); err != nil {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append([]byte(checksum(data)+"\n"), data...))
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -11,9 +11,9 @@ import (
 
 // situation has the inputs of a decision that are not in the records.
 type situation struct {
-	epoch int64 // of /seq
-	sent  int64 // when the read of the records was sent, ns of the monotonic clock
-	now   int64 // Unix ms
+	incarnation int64 // of /cluster
+	sent        int64 // when the read of the records was sent, ns of the monotonic clock
+	now         int64 // the sequence time, ms
 	// unconfirmed is the time left until this node may write: see Issuer.unconfirmed.
 	unconfirmed time.Duration
 	spread      time.Duration // see the function spread
@@ -87,12 +87,12 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 	found := judge(v.record, s.known, v.state.Purged)
 	if found == foundLost {
 		s.mu.Unlock()
-		return nil, &lostError{"the record of sequence " + s.name + " is missing, or older than before"}
+		return nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
 	}
 	want := s.needs()
 	s.mu.Unlock()
 	s.change(func() {
-		s.stale, s.epoch, s.written = false, e.epoch, view{}
+		s.stale, s.incarnation, s.written = false, e.incarnation, view{}
 		if found == foundAbsent {
 			s.vanish(e.sent)
 			if e.refusal != nil {
@@ -106,6 +106,9 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 		s.sawWriter(*v.record, e)
 		s.adopt(*v.record)
 		s.learnKey(v.secret)
+		if v.keys != nil {
+			s.keys = v.keys.entries
+		}
 		if s.known.DeletedAt == 0 {
 			t = s.next(e, want)
 		}
@@ -147,6 +150,9 @@ func (s *series) resolve(v view) {
 // accept takes over a write that was acknowledged, with its block.
 func (s *series) accept(t taking, mono int64) {
 	s.know(t.record)
+	if t.keys != nil {
+		s.keys = t.keys.entries
+	}
 	s.attempts = nil
 	if t.block.Len() == 0 {
 		return
@@ -157,7 +163,7 @@ func (s *series) accept(t taking, mono int64) {
 	if t.record.Mode == Strict {
 		return
 	}
-	s.last, s.lastEpoch = t.block, t.record.Epoch
+	s.last, s.lastIncarnation = t.block, t.record.Incarnation
 	s.stock.Add(t.block)
 }
 
@@ -177,7 +183,7 @@ func (s *series) adopt(r Record) {
 // know takes over a record.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID {
-		s.highest, s.secret = 0, nil
+		s.highest, s.secret, s.keys = 0, nil, nil
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
@@ -202,14 +208,14 @@ func (s *series) next(e situation, want needs) *taking {
 		return s.nextStrict(e)
 	}
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
-		c, refusal := s.known.plan(e.epoch, s.demand(e, want.all).Size(), want.least, e.now)
+		c, refusal := s.known.plan(e.incarnation, s.demand(e, want.all).Size(), want.least, e.now)
 		if refusal != nil {
 			s.refuse(refusal.about(s.name), e.sent)
 			return nil
 		}
 		return &taking{record: c.written(e.nonce, e.by), block: c.block}
 	}
-	if c, due := s.known.renewal(e.epoch, e.now, s.renewAfter(e)); due {
+	if c, due := s.known.renewal(e.incarnation, e.now, s.renewAfter(e)); due {
 		return &taking{record: c.written(e.nonce, e.by)}
 	}
 	return nil

@@ -67,9 +67,7 @@ type house struct {
 
 func newHouse(t *testing.T, open func() zkstore.Store) *house {
 	h := &house{T: t, open: open, admin: open()}
-	if err := h.admin.EnsureRoot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	createCluster(h.admin)
 	return h
 }
 
@@ -99,9 +97,18 @@ func (h *house) node() *guest {
 	return g
 }
 
-func (*guest) Confirmed(int64) bool { return true }
+func (*guest) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+func (g *guest) ReportLoss(known int64, _ string) {
+	if err := raiseIncarnation(g.h.admin, known); err != nil {
+		g.h.Error(err)
+	}
+}
+
+// noteLoss makes the node's heartbeat notice a loss of data.
+func (g *guest) noteLoss() { g.ReportLoss(g.is.known.incarnation, "") }
+
 func (*guest) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c", ConfirmTime: stageConfirm, MaxLease: time.Hour}, true
+	return ClusterInfo{UUID: "c", ConfirmTime: stageConfirm}, true
 }
 
 func (g *guest) round() {
@@ -315,7 +322,7 @@ var courses = map[string]func(h *house){
 		h.lose("order", nil, nil, a)
 		a.settle()
 		after, st := h.record("order")
-		if st.Epoch != 2 || after.Next < before.Next || after.ID != before.ID {
+		if st.Incarnation != 1 || after.Next < before.Next || after.ID != before.ID {
 			h.Errorf("put back: %+v, %+v", after, st)
 		}
 		if v := h.node().take("order", 10); v < before.Value(before.Next) {
@@ -329,13 +336,13 @@ var courses = map[string]func(h *house){
 		old, st := h.record("order")
 		top := gone.take("order", 1000) + 999 // a does not know of it
 		h.lose("order", &old, &st, a)
-		a.is.NoteLoss("the slot of the worker is older")
+		a.noteLoss()
 		a.settle()
 		if v := h.node().take("order", 10); v <= top {
 			h.Errorf("%d is issued again", v)
 		}
-		if _, st := h.record("order"); st.Epoch != 2 {
-			h.Errorf("the epoch is %d", st.Epoch)
+		if _, st := h.record("order"); st.Incarnation != 1 {
+			h.Errorf("the incarnation is %d", st.Incarnation)
 		}
 	},
 }

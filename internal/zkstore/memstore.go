@@ -106,6 +106,14 @@ func (m *Mem) Restore(s *MemSnapshot) {
 	clear(m.live)
 }
 
+// RestoreRunning is Restore for a server that keeps running meanwhile, as ZooKeeper 3.9 does at an admin restore: the
+// sessions and the zxids go on.
+func (m *Mem) RestoreRunning(s *MemSnapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree = s.tree.clone()
+}
+
 // ExpireOrphans removes the ephemeral records whose session has ended.
 func (m *Mem) ExpireOrphans() {
 	m.mu.Lock()
