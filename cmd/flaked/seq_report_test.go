@@ -34,7 +34,7 @@ func exampleSequences() ([]seqstore.Named, seqstore.State) {
 	used := order
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone := order
-	gone.DeletedAt, gone.Until, gone.UntilIn, gone.By = seqNow-3_600_000, seqTime+86_430_000, 2, ""
+	gone.DeletedAt, gone.WaitMs, gone.WaitFrom, gone.By = seqNow-3_600_000, 86_430_000, seqTime, ""
 	return []seqstore.Named{
 		{Name: "gone", Record: gone}, {Name: "order", Record: order}, {Name: "restored", Record: restored},
 		{Name: "ticket", Record: ticket}, {Name: "ticket/frozen", Record: frozen}, {Name: "used", Record: used},

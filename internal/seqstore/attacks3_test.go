@@ -51,7 +51,6 @@ func TestUnansweredLeavesOutAnEarlierLife(t *testing.T) {
 	a.ask("invoice", 100, false).first()
 	s.remove("invoice")
 	s.run(15 * time.Minute) // longer than the hold
-	s.raiseTime()
 	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000)}
 	if _, err := s.operator().Create(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -161,7 +160,6 @@ func TestStrictLifeBeginsWhenNobodyIssuesOfASegmentLife(t *testing.T) {
 		t.Error(err)
 	}
 	s.run(15 * time.Minute) // longer than the hold
-	s.raiseTime()
 	if _, err := s.operator().Create(t.Context(), d); err != nil {
 		t.Error(err)
 	}

@@ -10,31 +10,27 @@ import (
 
 // A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own. What
 // the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut off may
-// issue old values is counted in sequence time, not by an operator's clock: Record.Until.
+// issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs.
 
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
 	if !r.IsTemplate() && (r.Next > 0 || r.Incarnation < st.Incarnation) {
 		// One raise for the time before the deletion that is added after it, and one for clocks that run too fast.
-		r.Until = max(r.until(st.Incarnation), st.Time+r.LongestHoldMs()+2*mostRaise.Milliseconds())
-		r.UntilIn = st.Incarnation
+		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
+		r.WaitFrom = st.Time
 	}
 	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
 	return r
 }
 
-// until returns Until as it is counted in a later incarnation. A node that puts /seq back adds up to two raises to its time.
-func (r Record) until(incarnation int64) int64 {
-	if r.Until == 0 {
-		return 0
-	}
-	return r.Until + 2*mostRaise.Milliseconds()*max(0, incarnation-r.UntilIn)
-}
-
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
 // deleted. 0: they issue none.
 func (r Record) IssuableFor(st State) time.Duration {
-	return time.Duration(max(0, r.until(st.Incarnation)-st.Time)) * time.Millisecond
+	if r.WaitMs == 0 {
+		return 0
+	}
+	passed := st.Time - max(r.WaitFrom, st.Jumped)
+	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
 }
 
 // highestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
@@ -59,7 +55,7 @@ func (old *Record) forgets(st State) bool {
 // is none. lost means that old does not know all values that were issued, so that the operator has given a start above them.
 func (r Record) after(old *Record, lost bool) (Record, error) {
 	if old != nil {
-		r.Gen, r.Until, r.UntilIn = old.Gen, old.Until, old.UntilIn
+		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
 		r.Credit, r.At = min(r.Credit, old.Credit), old.At
 		r.Above = old.highestIssued()
 	}

@@ -83,12 +83,14 @@ func (known State) putBack(found *State, least int64) (next State, due bool) {
 	next = known
 	next.Time = max(next.Time, least)
 	if found == nil {
+		next.Jumped = next.Time
 		return next, true
 	}
 	if found.Changes > next.Changes {
 		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
 	}
 	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
+	next.Jumped = next.Time
 	return next, next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
 }
 

@@ -43,6 +43,8 @@ type State struct {
 	Incarnation int64 `json:"-"`
 	// Time is the sequence time, ms: see time.go.
 	Time int64 `json:"time"`
+	// Jumped is Time as a node put it back last, after a loss of data. Since then no more has passed than Time shows.
+	Jumped int64 `json:"jumped,omitempty"`
 	// Changes counts the changes that operators made. Changed are the names of the last
 	// maxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
@@ -142,10 +144,10 @@ type Record struct {
 	Names    int64 `json:"names,omitempty"`
 	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
 	Above int64 `json:"above"`
-	// Until is the sequence time, ms, until which nodes that are cut off may issue values of deleted lives, 0 for none.
-	// It is counted in the incarnation UntilIn.
-	Until   int64 `json:"until,omitempty"`
-	UntilIn int64 `json:"until_in,omitempty"`
+	// WaitMs is the time for which nodes that are cut off may issue values of deleted lives, 0 for none. It begins at the
+	// sequence time WaitFrom, ms, and anew at each State.Jumped.
+	WaitMs   int64 `json:"wait_ms,omitempty"`
+	WaitFrom int64 `json:"wait_from,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }

@@ -102,7 +102,7 @@ func (h *history) jump() {
 
 func (h *history) remove(op Operator, name string) {
 	r, err := op.Delete(context.Background(), name)
-	h.note("by hand: delete %s, until %d: %v", name, r.Until, err)
+	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
 }
 
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
