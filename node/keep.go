@@ -156,7 +156,7 @@ func (n *Node) beat(ctx context.Context) error {
 	n.passLoss()
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
-	began, session := n.mono(), n.cfg.Store.SessionID()
+	began := n.mono()
 	beat, err := n.coord.Heartbeat(callCtx, claim, report)
 	n.meter.heartbeats.add(n.mono()-began, err)
 	if beat.Lost {
@@ -177,7 +177,6 @@ func (n *Node) beat(ctx context.Context) error {
 		n.noteStore(err)
 		return nil
 	}
-	n.noteSession(session)
 	if err = n.acknowledged(beat, report); err == nil {
 		err = n.showLive(callCtx, beat.Shown)
 	}
@@ -333,17 +332,6 @@ func (n *Node) noteStore(err error) {
 		n.log.Info("heartbeats succeed again")
 	}
 	n.store.err, n.store.expired = err, err != nil && expired
-}
-
-// noteSession records the session of an acknowledged heartbeat. before is the session before the
-// call.
-func (n *Node) noteSession(before int64) {
-	after := n.cfg.Store.SessionID()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.store.session = after; after != before {
-		n.store.session = 0
-	}
 }
 
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record

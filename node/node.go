@@ -142,9 +142,6 @@ type storeState struct {
 	beatAt int64
 	// expired: the lease has expired, and no round has succeeded since.
 	expired bool
-	// session is the session in which the last heartbeat was acknowledged. 0: none was, or it
-	// is not certain which one it was.
-	session int64
 	// frozen is when the freeze of registration ends, Unix ms. 0: not frozen.
 	frozen int64
 }

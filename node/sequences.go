@@ -1,11 +1,10 @@
 package node
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // Tenure returns the node's hold on its worker, for named sequences.
@@ -13,17 +12,34 @@ func (n *Node) Tenure() seqstore.Tenure { return seqTenure{n} }
 
 type seqTenure struct{ n *Node }
 
-// Hold is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data.
+// Hold is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data, and the chain of its
+// heartbeats must be older than the confirming time.
 func (t seqTenure) Hold() seqstore.Hold {
-	s := t.n.peek()
-	if s.held == nil || !s.confirmed || s.phase == Stopping || s.store.session == 0 {
-		return seqstore.Hold{}
+	n, s := t.n, t.n.peek()
+	if s.held == nil {
+		return seqstore.Hold{Wait: n.cfg.Heartbeat}
 	}
-	return seqstore.Hold{Record: fmt.Sprintf("/workers/%04d", s.held.worker), Version: zkstore.AnyVersion}
+	h := seqstore.Hold{Record: coordinator.SlotPath(s.held.worker), Version: s.claim.Heard.Version}
+	unbroken := s.claim.Heard.Unbroken(n.cfg.Clock.Boot(), n.cfg.Heartbeat)
+	switch {
+	case !s.confirmed || s.phase == Stopping || unbroken == 0:
+		h.Wait = n.cfg.Heartbeat
+	default:
+		h.Wait = max(0, confirmTime(s.cluster)-unbroken)
+	}
+	return h
 }
 
+func confirmTime(cl coordinator.Cluster) time.Duration { return ms(cl.ConfirmMs + cl.BorrowMs) }
+
 // ReportLoss is part of seqstore.Tenure.
-func (t seqTenure) ReportLoss(int64, string) {}
+func (t seqTenure) ReportLoss(known int64, found string) {
+	n := t.n
+	n.mu.Lock()
+	n.loss = &coordinator.Loss{Known: known, Found: found}
+	n.mu.Unlock()
+	wake(n.wakeKeeper)
+}
 
 // Cluster is part of seqstore.Tenure.
 func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
@@ -31,9 +47,5 @@ func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
 	if s.held == nil {
 		return seqstore.ClusterInfo{}, false
 	}
-	return clusterInfo(s.cluster), true
-}
-
-func clusterInfo(cl coordinator.Cluster) seqstore.ClusterInfo {
-	return seqstore.ClusterInfo{UUID: cl.UUID, ConfirmTime: ms(cl.ConfirmMs + cl.BorrowMs)}
+	return seqstore.ClusterInfo{UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster)}, true
 }

@@ -497,7 +497,6 @@ func (c *campaign) conclude() error {
 	if err := c.endings(); err != nil {
 		return err
 	}
-	c.unconfirmed()
 	sequences := c.judgeSequences()
 	figures := c.recoveries() + "\n" + sequences + "\n"
 	text := c.text(verdict, figures)

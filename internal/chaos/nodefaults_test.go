@@ -34,9 +34,6 @@ type kind struct {
 	// worker for that, and must wait while registration is frozen.
 	back      time.Duration
 	registers bool
-	// With anew, the node always becomes a new node. With elects, ZooKeeper elects a leader,
-	// which may be the old one.
-	anew, elects bool
 	// least is the shortest duration of the fault.
 	least time.Duration
 	// run makes a fault: it injects the fault, waits and ends it. Its error means that the
@@ -124,7 +121,7 @@ func nodeKinds(release bool) []*kind {
 	}
 	terminate := &kind{name: "SIGTERM and restart", fromDisk: true, back: atOnce}
 	if release {
-		terminate = &kind{name: "SIGTERM, workers released, and restart", back: confirmed, registers: true, anew: true}
+		terminate = &kind{name: "SIGTERM, workers released, and restart", back: confirmed, registers: true}
 	}
 	terminate.run = func(x *attack) error {
 		x.begin("")
@@ -254,13 +251,13 @@ func nodeKinds(release bool) []*kind {
 			return nil
 		}},
 
-		{name: "state lost", back: confirmed, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state lost", back: confirmed, registers: true, run: func(x *attack) error {
 			x.begin("")
 			x.m.stop(syscall.SIGKILL)
 			defer x.m.start()
 			return os.Remove(x.m.stateFile())
 		}},
-		{name: "state deleted under the process", atFirst: true, back: confirmed, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state deleted under the process", atFirst: true, back: confirmed, registers: true, run: func(x *attack) error {
 			x.begin("")
 			if err := os.Remove(x.m.stateFile()); err != nil {
 				return err
@@ -290,7 +287,7 @@ func nodeKinds(release bool) []*kind {
 			defer x.m.start()
 			return spoil(x.m.stateFile(), at, how, x.rng)
 		}},
-		{name: "state copied from another node", back: confirmed, registers: true, anew: true, run: func(x *attack) error {
+		{name: "state copied from another node", back: confirmed, registers: true, run: func(x *attack) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
 			x.begin("from %s", from.name())
 			data, err := os.ReadFile(from.stateFile())

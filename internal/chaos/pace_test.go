@@ -144,52 +144,6 @@ func (c *campaign) recoveries() string {
 	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over; for the others ZooKeeper was away, registration frozen, or most clocks wrong", held, all)
 }
 
-// unconfirmed records a finding for each new node that served before the end of the confirming time.
-// A new node may skip the confirming time only if ZooKeeper proves that it has lost nothing. The
-// proof is a record of the current leader's epoch that is at least ten confirming times old.
-// unconfirmed tolerates an epoch of nine confirming times.
-func (c *campaign) unconfirmed() {
-	for _, f := range c.faults {
-		if !f.kind.anew || f.served == 0 {
-			continue
-		}
-		epoch := int64(0) // the first epoch began with the run
-		for _, z := range c.faults {
-			if z.node < 0 && z.kind.elects && z.injected <= f.injected {
-				epoch = max(epoch, z.injected)
-			}
-		}
-		const early = int64(100 * time.Millisecond)
-		if took := f.served - f.healed; f.healed-epoch < int64(9*confirm) && took < int64(confirm)-early {
-			c.wrong = append(c.wrong, fmt.Sprintf("%s: serves %s after %s at %s: a newcomer has to confirm for %s, with an epoch of ZooKeeper's that is %s old",
-				nodeName(f.node), short(time.Duration(took)), f.kind.name, moment(f.injected), confirm, short(time.Duration(f.healed-epoch))))
-		}
-	}
-}
-
-func TestNewcomerBeforeConfirmTimeIsFound(t *testing.T) {
-	s := int64(time.Second)
-	newcomer, election := &kind{name: "state lost", anew: true}, &kind{elects: true}
-	for _, row := range []struct {
-		name  string
-		fault fault
-		want  int
-	}{
-		{"confirmed, at the start", fault{kind: newcomer, injected: 5 * s, healed: 5 * s, served: 7 * s}, 0},
-		{"not confirmed, at the start", fault{kind: newcomer, injected: 5 * s, healed: 5 * s, served: 6 * s}, 1},
-		{"a resume", fault{kind: &kind{}, injected: 5 * s, healed: 5 * s, served: 6 * s}, 0},
-		{"an old epoch", fault{kind: newcomer, injected: 50 * s, healed: 50 * s, served: 50 * s}, 0},
-		{"a new epoch", fault{kind: newcomer, injected: 110 * s, healed: 110 * s, served: 110 * s}, 1},
-		{"which has become old", fault{kind: newcomer, injected: 120 * s, healed: 120 * s, served: 120 * s}, 0},
-	} {
-		c := &campaign{timeline: &timeline{}}
-		c.faults = []*fault{{node: -1, kind: election, injected: 100 * s}, &row.fault}
-		if c.unconfirmed(); len(c.wrong) != row.want {
-			t.Errorf("%s: %v", row.name, c.wrong)
-		}
-	}
-}
-
 func TestRecoveries(t *testing.T) {
 	s := int64(time.Second)
 	quick := &kind{name: "kill -9", back: 4 * time.Second, fromDisk: true}

@@ -16,8 +16,8 @@ import (
 func zkKinds() []*kind {
 	all := []int{0, 1, 2}
 	// outage is a kind that takes some servers away for up to most and brings them back.
-	outage := func(name string, most time.Duration, elects bool, away, back func(*campaign, int), which func(*campaign) []int) *kind {
-		return &kind{name: name, serves: true, elects: elects, least: time.Second, run: func(x *attack) error {
+	outage := func(name string, most time.Duration, away, back func(*campaign, int), which func(*campaign) []int) *kind {
+		return &kind{name: name, serves: true, least: time.Second, run: func(x *attack) error {
 			d, servers := x.between(time.Second, most), which(x.c)
 			x.begin("%v for %s", servers, d)
 			for _, i := range servers {
@@ -39,12 +39,12 @@ func zkKinds() []*kind {
 	follower := func(c *campaign) []int { return []int{(c.zk.Leader(c.t) + 1) % 3} }
 
 	return []*kind{
-		outage("leader killed", 10*time.Second, true, kill, start, leader),
-		outage("a follower killed", 10*time.Second, false, kill, start, follower),
-		outage("quorum lost", 20*time.Second, true, kill, start, two),
-		outage("all servers killed", 20*time.Second, true, kill, start, three),
-		outage("leader frozen", 10*time.Second, false, freeze, thaw, leader),
-		outage("all servers frozen", 20*time.Second, false, freeze, thaw, three),
+		outage("leader killed", 10*time.Second, kill, start, leader),
+		outage("a follower killed", 10*time.Second, kill, start, follower),
+		outage("quorum lost", 20*time.Second, kill, start, two),
+		outage("all servers killed", 20*time.Second, kill, start, three),
+		outage("leader frozen", 10*time.Second, freeze, thaw, leader),
+		outage("all servers frozen", 20*time.Second, freeze, thaw, three),
 		{name: "restarted one by one", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("")
 			for i := range 3 {
@@ -54,17 +54,17 @@ func zkKinds() []*kind {
 			}
 			return nil
 		}},
-		{name: "wiped", serves: true, elects: true, least: 5 * time.Second, run: func(x *attack) error {
+		{name: "wiped", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("")
 			x.c.zk.Wipe(x.c.t)
 			return x.c.noticed(x.ctx)
 		}},
-		{name: "old data restored", serves: true, elects: true, least: 5 * time.Second, run: func(x *attack) error {
+		{name: "old data restored", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("of %s ago", time.Duration(x.c.now()-x.c.copiedAt).Round(time.Second))
 			x.c.zk.Restore(x.c.t, x.c.copied)
 			return x.c.noticed(x.ctx)
 		}},
-		{name: "a copy taken, all servers restarted for it", serves: true, elects: true, least: 5 * time.Second, run: func(x *attack) error {
+		{name: "a copy taken, all servers restarted for it", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("")
 			x.c.copiedAt = x.c.now()
 			x.c.copied = x.c.zk.Snapshot(x.c.t)

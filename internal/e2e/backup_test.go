@@ -114,7 +114,7 @@ func (s *site) recovers(name string, nodes ...*node) {
 		}
 		args = append(args, "--addr", addr)
 	}
-	words := regexp.MustCompile(name + ` is unused from (\d+) on in epoch \d+`)
+	words := regexp.MustCompile(name + ` is unused from (\d+) on in incarnation \d+`)
 	var found []string
 	eventually(s.t, "seq recover asks for words", func() bool {
 		r := s.command(args...)

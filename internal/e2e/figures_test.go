@@ -88,13 +88,9 @@ func TestFigures(t *testing.T) {
 		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--confirm-time", "450ms")
 		first := s.started().ready()
 		first.get(1)
-		// A new node skips the confirming time once the cluster's record is ten confirming
-		// times old and of the same leader epoch.
+		// A new node need not wait for the confirming time once the first one can vouch.
 		records := s.records()
-		eventually(t, "the cluster's record is old enough", func() bool {
-			stat, ok := records.read("/cluster", nil)
-			return ok && time.Since(time.UnixMilli(stat.Ctime)) > 4700*time.Millisecond
-		})
+		first.until("it has run for the confirming time", func() bool { return records.slot(first.worker()).UnbrokenMs >= 450 })
 		var times []time.Duration
 		for range runs {
 			n := bySocket(t, s.node())
