@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -104,9 +105,15 @@ func (s *values) under(t testing.TB, n *node, name string) (stop func()) {
 }
 
 // recovers lets a frozen strict sequence go on, with the words that `flaked seq recover` asks for.
-func (s *site) recovers(name string, nodes ...*node) {
+func (s *site) recovers(name string, nodes ...*node) { s.t.Helper(); s.recoversAt(name, 0, nodes...) }
+
+// recoversAt is recovers with a next value, or 0 for the one that the command proposes.
+func (s *site) recoversAt(name string, next int64, nodes ...*node) {
 	s.t.Helper()
 	args := []string{"seq", "recover", name}
+	if next > 0 {
+		args = append(args, "--next", strconv.FormatInt(next, 10))
+	}
 	for _, n := range nodes {
 		_, addr, err := n.address()
 		if err != nil {
@@ -121,5 +128,8 @@ func (s *site) recovers(name string, nodes ...*node) {
 		found = words.FindStringSubmatch(r.stdout + r.stderr)
 		return found != nil && !strings.Contains(r.stdout, "did not answer")
 	})
-	s.command(append(args, "--confirm", found[0], "--next", found[1])...).wants(s.t, 0, name)
+	if next == 0 {
+		args = append(args, "--next", found[1])
+	}
+	s.command(append(args, "--confirm", found[0])...).wants(s.t, 0, name)
 }
