@@ -1,10 +1,6 @@
 package coordinator
 
-import (
-	"time"
-
-	"github.com/flaked/flaked/internal/zkstore"
-)
+import "time"
 
 // confirmTime returns the cluster's confirming time plus BorrowMs. A new holder of a slot waits for it after its
 // write. In this time a holder that ZooKeeper has lost can come back.
@@ -23,9 +19,9 @@ func (hold holding) goesOn(v view, e evidence) bool {
 }
 
 // vouches reports whether the record of a peer shows that ZooKeeper had lost nothing when we took our slot: its chain
-// is older than that by a confirming time, and it has written since.
-func (hold holding) vouches(peer Slot, stat zkstore.Stat, cl Cluster) bool {
-	return hold.vouchAfter != 0 && !hold.alone && stat.Mzxid > hold.vouchAfter && peer.Incarnation == hold.Incarnation &&
+// is older than that by a confirming time, and has a write since. The last write does not count: it may have been late.
+func (hold holding) vouches(peer Slot, cl Cluster) bool {
+	return hold.vouchAfter != 0 && !hold.alone && peer.HeardAt > hold.vouchAfter && peer.Incarnation == hold.Incarnation &&
 		peer.Confirmed && !peer.Stopped && !peer.Released && peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
 }
 

@@ -22,10 +22,10 @@ type holding struct {
 	// before it. Valid if compared.
 	compared      bool
 	comparedBound int64
-	// vouchAfter is the transaction of our first heartbeat, 0 before it. vouched: a peer's record shows that
-	// ZooKeeper had lost nothing by then.
-	vouchAfter int64
-	vouched    bool
+	// heardAt is the transaction of our last acknowledged heartbeat, and vouchAfter that of the first; 0: there was
+	// none. vouched: a peer's record shows that ZooKeeper had lost nothing by the first.
+	heardAt, vouchAfter int64
+	vouched             bool
 	// alone: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
 	alone bool
 	// notBefore is the earliest time at which the slot may be confirmed again, Unix ms. It is
@@ -164,7 +164,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	d.slot = hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)
 	hold.alone = hold.alone || d.slot.LeaseUntil > usable
 	d.slot.State, d.slot.Confirmed = r.State, confirmed
-	d.slot.UnbrokenMs = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds()
+	d.slot.UnbrokenMs, d.slot.HeardAt = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds(), hold.heardAt
 	if next.Confirmed = cl.Confirmed || d.confirms; next != cl {
 		d.cluster = &next
 	}
@@ -180,7 +180,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat HeartbeatResult, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
-	hold.vouchAfter = cmp.Or(hold.vouchAfter, after.Mzxid)
+	hold.heardAt, hold.vouchAfter = after.Mzxid, cmp.Or(hold.vouchAfter, after.Mzxid)
 	if cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {

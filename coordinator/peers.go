@@ -57,7 +57,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		return nil, err
 	}
 	for _, r := range records {
-		if r.Found && c.holding.vouches(parseSlot(r.Data), r.Stat, c.mine) {
+		if r.Found && c.holding.vouches(parseSlot(r.Data), c.mine) {
 			c.holding.vouched = true
 		}
 	}

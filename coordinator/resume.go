@@ -125,13 +125,18 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, v view, le
 	ranUntil := claim.runsUntil(*v.slot)
 	clock := c.setReading(slot.ReportedClock, written)
 	claim = c.setHolding(claim, *v.cl, e.boot, v.stat.Version+1, slot.LeaseUntil)
-	// This process does not know what the earlier process saw of ZooKeeper.
-	if c.gather(Report{}).hasPassed(ranUntil, clock.Stamp) {
-		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
-	}
 	grant := Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Clock: clock}
-	if !goesOn {
+	e = c.gather(Report{})
+	// This process does not know what the earlier process saw of ZooKeeper.
+	if e.hasPassed(ranUntil, clock.Stamp) {
+		c.holding.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
+		goesOn = false
+	}
+	if !goesOn || !hold.goesOn(v, e) { // the write may have been late
 		grant.Wait = confirmTime(*v.cl)
+		if slot.Confirmed {
+			c.holding.notBefore = e.now + grant.Wait.Milliseconds() // the next heartbeat writes it again, unconfirmed
+		}
 	}
 	return grant, nil
 }

@@ -1,0 +1,106 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// These tests let a process stand still between its last look at the clock and its write, as SIGSTOP does.
+// The write arrives after others have acted, and after ZooKeeper was put back to older data in which the record still
+// has the version that the write expects.
+
+// stalled makes the next write of the member's slot wait while f runs.
+func (m *member) stalled(f func()) {
+	m.hook = func(c zkstore.Call) zkstore.Fault {
+		if c.Write() && c.Touches(slotPath(m.claim.Worker)) {
+			m.hook = nil
+			f()
+		}
+		return zkstore.NoFault
+	}
+}
+
+// handedOver returns a holder P of slot 0, which has continuity, and a copy of the data in which slot 1 is free. After
+// that P's next heartbeat began, and stands still while C takes slot 1 and confirms, is cut off, and the copy is put
+// back. then runs before P's heartbeat goes on.
+func handedOver(l *lab, then func()) (p, c *member) {
+	p, b := l.serving("P"), l.serving("B")
+	p.beatsFor(labConfirm)
+	b.must(b.leave())
+	p.mustBeat()
+	copied := l.mem.Snapshot()
+	c = l.node("C")
+	c.must(c.register())
+	l.pass(DefaultHeartbeat)
+	p.stalled(func() {
+		c.confirm()
+		c.sess.Partition()
+		c.sess.Expire()
+		l.putBack(copied)
+		then()
+	})
+	p.mustBeat()
+	return p, c
+}
+
+// A peer's write that arrives late shows no continuity of ZooKeeper.
+func TestLateWriteDoesNotVouch(t *testing.T) {
+	l := newLab(t, 2)
+	var d *member
+	_, c := handedOver(l, func() {
+		d = l.node("D")
+		d.must(d.register())
+		d.mustBeat()
+	})
+	d.peers()
+	if d.mustBeat(); d.issue() {
+		t.Error("D issues at once")
+	}
+	l.pass(time.Second)
+	c.issue()
+	c.sess.Heal()
+	_, _ = c.beat()
+	l.disjoint()
+}
+
+// A restart whose write arrives late does not go on at once.
+func TestLateResumeConfirms(t *testing.T) {
+	l := newLab(t, 2)
+	l.serving("P")
+	a := l.serving("A")
+	a.mustBeat()
+	copied := l.mem.Snapshot()
+	h := a.claim.LeaseUntil
+	a.crash()
+	a.wait = 2 * labLease // it asks for more than before
+	l.pass(time.Second)
+	var c *member
+	a.hook = func(call zkstore.Call) zkstore.Fault {
+		if call.Write() && call.Touches(slotPath(1)) {
+			a.hook = nil
+			a.sess.Expire()
+			l.now = h + l.cluster().graceMs()
+			l.expire()
+			c = l.serving("C")
+			c.sess.Partition()
+			c.sess.Expire()
+			l.putBack(copied)
+		}
+		return zkstore.NoFault
+	}
+	a.must(a.start())
+	if c.claim.Worker != a.claim.Worker {
+		t.Fatalf("C has %d", c.claim.Worker)
+	}
+	if beat := a.mustBeat(); beat.Confirmed || a.issue() {
+		t.Errorf("A goes on at once: %+v", beat)
+	}
+	l.pass(time.Second)
+	c.extend()
+	c.issue()
+	c.sess.Heal()
+	_, _ = c.beat()
+	l.disjoint()
+}
