@@ -76,12 +76,18 @@ func (s *sim) mustNotice(p *process) bool {
 }
 
 func (s *sim) restoreSnapshot() {
-	s.note("ZooKeeper gets its old data back")
-	s.mem.Restore(s.snapshot)
-	s.snapshot = nil
-	if s.epoch > 0 {
-		s.elect()
+	switch place, elects := s.chance(3), !s.chance(3); {
+	case place:
+		s.note("ZooKeeper gets its old data back while it runs")
+		s.mem.RestoreRunning(s.snapshot)
+	default:
+		s.note("ZooKeeper gets its old data back, a leader is elected %t", elects)
+		s.mem.Restore(s.snapshot)
+		if s.epoch > 0 && elects {
+			s.elect()
+		}
 	}
+	s.snapshot = nil
 	if s.chance(2) {
 		s.mem.ExpireOrphans()
 	}

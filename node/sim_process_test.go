@@ -161,6 +161,7 @@ func (s *sim) asked(p *process, c zkstore.Call) zkstore.Fault {
 		return zkstore.FailBefore
 	}
 	s.meanwhile(p)
+	s.stallsInside(p)
 	if !s.faults || s.depth >= simDepth || !s.chance(25) {
 		return zkstore.NoFault
 	}
@@ -186,6 +187,7 @@ func (s *sim) answered(p *process, c zkstore.Call, result, reported error) {
 	if result == nil {
 		s.wrote(c, reported == nil)
 	}
+	s.stallsInside(p)
 	if then := p.then; then != nil {
 		p.then = nil
 		then()
@@ -271,7 +273,7 @@ func (s *sim) keep(p *process) {
 			}
 			return
 		}
-		phase, term, at := p.n.phase, p.n.claim.Term, p.held()
+		phase, term, at, confirmed := p.n.phase, p.n.claim.Term, p.held(), p.n.confirmed
 		err := p.n.step(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
@@ -283,6 +285,10 @@ func (s *sim) keep(p *process) {
 			s.exits(p, err)
 		case phase != p.n.phase || term != p.n.claim.Term || at != p.held():
 			s.note("%s: %s", p.name, p.n.Worker())
+		}
+		if !confirmed && p.n.confirmed && p.Mono() < p.n.keeper.confirmAt {
+			s.note("%s: a peer has vouched", p.name)
+			s.vouched++
 		}
 	})
 }
@@ -338,6 +344,7 @@ func (s *sim) kill(p *process, power bool) {
 	s.ends(p)
 	if power {
 		p.machine.boots++
+		p.machine.rebooted += int64(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
 		p.machine.disk.Crash()
 	}
 }

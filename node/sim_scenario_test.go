@@ -50,6 +50,12 @@ var scenarios = []scenario{
 	{"thawed too early", (*sim).playThawedTooEarly, roomy},
 	{"started in another ZooKeeper", (*sim).playElsewhere, anyWorld},
 	{"copy of a state written back after a release", (*sim).playReleasedCopy, anyWorld},
+	{"leader's clock leaps by more than a lease", (*sim).playLeaderLeap, anyWorld},
+	{"cut off with a clock ahead, data lost", (*sim).playAhead, roomy},
+	{"all killed, older data, started again", (*sim).playAllKilled, anyWorld},
+	{"late heartbeat of a peer that vouches", (*sim).playLateVouch, roomy},
+	{"data lost around a node that peers vouch for", (*sim).playVouched, roomy},
+	{"older data, worker released by hand, holder starts again", (*sim).playReleasedByHand, anyWorld},
 }
 
 func (s *sim) playScenario() {

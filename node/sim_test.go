@@ -107,6 +107,7 @@ type sim struct {
 	recent    []*zkstore.MemSnapshot
 	starts    int
 	calls     int
+	vouched   int                   // nodes that have confirmed because a peer has vouched
 	sessions  []*zkstore.MemSession // of processes that have ended
 	played    map[string]int        // scenarios reached, by name
 
@@ -142,6 +143,8 @@ type machine struct {
 	proc  *process
 	runs  int
 	boots int
+	// rebooted is how much less the boot clock reads than true time, ns.
+	rebooted int64
 	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend), true
 	// time in ns. Only its clocks run until then.
 	paused int64
@@ -152,7 +155,7 @@ type machine struct {
 
 // Wall, Boot and Mono make a machine the timeguard.Clock of its processes.
 func (m *machine) Wall() int64 { return m.s.now + m.skew }
-func (m *machine) Boot() int64 { return m.s.now }
+func (m *machine) Boot() int64 { return m.s.now - m.rebooted }
 func (m *machine) Mono() int64 {
 	return m.s.now - m.slept - max(0, min(m.s.now, m.sleepUntil)-m.sleepFrom)
 }
@@ -194,6 +197,8 @@ func newSim(seed uint64) *sim {
 	})
 	if s.chance(2) {
 		s.elect()
+	} else if s.chance(3) { // its epoch will change without an election
+		s.mem.SetZxid(1<<32 - int64(s.between(1, 3000)))
 	}
 	machines := s.between(3, 4)
 	for i := range machines {

@@ -23,6 +23,7 @@ type MemSession struct {
 	fault       func(Call) Fault
 	done        func(c Call, result, told error)
 	view        memTree // the old tree that reads see; nil means the present one
+	viewOf      int     // Mem.restored when view was taken: a server that was restored does not lag
 	notice      limits.Notice
 }
 
@@ -128,7 +129,7 @@ func (s *MemSession) Expire() {
 func (s *MemSession) Lag() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	s.view = s.m.tree.clone()
+	s.view, s.viewOf = s.m.tree.clone(), s.m.restored
 }
 
 // LagTo simulates a server that has fallen behind: the client reads an earlier state until
@@ -138,7 +139,7 @@ func (s *MemSession) LagTo(past *MemSnapshot) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.connect()
-	s.view = past.tree.clone()
+	s.view, s.viewOf = past.tree.clone(), s.m.restored
 }
 
 func (s *MemSession) Hurry(n limits.Notice) {
@@ -254,7 +255,7 @@ func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
 	if c.Write() {
 		s.m.zxid++ // a failed write takes one as well
 	}
-	if c.Write() || c.Op == "sync" {
+	if c.Write() || c.Op == "sync" || s.viewOf != s.m.restored {
 		s.view = nil
 	}
 	tree := s.m.tree

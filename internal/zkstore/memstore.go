@@ -21,6 +21,7 @@ type Mem struct {
 	live        map[int64]bool // the sessions that have not ended
 	lastSession int64
 	late        []lateCall
+	restored    int // how often RestoreRunning was called
 }
 
 // lateCall is a write that its client has given up on and that the server has not applied
@@ -49,6 +50,13 @@ func (m *Mem) SetEpoch(epoch uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.zxid = int64(epoch) << 32
+}
+
+// SetZxid sets the zxid of the last write. A server that never holds an election counts on from 0, past 2^32.
+func (m *Mem) SetZxid(zxid int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.zxid = zxid
 }
 
 // Zxid returns the zxid of the last write. Its high 32 bits are the leader's epoch.
@@ -112,6 +120,7 @@ func (m *Mem) RestoreRunning(s *MemSnapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tree = s.tree.clone()
+	m.restored++
 }
 
 // ExpireOrphans removes the ephemeral records whose session has ended.
