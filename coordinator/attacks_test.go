@@ -102,7 +102,7 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	}
 }
 
-// The lease of a holder has ended, and its clock is 30 s behind the leader's. The holder freezes
+// The lease of a holder has ended, and its clock is a minute behind the leader's. The holder freezes
 // registration after a loss. The freeze must not end before the lease of another holder, which
 // is cut off.
 func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
@@ -115,14 +115,15 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
+			l.leases(10 * time.Minute)
 			a := l.serving("A")
-			a.skew = -30_000
+			a.skew = -60_000
 			a.mustBeat()
 			copied := l.mem.Snapshot()
 			l.pass(3 * time.Second)
 			a.mustBeat()
 			c := l.serving("C")
-			c.wait = labW
+			c.wait = 10 * time.Minute
 			a.sess.Partition()
 			a.sess.Expire()
 			for end := l.now + millis(3*time.Minute); l.now < end; l.pass(3 * time.Second) {
@@ -140,19 +141,20 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	}
 }
 
-// A holder finds a freeze that came back with older data. The holder's clock is 30 s behind the
+// A holder finds a freeze that came back with older data. The holder's clock is a minute behind the
 // leader's. The freeze outlasts all leases by the holder's clock, but not by the leader's. So
 // the holder must make it longer.
 func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 2)
+	l.leases(10 * time.Minute)
 	a := l.serving("A")
-	a.skew = -30_000
+	a.skew = -60_000
 	a.mustBeat()
 	l.pass(3 * time.Second)
 	a.mustBeat()
 	l.remove(slotPath(0))
 	if _, err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
-		cl.Incarnation, cl.FrozenUntil = l.now, l.now+millis(labW)+5_000
+		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+5_000
 		return true
 	}); err != nil {
 		t.Fatal(err)
@@ -160,8 +162,8 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l.forget()
 	l.pass(20 * time.Second)
 	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil < l.now+millis(labW) {
-		t.Errorf("the freeze ends %d ms before leases of now", l.now+millis(labW)-cl.FrozenUntil)
+	if cl := l.cluster(); cl.FrozenUntil < l.now+cl.LeaseMs {
+		t.Errorf("the freeze ends %d ms before leases of now", l.now+cl.LeaseMs-cl.FrozenUntil)
 	}
 }
 

@@ -38,8 +38,8 @@ func TestLossAfter(t *testing.T) {
 		"another, confirmed":               {other(true), true, nil},
 		"frozen by an operator":            {found(7, 5, now, now+5, "op"), true, found(7, 6, far, far, "")},
 		"frozen for longer":                {found(7, 5, now, far+9, "op"), true, found(7, 6, far, far+9, "")},
-		"noticed by another":               {found(7, 6, now, now+lease, ""), true, nil},
-		"noticed, the freeze ends early":   {found(7, 6, now, now+lease-1, ""), true, found(7, 6, far, far, "")},
+		"noticed by another":               {found(7, 6, now, mine.lastLease(now), ""), true, nil},
+		"noticed, the freeze ends early":   {found(7, 6, now, mine.lastLease(now)-1, ""), true, found(7, 6, far, far, "")},
 		"noticed, and thawed":              {found(7, 6, now, 0, ""), true, found(7, 6, far, far, "")},
 		"noticed and thawed, no lease":     {found(7, 6, now, 0, ""), false, nil},
 		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
@@ -103,10 +103,10 @@ func TestHorizon(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	cl := Cluster{LeaseMs: 6400, ConfirmMs: 800, Horizon: 5000}
-	if next := cl.nextHorizon(10_000); next != 10_000+6400+100+2*1000 {
+	if next := cl.nextHorizon(10_000); next != 10_000+6400+lossTolerance+100+2*1000 {
 		t.Errorf("the next one is %d", next)
 	}
-	if next := cl.nextHorizon(-10_000); next != 5000 {
+	if next := cl.nextHorizon(-20_000); next != 5000 {
 		t.Errorf("it goes back to %d", next)
 	}
 	const lease = time.Second
@@ -287,5 +287,38 @@ func TestStopNoticesALoss(t *testing.T) {
 				t.Errorf("%s, %s: the freeze ends %d ms from now, want %d", name, how, cl.FrozenUntil-l.now, want-l.now)
 			}
 		}
+	}
+}
+
+// A was cut off while C, whose clock is 5 s ahead, raised the horizon on a worker that A does not know. Then C is cut
+// off, and A is the first to notice a wipe. The confirming time and the leases are short, so that the horizon leaves
+// little beyond a lease.
+func TestFreezeCoversAClockThatAgrees(t *testing.T) {
+	l := newLab(t, 16)
+	l.confirmIn(500 * time.Millisecond)
+	l.leases(time.Minute)
+	a, c := l.serving("A"), l.node("C")
+	a.sess.Partition()
+	a.sess.Expire()
+	l.pass(time.Second)
+	for range a.cluster().HighestSlot { // new workers are created
+		l.serving("filler")
+	}
+	c.skew = 5000
+	c.must(c.register())
+	c.confirm()
+	for range 10 {
+		l.pass(3 * time.Second)
+		c.mustBeat()
+	}
+	if c.claim.Worker <= a.co.HighestSlot() {
+		t.Fatalf("A knows of %d", c.claim.Worker)
+	}
+	c.sess.Partition()
+	l.wipe()
+	a.sess.Heal()
+	a.mustBeat()
+	if cl := l.cluster(); cl.FrozenUntil < c.claim.LeaseUntil {
+		t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
 	}
 }

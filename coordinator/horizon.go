@@ -47,10 +47,13 @@ func (h horizon) at(now int64, confirm time.Duration) horizon {
 func (c Cluster) horizonSlackMs() int64 { return (c.ConfirmMs + c.BorrowMs) * 5 / 4 }
 
 // nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's record
-// changes rarely.
+// changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other clocks.
 func (c Cluster) nextHorizon(now int64) int64 {
-	return max(c.Horizon, now+c.LeaseMs+c.LeaseMs/64+2*c.horizonSlackMs())
+	return max(c.Horizon, c.lastLease(now)+c.LeaseMs/64+2*c.horizonSlackMs())
 }
+
+// lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
+func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + lossTolerance }
 
 // withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it. A lease
 // of 0 means that the clock is not trusted.

@@ -10,8 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// lossTolerance is how far clocks may be apart, in milliseconds. It is added to the lease bound
-// of a lost slot.
+// lossTolerance is how far clocks may be apart, in milliseconds.
 const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
 // Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. All
@@ -60,7 +59,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 		return next, l.Holds && (found == nil || !found.Confirmed)
 	}
 	raised := found.Incarnation > l.Known
-	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, now+mine.LeaseMs)) {
+	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, mine.lastLease(now))) {
 		return *found, false
 	}
 	next.Confirmed = next.Confirmed || found.Confirmed
@@ -84,48 +83,48 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	leased := c.Now() < l.LeaseUntil
 	for now := max(c.Now(), c.latest.Mtime); ; {
 		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
-		if err != nil || cl.FrozenUntil >= stamp+mine.LeaseMs || !leased {
+		if err != nil || stamp == 0 || cl.FrozenUntil >= mine.lastLease(stamp) {
 			c.saw(cl)
 			return cl, err
 		}
-		now = stamp // our clock is behind
+		l.Known, now = cl.Incarnation, stamp // our clock is behind
 	}
 }
 
-// writeLoss writes what Loss.after returns. stamp is the leader's time of the last write of the
-// record.
+// writeLoss writes what Loss.after returns. stamp is the leader's time of that write, 0 if there was nothing to write.
 func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (next Cluster, stamp int64, err error) {
-	stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
-		var ok bool
-		if next, ok = l.after(cl, mine, now, leased); !ok {
-			next = *cl
-			return false
+	for wrote := false; ; {
+		stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
+			var ok bool
+			if next, ok = l.after(cl, mine, now, leased); ok {
+				*cl, wrote = next, true
+			} else {
+				next = *cl
+			}
+			return ok
+		})
+		switch {
+		case err == nil && next.UUID != mine.UUID && l.Holds:
+			return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", zkstore.ErrBadVersion)
+		case err == nil && next.UUID != mine.UUID:
+			return Cluster{}, 0, nil
+		case err == nil && wrote:
+			return next, stat.Mtime, nil
+		case !errors.Is(err, zkstore.ErrNoNode):
+			return next, 0, err
 		}
-		changed := next != *cl
-		*cl = next
-		return changed
-	})
-	switch {
-	case err == nil && next.UUID != mine.UUID && l.Holds:
-		return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", zkstore.ErrBadVersion)
-	case err == nil && next.UUID != mine.UUID:
-		return Cluster{}, 0, nil
+		made, ok := l.after(nil, mine, now, leased)
+		if !ok {
+			return Cluster{}, 0, nil
+		}
+		_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
+		if wrote = err == nil; errors.Is(err, zkstore.ErrNoNode) {
+			err = ensureRoot(ctx, c.Store)
+		}
+		if err != nil && !errors.Is(err, zkstore.ErrExists) {
+			return Cluster{}, 0, err
+		} // then read what is there now
 	}
-	if !errors.Is(err, zkstore.ErrNoNode) {
-		return next, stat.Mtime, err
-	}
-	made, ok := l.after(nil, mine, now, leased)
-	if !ok {
-		return Cluster{}, 0, nil
-	}
-	_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
-	if errors.Is(err, zkstore.ErrNoNode) {
-		err = ensureRoot(ctx, c.Store)
-	}
-	if err != nil && !errors.Is(err, zkstore.ErrExists) {
-		return Cluster{}, 0, err
-	}
-	return c.writeLoss(ctx, l, mine, now, leased) // read what is there now
 }
 
 // saw takes over what a cluster's record says of the incarnation and the horizon.

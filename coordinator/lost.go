@@ -16,7 +16,7 @@ import (
 // before the end of a freeze.
 func (c *Coordinator) lostUntil(cl Cluster) int64 {
 	now := max(c.Now(), c.latest.Mtime)
-	return max(cl.FrozenUntil, now+cl.LeaseMs+lossTolerance)
+	return max(cl.FrozenUntil, cl.lastLease(now))
 }
 
 // replaceLost creates a Lost record for a worker and returns its bound.

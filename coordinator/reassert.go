@@ -22,7 +22,7 @@ func (c *Coordinator) reassert(ctx context.Context, hold holding, v view, r Repo
 	before := c.reading
 	clock, err := c.touchTicket(ctx, &claim)
 	c.reading = before
-	if err == nil && cl.FrozenUntil < clock.Stamp+cl.LeaseMs {
+	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {
 		cl, err = c.raise(ctx, l)
 	}
 	if err != nil {
