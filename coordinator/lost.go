@@ -12,12 +12,12 @@ import (
 // run. A node that notices it creates a Lost record. That keeps the slot for the longest
 // lease, during which the holder can put its own record back.
 
-// lostUntil returns the bound of a Lost record that is created now, Unix ms. It is not
-// before the end of a freeze.
-func (c *Coordinator) lostUntil(cl Cluster) int64 {
-	now := max(c.Now(), c.latest.Mtime)
-	return max(cl.FrozenUntil, cl.lastLease(now))
-}
+// lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of
+// the holder is above it.
+func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
+
+// lostUntil is Cluster.lostUntil for now.
+func (c *Coordinator) lostUntil(cl Cluster) int64 { return cl.lostUntil(max(c.Now(), c.latest.Mtime)) }
 
 // replaceLost creates a Lost record for a worker and returns its bound.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {

@@ -202,7 +202,7 @@ func (d *model) ends() {
 	for _, s := range d.seen {
 		latest = max(latest, s.LeaseUntil)
 	}
-	if most := d.now + 2*millis(time.Hour) + d.cl.LeaseMs + lossTolerance; latest > most {
+	if most := d.cl.nextHorizon(d.now + 2*millis(time.Hour)); latest > most {
 		d.Errorf("a lease bound is %s ahead", time.Duration(latest-d.now)*time.Millisecond)
 	}
 	d.now = max(latest+d.cluster().graceMs(), d.cluster().FrozenUntil) + 1

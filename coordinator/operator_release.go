@@ -70,7 +70,7 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 			return e, ErrNotHeld
 		}
 		if next.Term < 0 {
-			next = Slot{LeaseUntil: cl.lastLease(now.late), Lost: true}
+			next = Slot{LeaseUntil: cl.lostUntil(now.late), Lost: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"

@@ -212,7 +212,7 @@ func (n *Node) acknowledged(beat coordinator.HeartbeatResult, r coordinator.Repo
 	claim := beat.Claim
 	lapsed := n.closeIfLapsed(claim)
 	if lapsed != nil {
-		claim.Floor = max(claim.Floor, n.layout.Start(lapsed.gen.End()))
+		claim.Floor = max(claim.Floor, n.layout.Start(lapsed.gen.Close()))
 	}
 	if beat.Confirmed {
 		claim.Confirmed, claim.LeaseUntil = true, beat.LeaseUntil

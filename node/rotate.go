@@ -53,8 +53,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	old.gen.Close()
-	end := layout.Start(old.gen.End())
+	end := layout.Start(old.gen.Close())
 	claim.Ticket = "" // the new slot keeps it
 	n.keeper.owed = append(n.keeper.owed, debt{claim, end})
 	if err := n.granted(grant, "acquired a new worker"); err != nil {

@@ -83,13 +83,14 @@ func (s *sim) playNoticed() bool {
 		s.cutOff(p)
 		p.session.Expire()
 	}
+	slices.SortFunc(holders, func(a, b *process) int { return cmp.Compare(back[a], back[b]) })
+	s.deadline = max(s.now, back[holders[0]])
 	for _, m := range newcomers {
 		s.aim(w)
 		if p := s.start(m); p != nil {
 			s.keep(p)
 		}
 	}
-	slices.SortFunc(holders, func(a, b *process) int { return cmp.Compare(back[a], back[b]) })
 	before := s.incarnation()
 	for _, p := range holders {
 		// No other event may delay the holder's return.

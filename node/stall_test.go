@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"testing"
@@ -102,5 +103,38 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	n.untilReady()
 	if disk := n.Snapshot().Disk; !disk.OK {
 		t.Errorf("when the disk has answered: %+v", disk)
+	}
+}
+
+// noting is a Cache that calls note before it saves a record.
+type noting struct {
+	Cache
+	note func(localcache.Record)
+}
+
+func (c noting) Save(rec localcache.Record) (uint64, error) {
+	c.note(rec)
+	return c.Cache.Save(rec)
+}
+
+// A claim that has just been confirmed is on the disk before the node goes by it.
+func TestConfirmedClaimIsSavedFirst(t *testing.T) {
+	r := newRig(t)
+	var node atomic.Pointer[Node]
+	saved, early := atomic.NewInt64(0), atomic.NewInt64(0)
+	n := r.start(func(cfg *Config) {
+		cfg.Cache = noting{cfg.Cache, func(rec localcache.Record) {
+			if n := node.Load(); n != nil && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) && saved.Add(1) == 1 {
+				early.Store(n.peek().claim.LeaseUntil)
+			}
+		}}
+		cfg.Store.(*zkstore.MemSession).Partition()
+	})
+	node.Store(n.Node)
+	n.session.Heal()
+	n.untilReady()
+	n.until("a saved claim", func() bool { return saved.Load() > 0 })
+	if h := early.Load(); h != 0 {
+		t.Errorf("the lease bound was %d before the claim was saved", h)
 	}
 }

@@ -22,7 +22,7 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
-	end := n.layout.Start(t.gen.End())
+	end := n.layout.Start(t.gen.Close())
 	if (n.cfg.ReleaseOnExit || n.releases.Load()) && n.release(ctx, end) {
 		return
 	}

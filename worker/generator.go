@@ -119,8 +119,7 @@ func (g *Generator) rewind(from *rollbackSeries) bool {
 	}
 	next := newRollbackSeries(&g.cfg, value, g.free[value])
 	next.extend(Tick(from.limit.Load()))
-	from.close()
-	g.free[from.value] = from.end()
+	g.free[from.value] = from.close()
 	g.rollbacks++
 	g.series.Store(next)
 	return true
@@ -153,21 +152,25 @@ func (g *Generator) Ceiling() int64 { return g.cfg.Layout.Ceiling() }
 // Limit returns the first tick for which no ID may be made.
 func (g *Generator) Limit() Tick { return Tick(g.series.Load().limit.Load()) }
 
-// Close ends the tenure: no reservation succeeds once Close has returned. It may be called
-// more than once.
-func (g *Generator) Close() {
+// Close ends the tenure: no reservation succeeds once Close has returned. It returns the first
+// tick above all reservations: the tick of the last one + 1, or the floor if there was none. Close
+// may be called more than once.
+func (g *Generator) Close() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	g.series.Load().close()
+	return g.end(g.series.Load().close())
 }
 
-// End returns the first tick above all reservations so far: the tick of the last one + 1,
-// or the floor if there is none. After Close it is final.
+// End returns the same as Close, without closing. It may grow until Close.
 func (g *Generator) End() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	end := g.series.Load().end()
+	return g.end(g.series.Load().end())
+}
+
+// end returns the end of all series, of which the active one ends at end. The caller holds mu.
+func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
 		end = max(end, free)
 	}

@@ -210,18 +210,18 @@ func (g *rollbackSeries) extend(limit Tick) {
 	}
 }
 
-// close ends the series: no reservation succeeds once it returns.
-func (g *rollbackSeries) close() {
+// close ends the series: no reservation succeeds once it returns. It returns the end, which is final then.
+func (g *rollbackSeries) close() Tick {
 	for {
 		pos := g.pos.Load()
 		if pos < 0 || g.pos.CompareAndSwap(pos, pos|closedBit) {
-			return
+			return g.end()
 		}
 	}
 }
 
 // end returns the first tick above all reservations so far: the tick of the last one + 1,
-// or the floor if there is none. After close it is final.
+// or the floor if there is none.
 func (g *rollbackSeries) end() Tick {
 	pos := g.pos.Load() &^ closedBit
 	if pos == int64(g.floor)<<g.shift {
