@@ -163,7 +163,7 @@ var mutants = []mutant{
 	{"a restart goes on in another incarnation", []change{{"coordinator/confirm.go",
 		" && v.cl.Incarnation == hold.Incarnation\n", "\n"}}},
 	{"a restart goes on without a lease", []change{{"coordinator/confirm.go",
-		"v.slot.Confirmed && hold.leased(e.now) && ", ""}}},
+		"v.slot.Confirmed && hold.Leased(e.now, e.boot) && ", ""}}},
 	{"a restart goes on although its write was late", []change{
 		{"coordinator/resume.go", "		goesOn = false\n", ""},
 		{"coordinator/resume.go", "!goesOn || !hold.goesOn(v, e) {", "!goesOn {"}}},
