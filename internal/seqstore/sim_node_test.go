@@ -198,7 +198,7 @@ func (n *simNode) writeSlot(ctx context.Context, found zkstore.Record, incarnati
 }
 
 func (n *simNode) round() {
-	if n.busy {
+	if n.busy || n == n.h.lazy && n.h.now < n.h.noticeBy-50 {
 		return
 	}
 	n.busy = true

@@ -122,6 +122,76 @@ func (h *history) loseUnknown() {
 	h.loseMuted(c, x, name)
 }
 
+// loseYoung: the copy that is put back is younger than all heartbeats. Only the node that has taken a block
+// since can notice the loss, by the record. Until it has looked, no other node may take any.
+func (h *history) loseYoung() {
+	h.inside = true // no heartbeat of another node shows the loss
+	defer func() { h.inside = false }()
+	h.calm()
+	name := h.names[h.rng.IntN(len(h.names))]
+	x, y := h.nodes[0], h.nodes[1]
+	h.ask(x, name, 10, false)
+	for _, n := range h.nodes {
+		n.beat()
+	}
+	s := x.is.byName[name]
+	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
+		return
+	}
+	c, gen := simCopy{h.now, h.mem.Snapshot()}, s.known.Gen
+	for range 30 {
+		h.ask(x, name, 1+h.rng.IntN(300), false)
+	}
+	if s.known.Gen == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
+		return
+	}
+	h.putBack(c, x)
+	x.round()
+	x.beat()
+	for range 10 {
+		h.ask(y, name, 1+h.rng.IntN(300), false)
+		h.run(h.confirm.Milliseconds() / 5)
+	}
+}
+
+// putBackLate: an operator has raised a next value by about as much as the next skip. ZooKeeper loses that and the blocks
+// that were taken since. The node that knows of it reports the loss, and puts the record back as late as it may. Meanwhile the
+// others are asked for values.
+func (h *history) putBackLate() {
+	h.calm()
+	name := h.names[h.rng.IntN(len(h.names))]
+	op := h.operator(h.mem.Session())
+	ctx := context.Background()
+	gone, x, y := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
+	r, _, err := op.Show(ctx, name)
+	if err != nil || x == y || r.DeletedAt != 0 || r.Mode == Strict {
+		return
+	}
+	c := simCopy{h.now, h.mem.Snapshot()}
+	p := r.Next + r.Credit + r.HardCeiling*h.rng.Int64N(60)
+	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); err != nil {
+		return
+	}
+	h.note("by hand: next position of %s is %d", name, p)
+	h.wait()
+	h.run(2*h.heartbeat.Milliseconds() + 1000)
+	for range 6 {
+		h.ask(gone, name, int(1+h.rng.Int64N(min(3000, 2*r.HardCeiling))), false)
+	}
+	if !slices.Contains(h.able(c.at), x) {
+		return
+	}
+	gone.start(false)
+	h.putBack(c, x)
+	h.lazy = x
+	defer func() { h.lazy = nil }()
+	x.beat()
+	for h.now < h.noticeBy+h.confirm.Milliseconds() {
+		h.ask(y, name, int(1+h.rng.Int64N(min(3000, r.HardCeiling))), false)
+		h.run(h.confirm.Milliseconds() / 20)
+	}
+}
+
 // loseRaise: ZooKeeper loses a next value that an operator has raised. An operator edits the sequence before
 // a node notices that.
 func (h *history) loseRaise() {

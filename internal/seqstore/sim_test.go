@@ -38,6 +38,7 @@ type history struct {
 	inside             bool    // in interleave
 	confirm, heartbeat time.Duration
 	mute               *simNode          // sends no heartbeats
+	lazy               *simNode          // has no rounds until it must notice a loss of data
 	leaps              bool              // the clock of ZooKeeper's leader leaps, and those of the nodes are right
 	leader             int64             // how far the leader's clock is off, ms
 	staged             bool              // in a scenario: no other losses
@@ -204,7 +205,7 @@ func (h *history) play() {
 			h.jump()
 		case k < 86:
 			h.staged = true
-			[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise}[h.rng.IntN(5)]()
+			[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate}[h.rng.IntN(7)]()
 			h.staged = false
 		case k < 87 && free:
 			n.cut = true
