@@ -20,6 +20,7 @@ var (
 	simSeed     = flag.Uint64("sim.seed", 0, "play this history alone, and print it")
 	simFirst    = flag.Uint64("sim.first", 1, "the first history")
 	simCount    = flag.Uint64("sim.count", 100, "how many histories to play")
+	simStaged   = flag.Int("sim.staged", 0, "play so many scenarios in each history, and nothing else")
 	simDir      = flag.String("sim.dir", "", "where to write the history that went wrong; nowhere if empty")
 	simProgress = flag.Duration("sim.progress", 0, "how often to print the progress; 0: never")
 )

@@ -159,10 +159,23 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 	h.strict[name].answer(int64(count))
 }
 
+// stage plays one of the scenarios.
+func (h *history) stage(k int) {
+	h.staged = true
+	[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate}[k]()
+	h.staged = false
+}
+
 func (h *history) play() {
 	defer h.checkCeiling()
 	defer h.checkGaps("x0")
 	defer h.checkIncarnation()
+	for range *simStaged {
+		h.stage(h.rng.IntN(7))
+	}
+	if *simStaged > 0 {
+		return
+	}
 	keeps := h.seed%8 == 7
 	for range 120 {
 		if h.wrong != "" {
@@ -204,9 +217,7 @@ func (h *history) play() {
 		case k < 84:
 			h.jump()
 		case k < 86:
-			h.staged = true
-			[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate}[h.rng.IntN(7)]()
-			h.staged = false
+			h.stage(h.rng.IntN(7))
 		case k < 87 && free:
 			n.cut = true
 			n.store.Partition()
