@@ -44,6 +44,15 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
+// agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the leader's. So a
+// clock that is ahead raises no horizon further than a node that was cut off expects.
+func (e evidence) agreedNow() int64 {
+	if e.agreed {
+		return e.now
+	}
+	return e.earliest()
+}
+
 // previousBound returns the lease bound before our write. A later write of ours whose answer was
 // lost is ignored.
 func (hold holding) previousBound(found Slot) int64 {

@@ -322,3 +322,27 @@ func TestFreezeCoversAClockThatAgrees(t *testing.T) {
 		t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
 	}
 }
+
+// A was cut off when C came, whose clock is a minute ahead and whose only other voter is the leader. So nobody outvotes C,
+// and A does not know how far C has raised the horizon. Then C is cut off, and A is the first to notice a wipe.
+func TestFreezeCoversAHorizonThatItsWriterDoesNotKnow(t *testing.T) {
+	l := newLab(t, 2)
+	l.leases(10 * time.Minute)
+	a, c := l.serving("A"), l.node("C")
+	a.sess.Partition()
+	a.sess.Expire()
+	c.skew, c.wait = millis(time.Minute), 10*time.Minute
+	c.must(c.register())
+	c.confirm()
+	for range 10 {
+		l.pass(3 * time.Second)
+		c.mustBeat()
+	}
+	c.sess.Partition()
+	l.wipe()
+	a.sess.Heal()
+	a.mustBeat()
+	if cl := l.cluster(); cl.FrozenUntil < c.claim.LeaseUntil {
+		t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
+	}
+}

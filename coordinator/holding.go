@@ -147,7 +147,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 		// a lease of perhaps a day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	d, next := decision{}, cl.withHorizon(e.now, r.Lease)
+	d, next := decision{}, cl.withHorizon(e.agreedNow(), r.Lease)
 	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && e.now < hold.notBefore
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)

@@ -223,7 +223,7 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 // writeAcquired writes a free slot as ours. The error is zkstore.ErrBadVersion or
 // zkstore.ErrNoNode if the slot or the cluster's record has changed.
 func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
-	cl, old := v.cl.withHorizon(now, lease), *v.slot
+	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
 	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil, claim.Heard = old.Term, "", false, 0, Chain{}
 	claim.Floor = max(now, old.LeaseUntil)
 	claim.ReservedUntil, claim.Ends = claim.Floor, 0

@@ -104,7 +104,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, claim Claim, v view, lea
 func (c *Coordinator) writeNextTerm(ctx context.Context, claim Claim, v view, lease time.Duration) (Grant, error) {
 	hold := c.holdingOf(claim)
 	goesOn := hold.goesOn(v, c.gather(Report{}))
-	cl := v.cl.withHorizon(c.Now(), lease)
+	cl := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease)
 	claim, slot, err := c.nextGrant(claim, cl, *v.slot, lease, goesOn)
 	if err != nil {
 		return Grant{Claim: claim}, err

@@ -98,8 +98,13 @@ func (s *sim) playAhead() bool {
 	}
 	s.keep(b)
 	copied := s.mem.Snapshot()
-	s.drift(a.machine, pick(s, 4*time.Second, 20*time.Second, 60*time.Second, 300*time.Second))
-	for range s.between(1, 3) {
+	if s.chance(3) { // then it knows of no raise
+		s.cutOff(b)
+	}
+	// The freeze is longer than a lease by the margin, and the clock does not end the lease at once.
+	margin := 10*time.Second + s.confirm*5/2 + s.lease/64
+	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second), margin+s.upTo(time.Minute))))
+	for range s.between(1, 6) {
 		if s.chance(2) {
 			copied = s.mem.Snapshot()
 		}
