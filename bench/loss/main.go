@@ -160,7 +160,7 @@ func outages(r *run, a *node) {
 		took := r.zk.outage(away)
 		time.Sleep(25 * time.Second)
 		for i, name := range []string{"GET", "NEXT, segment", "NEXT, strict"} {
-			r.add(fmt.Sprintf("d: ZooKeeper is away for %s (really %.1f s), %s refused", away, took.Seconds(), name), watches[i].stop())
+			r.add(fmt.Sprintf("d: ZooKeeper is away for %s, %s refused", away, name), fmt.Sprintf("%s (away for %.1f s)", watches[i].stop(), took.Seconds()))
 		}
 	}
 }
