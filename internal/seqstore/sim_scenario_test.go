@@ -155,40 +155,73 @@ func (h *history) loseYoung() {
 }
 
 // putBackLate: an operator has raised a next value by about as much as the next skip. ZooKeeper loses that and the blocks
-// that were taken since. The node that knows of it reports the loss, and puts the record back as late as it may. Meanwhile the
-// others are asked for values.
+// that were taken since, and no heartbeat. The node that knows of it reports the loss, and puts the record back as late as it
+// may. Meanwhile another one, which has not followed, is asked for values.
 func (h *history) putBackLate() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	op := h.operator(h.mem.Session())
 	ctx := context.Background()
 	gone, x, y := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
-	r, _, err := op.Show(ctx, name)
+	r, st, err := op.Show(ctx, name)
 	if err != nil || x == y || r.DeletedAt != 0 || r.Mode == Strict {
 		return
 	}
+	h.inside = true
+	defer func() { h.inside, h.lazy = false, nil }()
+	for _, n := range h.nodes {
+		n.beat()
+		n.round()
+	}
 	c := simCopy{h.now, h.mem.Snapshot()}
-	p := r.Next + r.Credit + r.HardCeiling*h.rng.Int64N(60)
+	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+20+h.rng.Int64N(30))
 	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); err != nil {
 		return
 	}
 	h.note("by hand: next position of %s is %d", name, p)
-	h.wait()
-	h.run(2*h.heartbeat.Milliseconds() + 1000)
-	for range 6 {
+	for _, n := range []*simNode{gone, x} {
+		n.is.follows = 0
+		n.round()
+	}
+	for range 12 {
 		h.ask(gone, name, int(1+h.rng.Int64N(min(3000, 2*r.HardCeiling))), false)
 	}
-	if !slices.Contains(h.able(c.at), x) {
+	if !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
 		return
 	}
 	gone.start(false)
 	h.putBack(c, x)
-	h.lazy = x
-	defer func() { h.lazy = nil }()
+	x.round()
 	x.beat()
+	h.lazy = x
 	for h.now < h.noticeBy+h.confirm.Milliseconds() {
 		h.ask(y, name, int(1+h.rng.Int64N(min(3000, r.HardCeiling))), false)
 		h.run(h.confirm.Milliseconds() / 20)
+	}
+}
+
+// loseKeys: ZooKeeper loses keys of requests. One node knows them. When an operator has said where the strict sequence goes
+// on, another one is asked with the same keys.
+func (h *history) loseKeys() {
+	if h.strict["x0"] == nil {
+		return
+	}
+	h.calm()
+	c := simCopy{h.now, h.mem.Snapshot()}
+	h.run(3*h.heartbeat.Milliseconds() + 1000)
+	x, y := h.nodes[0], h.nodes[1]
+	for range 5 {
+		h.askKeyed(x, "x0")
+	}
+	if !slices.Contains(h.able(c.at), x) {
+		return
+	}
+	h.putBack(c, x)
+	h.run(2 * h.confirm.Milliseconds())
+	h.vouch(h.operator(h.mem.Session()), "x0")
+	h.run(2 * h.heartbeat.Milliseconds())
+	for range 8 {
+		h.askKeyed(y, "x0")
 	}
 }
 

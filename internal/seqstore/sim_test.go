@@ -162,7 +162,7 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 // stage plays one of the scenarios.
 func (h *history) stage(k int) {
 	h.staged = true
-	[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate}[k]()
+	[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate, h.loseKeys}[k]()
 	h.staged = false
 }
 
@@ -171,7 +171,7 @@ func (h *history) play() {
 	defer h.checkGaps("x0")
 	defer h.checkIncarnation()
 	for range *simStaged {
-		h.stage(h.rng.IntN(7))
+		h.stage(h.rng.IntN(8))
 	}
 	if *simStaged > 0 {
 		return
@@ -217,7 +217,7 @@ func (h *history) play() {
 		case k < 84:
 			h.jump()
 		case k < 86:
-			h.stage(h.rng.IntN(7))
+			h.stage(h.rng.IntN(8))
 		case k < 87 && free:
 			n.cut = true
 			n.store.Partition()
