@@ -133,8 +133,7 @@ func (c *Coordinator) saw(cl Cluster) {
 		return
 	}
 	c.raiseHighestSlot(cl.HighestSlot)
-	now := c.Boot()
-	c.horizon = c.horizon.at(now, confirmTime(cl)).saw(cl.Horizon, now)
+	c.horizon = c.horizon.saw(cl.Horizon, c.Boot())
 	if cl.Incarnation > c.seen {
 		c.seen = cl.Incarnation
 		c.holding.Heard = Chain{} // in the confirming time from now, nodes put back what they know
