@@ -104,3 +104,17 @@ func TestLateResumeConfirms(t *testing.T) {
 	_, _ = c.beat()
 	l.disjoint()
 }
+
+// A disk that takes long to save the claim of a restart makes a gap. The record is not confirmed then.
+func TestSlowDiskConfirmsAfterARestart(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.mustBeat()
+	a.crash()
+	a.disk.saving = func(Claim) { l.pass(2*DefaultHeartbeat + time.Millisecond) }
+	a.must(a.start())
+	a.disk.saving = nil
+	if s := l.slot(0); s.Confirmed || a.confirmAt != a.clock()+millis(labConfirm) {
+		t.Errorf("confirms in %d ms, the record is %+v", a.confirmAt-a.clock(), s)
+	}
+}

@@ -224,9 +224,9 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 // zkstore.ErrNoNode if the slot or the cluster's record has changed.
 func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
-	claim.Term, claim.Nonce, claim.Confirmed, claim.LeaseUntil, claim.Heard = old.Term, "", false, 0, Chain{}
+	claim = Claim{Node: claim.Node, Ticket: claim.Ticket, Worker: claim.Worker, Term: old.Term}
 	claim.Floor = max(now, old.LeaseUntil)
-	claim.ReservedUntil, claim.Ends = claim.Floor, 0
+	claim.ReservedUntil = claim.Floor
 	claim, slot, err := c.nextGrant(claim, cl, old, lease, false)
 	if err != nil {
 		return Grant{}, err

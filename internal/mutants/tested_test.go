@@ -211,6 +211,8 @@ var ofTheCore = []testedMutant{
 	{mutant{"a restart goes on although its write was late", []change{
 		{"coordinator/resume.go", "		goesOn = false\n", ""},
 		{"coordinator/resume.go", "!goesOn || !hold.goesOn(v, e) {", "!goesOn {"}}}, "./coordinator", "TestLateResumeConfirms"},
+	{mutant{"a restart goes on although its disk was slow", []change{{"coordinator/resume.go",
+		"if goesOn = goesOn && hold.goesOn(v, e); !goesOn {", "if !goesOn {"}}}, "./coordinator", "TestSlowDiskConfirms"},
 	{mutant{"a clock that is ahead raises the horizon", []change{{"coordinator/holding.go",
 		"cl.withHorizon(e.agreedNow(), r.Lease)", "cl.withHorizon(e.now, r.Lease)"}}}, "./coordinator", "TestFreezeCoversAHorizonThatItsWriterDoesNotKnow"},
 	{mutant{"a horizon leaves nothing for clocks that differ", []change{{"coordinator/horizon.go",
