@@ -275,3 +275,38 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 		}
 	}
 }
+
+// Another node puts the sequence time back between the heartbeat of a node and its first block after a loss of data, or
+// between the block's read and its write. The skip is by the time that was put back.
+func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
+	for name, when := range map[string]zkstore.Call{"before the read": {Op: "get", Path: livePath}, "before the write": {Op: "multi", Path: "/"}} {
+		s := newStage(t)
+		a := s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		s.run(4 * time.Second)
+		a.noteLoss()
+		s.run(stageConfirm)
+		before := s.view("order").record
+		put := false
+		a.calls = func(c zkstore.Call) zkstore.Fault {
+			if !put && c.Op == when.Op && c.Path == when.Path && (c.Op == "get" || c.Touches(recordPath("order"))) {
+				put = true
+				st := *s.view("order").state
+				st.Time += 500_000
+				if _, err := s.mem.Session().Set(t.Context(), statePath, st.marshal(), zkstore.AnyVersion); err != nil {
+					t.Error(err)
+				}
+			}
+			return zkstore.NoFault
+		}
+		s.now, a.is.follows = s.now+5000, 0
+		a.ask("order", int(a.is.named("order").stock.Left()), false).first() // so that it needs a block
+		for range 3 {
+			_ = a.round()
+		}
+		if first := a.is.named("order").last.First; !put || first < before.Next+500_000 {
+			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first, before.Next, before.Incarnation, put)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil {
 		return err
 	}
-	if i.follows == 0 { // ZooKeeper has lost /seq, or the node may not create it yet
+	if i.follows == 0 || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
@@ -232,7 +232,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e sit
 		if v.secret, err = i.settleKey(ctx, s, v, v.record); err != nil {
 			return err
 		}
-		e.incarnation, e.now, e.unconfirmed, e.nonce = v.incarnation(), i.known.now(e.sent), i.unconfirmed(cluster), i.cfg.Nonce()
+		e.incarnation, e.now, e.unconfirmed, e.nonce = v.incarnation(), max(i.known.now(e.sent), v.state.Time), i.unconfirmed(cluster), i.cfg.Nonce()
 		changed, refusal, err := i.byTemplate(ctx, s, v, e.unconfirmed)
 		if err != nil {
 			return err

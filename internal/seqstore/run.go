@@ -95,7 +95,7 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 		return zkstore.ErrUnreachable
 	}
 	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.noteSession(); !joined || i.known.state == nil || i.unconfirmed(cluster) > 0 {
+	if i.noteSession(); !joined || i.known.state == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
 		return errors.New("this node may not write now")
 	}
 	for _, s := range i.list() {
