@@ -107,7 +107,11 @@ func (n *simNode) Hold() Hold {
 	if n.nothing || n.h.now < n.confirmed {
 		return Hold{}
 	}
-	return Hold{n.slot, n.claim.version, time.Duration(max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)) * time.Millisecond}
+	h := Hold{Record: n.slot, Version: n.claim.version, Wait: time.Duration(max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)) * time.Millisecond}
+	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
+		h.Wait = n.h.confirm
+	}
+	return h
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {

@@ -159,10 +159,16 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 	h.strict[name].answer(int64(count))
 }
 
-// stage plays one of the scenarios.
-func (h *history) stage(k int) {
+// scenarios are courses of events that random ones reach too rarely.
+var scenarios = [...]func(*history){
+	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise, (*history).loseYoung,
+	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
+}
+
+// stage plays one of them.
+func (h *history) stage() {
 	h.staged = true
-	[]func(){h.loseTwice, h.noticeLate, h.loseAlone, h.loseUnknown, h.loseRaise, h.loseYoung, h.putBackLate, h.loseKeys}[k]()
+	scenarios[h.rng.IntN(len(scenarios))](h)
 	h.staged = false
 }
 
@@ -171,7 +177,7 @@ func (h *history) play() {
 	defer h.checkGaps("x0")
 	defer h.checkIncarnation()
 	for range *simStaged {
-		h.stage(h.rng.IntN(8))
+		h.stage()
 	}
 	if *simStaged > 0 {
 		return
@@ -217,7 +223,7 @@ func (h *history) play() {
 		case k < 84:
 			h.jump()
 		case k < 86:
-			h.stage(h.rng.IntN(8))
+			h.stage()
 		case k < 87 && free:
 			n.cut = true
 			n.store.Partition()
