@@ -118,7 +118,7 @@ func (n *Node) assemble() error {
 	cfg.Pulse, cfg.Logger = n.pulse, n.log
 	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
 	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
-	cfg.LostData = func(string) { n.issuer.Wake() }
+	cfg.WakeSequences = func() { n.issuer.Wake() }
 	cfg.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
 	var err error
 	if n.node, err = node.New(cfg); err != nil {

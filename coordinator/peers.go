@@ -19,6 +19,8 @@ type roster struct {
 	listed  bool
 	workers []int       // ascending
 	version listVersion // zero: not known
+	// live is how many live workers there were at the last look.
+	live int
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
 }
@@ -66,11 +68,14 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	return readings, nil
 }
 
+// Live returns how many workers were live when Peers last looked.
+func (c *Coordinator) Live() int { return c.roster.live }
+
 // list reads the list of live workers. version is the list's version before that.
 func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
-		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version}
+		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version, live: len(live)}
 	}
 	return err
 }
@@ -96,6 +101,7 @@ func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, l
 		return nil, listVersion{}, err
 	}
 	list := records[len(peers)].Stat
+	c.roster.live = int(list.Count)
 	return records[:len(peers)], listVersion{list.Czxid, list.Children}, nil
 }
 

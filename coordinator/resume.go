@@ -54,7 +54,7 @@ func (c *Coordinator) resumable(ctx context.Context, claim Claim) (view, error) 
 	}
 	err = JudgeResume(v.slot, claim)
 	var no *NotOursError
-	if errors.As(err, &no) && !no.Lost && c.holdingOf(claim).showsLoss(v, c.mine.UUID) {
+	if errors.As(err, &no) && claim.Nonce != "" && (no.Lost || c.holdingOf(claim).showsLoss(v, c.mine.UUID)) {
 		c.Note(c.lossOf(claim, v.cl, no.Reason)) // Register settles it
 	}
 	return v, err

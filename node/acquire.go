@@ -207,7 +207,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		a.usable = false
 		if a.claim.Nonce != "" {
 			if notOurs.Lost {
-				n.cfg.LostData(notOurs.Reason)
+				n.cfg.WakeSequences()
 			}
 			n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 			n.forget()

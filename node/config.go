@@ -73,9 +73,9 @@ type Config struct {
 	Identity func() string
 	// Followed returns coordinator.Slot.Followed. nil: the node serves no named sequences.
 	Followed func() coordinator.Followed
-	// LostData, if not nil, is called when the node notices that ZooKeeper has lost data. It
-	// must not block.
-	LostData func(found string)
+	// WakeSequences, if not nil, makes named sequences look again: the node has noticed that ZooKeeper has lost
+	// data, or has confirmed its worker. It must not block.
+	WakeSequences func()
 	// Pulse puts heartbeats and extensions on the moments of the process's other periodic work. nil
 	// means that they follow each other at their own pace.
 	Pulse *pulse.Grid
@@ -108,8 +108,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Identity == nil {
 		c.Identity = uuid.NewString
 	}
-	if c.LostData == nil {
-		c.LostData = func(string) {}
+	if c.WakeSequences == nil {
+		c.WakeSequences = func() {}
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -160,13 +159,13 @@ func (n *Node) beat(ctx context.Context) error {
 	beat, err := n.coord.Heartbeat(callCtx, claim, report)
 	n.meter.heartbeats.add(n.mono()-began, err)
 	if beat.Lost {
-		n.cfg.LostData("the record of worker " + strconv.Itoa(claim.Worker) + " was lost")
+		n.cfg.WakeSequences()
 	}
 	var fenced *coordinator.FencedError
 	switch {
 	case errors.As(err, &fenced):
 		if fenced.Lost {
-			n.cfg.LostData(fenced.Reason)
+			n.cfg.WakeSequences()
 		}
 		return err
 	case ctx.Err() != nil:
@@ -226,6 +225,9 @@ func (n *Node) acknowledged(beat coordinator.HeartbeatResult, r coordinator.Repo
 		}
 	}
 	n.setClaim(claim)
+	if first {
+		n.cfg.WakeSequences()
+	}
 	if lapsed == nil {
 		return nil
 	}

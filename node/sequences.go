@@ -20,15 +20,15 @@ func (t seqTenure) Hold() seqstore.Hold {
 		return seqstore.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seqstore.Hold{Record: coordinator.SlotPath(s.held.worker), Version: s.claim.Heard.Version}
-	unbroken := s.claim.Heard.Unbroken(n.cfg.Clock.Boot(), n.cfg.Heartbeat)
-	switch {
-	case !s.confirmed || s.phase == Stopping || unbroken == 0:
-		h.Wait = n.cfg.Heartbeat
-	default:
-		h.Wait = max(0, confirmTime(s.cluster)-unbroken)
+	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(n.cfg.Clock.Boot(), n.cfg.Heartbeat))
+	if !s.confirmed || s.phase == Stopping {
+		h.Wait = max(h.Wait, soon)
 	}
 	return h
 }
+
+// soon is when a node that has just started may have confirmed its worker.
+const soon = 100 * time.Millisecond
 
 func confirmTime(cl coordinator.Cluster) time.Duration { return ms(cl.ConfirmMs + cl.BorrowMs) }
 
@@ -47,5 +47,5 @@ func (t seqTenure) Cluster() (seqstore.ClusterInfo, bool) {
 	if s.held == nil {
 		return seqstore.ClusterInfo{}, false
 	}
-	return seqstore.ClusterInfo{UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster)}, true
+	return seqstore.ClusterInfo{UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster), Nodes: s.live}, true
 }

@@ -81,6 +81,9 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.live = n.coord.Live()
+	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Uncertainty: offset.Uncertainty}

@@ -50,6 +50,8 @@ type ClusterInfo struct {
 	UUID string
 	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has lost data.
 	ConfirmTime time.Duration
+	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
+	Nodes int
 }
 
 // Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.

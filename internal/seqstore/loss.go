@@ -211,12 +211,11 @@ func (i *Issuer) lookState(ctx context.Context) (view, error) {
 				return view{}, err
 			}
 		}
-		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, livePath)
+		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath)
 		if err != nil {
 			return view{}, err
 		}
-		i.nodes = int64(found[2].Stat.Count)
-		v, err := parseView(found[:2])
+		v, err := parseView(found)
 		if err != nil || synced || i.known.judge(v) == foundGood {
 			return v, err
 		}

@@ -15,8 +15,6 @@ import (
 const (
 	statePath  = "/seq"
 	recordsDir = "/seq/s"
-	// livePath has one child for each connected worker of the cluster. Package coordinator keeps it.
-	livePath = "/live"
 	// clusterPath is the record of the cluster. Package coordinator keeps it.
 	clusterPath = "/cluster"
 )

@@ -17,8 +17,8 @@ import (
 func (i *Issuer) Round(ctx context.Context) error {
 	i.noteSession()
 	cluster, joined := i.cfg.Tenure.Cluster()
-	if !joined {
-		i.refuseAll(confirming(time.Second))
+	if i.nodes = int64(cluster.Nodes); !joined {
+		i.refuseAll(confirming(soon))
 		i.forget()
 		return nil
 	}
@@ -32,6 +32,9 @@ func (i *Issuer) Round(ctx context.Context) error {
 	}
 	return err
 }
+
+// soon is when a node that has just started may have a worker.
+const soon = 100 * time.Millisecond
 
 func confirming(left time.Duration) *Refusal {
 	return &Refusal{Reason: Confirming, Text: "this node reached ZooKeeper a short time ago, and ZooKeeper may have lost data. Retry, or try another node", RetryAfter: left}
