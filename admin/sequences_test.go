@@ -23,7 +23,7 @@ import (
 // confirmed is the tenure of a node that may write at once.
 type confirmed struct{}
 
-func (confirmed) Hold() seqstore.Hold {
+func (confirmed) Hold(int64) seqstore.Hold {
 	return seqstore.Hold{Record: "/cluster", Version: zkstore.AnyVersion}
 }
 

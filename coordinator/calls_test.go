@@ -51,7 +51,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Errorf("%d round trips to register, want %d at most", n.all, most)
 			}
 			a.confirm()
-			l.pass(time.Second)
+			l.pass(labConfirm) // it waits for its peers' word no more
 			a.beatAndCompare()
 			for range 3 {
 				l.pass(time.Second)

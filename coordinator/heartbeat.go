@@ -161,7 +161,8 @@ func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report
 		return HeartbeatResult{Claim: g.Claim, LeaseUntil: g.LeaseUntil, Clock: g.Clock, Wait: g.Wait, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
 	}
 	c.holding = d.holding
-	after, written, err := c.write(ctx, d, v, hold.Worker)
+	// The record says what this node has compared in its session, so it must not be written in the next one.
+	after, written, err := c.write(zkstore.OnSession(ctx, e.session), d, v, hold.Worker)
 	if written {
 		c.holding = c.holding.acked(v, e, c.Boot())
 		d.holding = c.holding

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,10 +21,12 @@ type holding struct {
 	// before it. Valid if compared.
 	compared      bool
 	comparedBound int64
-	// heardAt is the transaction of our last acknowledged heartbeat, and vouchAfter that of the first; 0: there was
-	// none. vouched: a peer's record shows that ZooKeeper had lost nothing by the first.
-	heardAt, vouchAfter int64
-	vouched             bool
+	// heardAt is the transaction of our last acknowledged heartbeat, 0: there was none. confirmed: it wrote the record
+	// confirmed.
+	heardAt   int64
+	confirmed bool
+	// word is what the live peers have written since.
+	word word
 	// alone: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
 	alone bool
 	// notBefore is the earliest time at which the slot may be confirmed again, Unix ms. It is
@@ -37,6 +38,7 @@ type holding struct {
 // evidence has the inputs of a decision, besides the holding and what was read.
 type evidence struct {
 	now     int64         // our clock, Unix ms
+	session int64         // of ZooKeeper, in which a record with self may be written
 	boot    int64         // our boot clock, ns
 	horizon horizon       // as of boot
 	seen    int64         // the highest incarnation that this process has seen
@@ -62,6 +64,7 @@ func (c *Coordinator) holdingOf(claim Claim) holding {
 
 // gather returns the present evidence.
 func (c *Coordinator) gather(r Report) evidence {
+	session := c.Store.SessionID() // first: self is of this session, or of a later one
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
 	if c.Followed != nil {
 		self.Followed = c.Followed()
@@ -69,7 +72,7 @@ func (c *Coordinator) gather(r Report) evidence {
 	boot := c.Boot()
 	c.horizon = c.horizon.at(boot, confirmTime(c.mine))
 	return evidence{
-		now: c.Now(), boot: boot, horizon: c.horizon, seen: c.seen, beat: c.Interval, mine: c.mine, reading: c.reading,
+		now: c.Now(), session: session, boot: boot, horizon: c.horizon, seen: c.seen, beat: c.Interval, mine: c.mine, reading: c.reading,
 		agreed: r.Agreed != Reading{} && r.Agreed == c.reading, self: self,
 	}
 }
@@ -180,7 +183,8 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat HeartbeatResult, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
-	hold.heardAt, hold.vouchAfter = after.Mzxid, cmp.Or(hold.vouchAfter, after.Mzxid)
+	hold.heardAt, hold.confirmed = after.Mzxid, d.slot.Confirmed
+	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
 	if cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {

@@ -38,7 +38,8 @@ func handedOver(l *lab, then func()) (p, c *member) {
 		c.confirm()
 		c.sess.Partition()
 		c.sess.Expire()
-		l.putBack(copied)
+		l.mem.RestoreRunning(copied) // a server that restarts ends P's session, and the heartbeat with it
+		l.forget()
 		then()
 	})
 	p.mustBeat()

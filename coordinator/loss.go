@@ -136,7 +136,7 @@ func (c *Coordinator) saw(cl Cluster) {
 	c.horizon = c.horizon.saw(cl.Horizon, c.Boot())
 	if cl.Incarnation > c.seen {
 		c.seen = cl.Incarnation
-		c.holding.Heard = Chain{} // in the confirming time from now, nodes put back what they know
+		c.holding.Heard, c.holding.word = Chain{}, word{} // in the confirming time from now, nodes put back what they know
 	}
 }
 

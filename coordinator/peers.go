@@ -36,10 +36,17 @@ type listVersion struct {
 // have none. Peers leaves out peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
+// While this node waits for its peers' word, Peers reads the records of all of them, up to mostAsked.
+//
 // Peers takes one round trip, two the first time, and three if it reads the list again. It
 // does that if the list has changed, and there are at most eight peers or few of them have
 // readings. With few peers the list is short, and each reading counts.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
+	if c.waits() {
+		if err := c.hearPeers(ctx, own); err != nil {
+			return nil, err
+		}
+	}
 	first := !c.roster.listed
 	if first {
 		if err := c.list(ctx, listVersion{}); err != nil {
@@ -57,11 +64,6 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	for _, r := range records {
-		if r.Found && c.holding.vouches(parseSlot(r.Data), c.mine) {
-			c.holding.vouched = true
-		}
 	}
 	readings := c.readings(records)
 	c.roster.fewReadings = 2*len(readings) < len(records)

@@ -83,7 +83,10 @@ func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	s := n.peek()
 	if left := time.Duration(n.keeper.confirmAt - n.mono()); !s.confirmed && left > 0 {
-		next = min(next, left, n.cfg.Heartbeat/3) // a peer may vouch for ZooKeeper soon
+		next = min(next, left)
+	}
+	if boot := n.cfg.Clock.Boot(); !s.confirmed || s.relyFrom > boot {
+		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
 	}
 	if s.store.err != nil {
 		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap

@@ -86,6 +86,8 @@ type state struct {
 	generation    uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
+	// relyIn and relyFrom are of coordinator.RelyOn.
+	relyIn, relyFrom int64
 	// live is how many nodes of the cluster are connected, as far as this node knows.
 	live int
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.

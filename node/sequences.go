@@ -13,15 +13,19 @@ func (n *Node) Tenure() seqstore.Tenure { return seqTenure{n} }
 type seqTenure struct{ n *Node }
 
 // Hold is part of seqstore.Tenure. The node must be confirmed, so that it notices a loss of data, and the chain of its
-// heartbeats must be older than the confirming time.
-func (t seqTenure) Hold() seqstore.Hold {
+// heartbeats must be older than the confirming time. In a new session the node waits for its peers' word.
+func (t seqTenure) Hold(session int64) seqstore.Hold {
 	n, s := t.n, t.n.peek()
 	if s.held == nil {
 		return seqstore.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seqstore.Hold{Record: coordinator.SlotPath(s.held.worker), Version: s.claim.Heard.Version}
-	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(n.cfg.Clock.Boot(), n.cfg.Heartbeat))
-	if !s.confirmed || s.phase == Stopping {
+	boot := n.cfg.Clock.Boot()
+	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
+	if s.relyFrom > boot {
+		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-boot), n.cfg.Heartbeat))
+	}
+	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
 		h.Wait = max(h.Wait, soon)
 	}
 	return h

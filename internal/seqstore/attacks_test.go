@@ -563,7 +563,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 // atOnce is a tenure that needs no confirming time.
 type atOnce struct{}
 
-func (atOnce) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+func (atOnce) Hold(int64) Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
 
 func (atOnce) ReportLoss(int64, string) {}
 

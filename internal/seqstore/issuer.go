@@ -19,9 +19,9 @@ import (
 
 // Tenure is the node's hold on its worker. An Issuer takes positions only while the node has one.
 type Tenure interface {
-	// Hold returns what each write that takes positions must check, and how long the node must wait before it
-	// takes any.
-	Hold() Hold
+	// Hold returns what each write that takes positions in a session must check, and how long the node must wait
+	// before it takes any.
+	Hold(session int64) Hold
 	// Cluster returns the cluster that the node has joined, and false before.
 	Cluster() (ClusterInfo, bool)
 	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster

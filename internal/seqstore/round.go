@@ -290,7 +290,7 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	if i.known.entered != 0 {
 		left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)
 	}
-	hold := i.cfg.Tenure.Hold()
+	hold := i.cfg.Tenure.Hold(i.session)
 	if hold.Record == "" {
 		return max(left, i.cfg.Follow)
 	}
@@ -331,7 +331,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // write writes the record of a series, in the session in which it was read. conflict means that another write was faster,
 // or that the node may not take positions now.
 func (i *Issuer) write(ctx context.Context, s *series, v view, t taking) (conflict bool, err error) {
-	sent, hold := i.cfg.Mono(), i.cfg.Tenure.Hold()
+	sent, hold := i.cfg.Mono(), i.cfg.Tenure.Hold(i.session)
 	ops := append(append(v.checks(), hold.check()), setRecord(s.name, t.record, v.stat.Version)...)
 	if t.keys != nil {
 		ops = append(ops, t.keys.write(t.record.ID)...)

@@ -33,8 +33,12 @@ type simNode struct {
 	lastBeat  int64
 	max       map[string]int64
 	nonce     int
-	busy      bool // in a round or a heartbeat
-	beating   bool
+	// relyIn is the session of the last heartbeat, first when the node first wrote in it, and word: all others have
+	// written since. told is what the last heartbeat said of the changes.
+	relyIn, first, told int64
+	word                bool
+	busy                bool // in a round or a heartbeat
+	beating             bool
 }
 
 // simClaim is what a node knows of its slot.
@@ -103,15 +107,34 @@ func (n *simNode) reboot() {
 	n.start(true)
 }
 
-func (n *simNode) Hold() Hold {
+func (n *simNode) Hold(session int64) Hold {
 	if n.nothing || n.h.now < n.confirmed {
 		return Hold{}
 	}
-	h := Hold{Record: n.slot, Version: n.claim.version, Wait: time.Duration(max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)) * time.Millisecond}
-	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
-		h.Wait = n.h.confirm
+	wait := max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)
+	switch {
+	case session != n.relyIn:
+		wait = max(wait, 1)
+	case !n.word:
+		wait = max(wait, n.first+n.h.confirm.Milliseconds()-n.h.now)
 	}
-	return h
+	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
+		wait = n.h.confirm.Milliseconds()
+	}
+	return Hold{n.slot, n.claim.version, time.Duration(wait) * time.Millisecond}
+}
+
+// hear notes whether each other node has written its slot since this one did in its present session, and has compared
+// its sequences in its own.
+func (n *simNode) hear() {
+	if s := n.store.SessionID(); s != n.relyIn {
+		n.relyIn, n.first, n.word = s, n.h.now, false
+	}
+	word := true
+	for _, o := range n.h.nodes {
+		word = word && (o == n || o.claim.sent > n.first && o.told > 1 && o.relyIn == o.store.SessionID())
+	}
+	n.word = n.word || word
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {
@@ -180,6 +203,7 @@ func (n *simNode) judge(incarnation int64, slot zkstore.Record) string {
 // in place between this heartbeat and the one before without showing, as long as they are near enough.
 func (n *simNode) writeSlot(ctx context.Context, found zkstore.Record, incarnation int64) {
 	n.beats++
+	followed := n.is.Followed().Changes // as the record says it
 	was, sent, version := n.claim, n.h.now, int32(0)
 	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false, incarnation
 	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
@@ -198,7 +222,8 @@ func (n *simNode) writeSlot(ctx context.Context, found zkstore.Record, incarnati
 		n.broken = -1 << 40
 	}
 	n.claim.version, n.claim.sure, n.claim.sent, n.nothing = version, true, sent, false
-	n.disk.claim = n.claim
+	n.disk.claim, n.told = n.claim, followed
+	n.hear()
 }
 
 func (n *simNode) round() {

@@ -90,7 +90,7 @@ func (a *actor) restart(witness string) {
 }
 
 // Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
-func (a *actor) Hold() Hold {
+func (a *actor) Hold(int64) Hold {
 	if a.hold != nil {
 		return a.hold()
 	}

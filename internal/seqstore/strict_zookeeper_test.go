@@ -16,7 +16,7 @@ import (
 // liveNode is a node that runs by the clock of the machine, and is confirmed at once.
 type liveNode struct{ is *Issuer }
 
-func (liveNode) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+func (liveNode) Hold(int64) Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
 
 func (liveNode) ReportLoss(int64, string) {}
 func (liveNode) Cluster() (ClusterInfo, bool) {

@@ -80,7 +80,7 @@ func (i *Issuer) byTemplate(ctx context.Context, s *series, v view, unconfirmed 
 	template = commit{record: template}.written(i.cfg.Nonce(), i.cfg.By)
 	created = commit{record: created}.written(i.cfg.Nonce(), i.cfg.By)
 	created, key := created.withKey()
-	hold := i.cfg.Tenure.Hold()
+	hold := i.cfg.Tenure.Hold(i.session)
 	if !hold.mayTake() {
 		return true, nil, nil
 	}

@@ -40,7 +40,7 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 	if age < raiseEvery || i.known.state.Changes == 0 || i.unconfirmed(cluster) > 0 {
 		return nil
 	}
-	hold := i.cfg.Tenure.Hold()
+	hold := i.cfg.Tenure.Hold(i.session)
 	if !hold.mayTake() {
 		return nil
 	}

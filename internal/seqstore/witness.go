@@ -85,7 +85,7 @@ func (i *Issuer) remember(w Witness) {
 // sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says, if
 // the machine has been off meanwhile and its own clock may be wrong.
 func (i *Issuer) sinceBoot(ctx context.Context) error {
-	hold := i.cfg.Tenure.Hold()
+	hold := i.cfg.Tenure.Hold(i.session)
 	if !i.known.rebooted || hold.Record == "" || i.known.leader == 0 {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (h *house) node() *guest {
 	return g
 }
 
-func (*guest) Hold() Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
+func (*guest) Hold(int64) Hold { return Hold{Record: clusterPath, Version: zkstore.AnyVersion} }
 func (g *guest) ReportLoss(known int64, _ string) {
 	if err := raiseIncarnation(g.h.admin, known); err != nil {
 		g.h.Error(err)

@@ -1,0 +1,103 @@
+package coordinator
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// word is what the live peers have written since this node first wrote its slot in the present session and
+// incarnation.
+//
+// A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost what others
+// wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves, at the latest when
+// they write their slots. So before a node relies on ZooKeeper in a new session, it waits until each live peer has written, or
+// for the confirming time.
+type word struct {
+	session int64 // of our first write; 0: none
+	began   int64 // when that was sent, ns of the boot clock
+	zxid    int64 // its transaction
+	// all: each live peer has written since, and has compared its named sequences. Then none has lost anything.
+	all bool
+	// vouched: one of them has shown, too, that ZooKeeper had lost nothing for the confirming time before.
+	vouched bool
+}
+
+// mostAsked is the most live peers whose word a node waits for. In larger clusters it waits for the confirming time: a
+// thousand nodes that read a thousand records each would keep ZooKeeper busy.
+const mostAsked = 64
+
+// of returns the word after a write of our slot was acknowledged. It begins anew with a new session.
+func (w word) of(session, sent, zxid int64) word {
+	if w.session == session {
+		return w
+	}
+	return word{session: session, began: sent, zxid: zxid}
+}
+
+// given reports whether a peer's record shows that the peer has written since we did, and has lost nothing.
+func (w word) given(peer Slot, stat zkstore.Stat, incarnation int64) bool {
+	compared := peer.Changes == 0 || peer.Changes > 1 // 0: it serves no named sequences, 1: not in its present session
+	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
+}
+
+// vouches reports whether a peer's chain is older than our first write by a confirming time, and has an acknowledged
+// write since. The record's last write does not count: it may have been late.
+func (w word) vouches(peer Slot, cl Cluster) bool {
+	return peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released && peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
+}
+
+// relyAt returns when a node need not wait for its peers' word any more, ns of the boot clock.
+func (w word) relyAt(confirm time.Duration) int64 {
+	switch {
+	case w.all:
+		return 0
+	case w.session == 0:
+		return math.MaxInt64
+	}
+	return w.began + int64(confirm)
+}
+
+// waits reports whether this node waits for its peers' word, or for one of them to vouch.
+func (c *Coordinator) waits() bool {
+	w := c.holding.word
+	return w.session != 0 && (!w.all || !w.vouched && !c.holding.confirmed) && c.Boot() < w.began+int64(confirmTime(c.mine))
+}
+
+// hearPeers reads the records of all live peers, and notes their word.
+func (c *Coordinator) hearPeers(ctx context.Context, own int) error {
+	if err := c.list(ctx, listVersion{}); err != nil {
+		return err
+	}
+	peers := c.known(own)
+	if len(peers) > mostAsked {
+		return nil
+	}
+	paths := make([]string, len(peers))
+	for i, worker := range peers {
+		paths[i] = slotPath(worker)
+	}
+	all, vouched, w := true, false, c.holding.word
+	err := eachRecord(ctx, c.Store, paths, func(_ int, r zkstore.Record) bool {
+		s := parseSlot(r.Data)
+		all = all && r.Found && w.given(s, r.Stat, c.holding.Incarnation)
+		vouched = vouched || w.vouches(s, c.mine)
+		return true
+	})
+	if err == nil {
+		c.holding.word.all, c.holding.word.vouched = all, all && vouched
+	}
+	return err
+}
+
+// Vouched reports whether the peers have shown that ZooKeeper had lost nothing when this node took its slot. Then it
+// need not wait for the confirming time.
+func (c *Coordinator) Vouched() bool { return c.holding.word.vouched && !c.holding.alone }
+
+// RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has
+// its peers' word then, or has waited for the confirming time.
+func (c *Coordinator) RelyOn() (session, from int64) {
+	return c.holding.word.session, c.holding.word.relyAt(confirmTime(c.mine))
+}
