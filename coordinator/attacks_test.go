@@ -154,13 +154,13 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	a.mustBeat()
 	l.remove(slotPath(0))
 	if _, err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
-		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+5_000
+		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+35_000
 		return true
 	}); err != nil {
 		t.Fatal(err)
 	}
 	l.forget()
-	l.pass(20 * time.Second)
+	l.pass(40 * time.Second)
 	a.mustBeat()
 	if cl := l.cluster(); cl.FrozenUntil < l.now+cl.LeaseMs {
 		t.Errorf("the freeze ends %d ms before leases of now", l.now+cl.LeaseMs-cl.FrozenUntil)

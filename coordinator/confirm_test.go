@@ -46,6 +46,11 @@ func TestPeerVouches(t *testing.T) {
 			l.pass(2*DefaultHeartbeat + time.Millisecond)
 			peer.mustBeat()
 		}, false},
+		"after a loss that others have noticed": {func(l *lab, peer *member) {
+			peer.beatsFor(labConfirm)
+			l.raised()
+			peer.mustBeat()
+		}, false},
 		"after a loss": {func(l *lab, peer *member) {
 			copied := l.mem.Snapshot()
 			peer.beatsFor(labConfirm)
@@ -116,6 +121,24 @@ func TestRestartGoesOn(t *testing.T) {
 			}
 			l.disjoint()
 		})
+	}
+}
+
+// A restart within two heartbeats goes on only while the lease runs.
+func TestRestartWithoutALeaseConfirms(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	a.wait = 0
+	for a.clock()+millis(DefaultHeartbeat) < a.claim.LeaseUntil {
+		l.pass(DefaultHeartbeat)
+		a.mustBeat()
+	}
+	h := a.claim.LeaseUntil
+	a.crash()
+	a.wait, l.now = labLease, h
+	a.must(a.start())
+	if got := a.confirmAt - a.clock(); got != millis(labConfirm) || l.slot(0).Confirmed {
+		t.Errorf("confirms in %d ms, the record is %+v", got, l.slot(0))
 	}
 }
 

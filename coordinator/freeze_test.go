@@ -304,7 +304,7 @@ func TestFreezeCoversAClockThatAgrees(t *testing.T) {
 	for range a.cluster().HighestSlot { // new workers are created
 		l.serving("filler")
 	}
-	c.skew = 5000
+	c.skew, c.agreed = 5000, true
 	c.must(c.register())
 	c.confirm()
 	for range 10 {

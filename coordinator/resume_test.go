@@ -234,3 +234,24 @@ func writing(c zkstore.Call, path string) bool {
 	}
 	return c.Op == "set" && c.Path == path
 }
+
+// A start finds data from before the cluster grew. What it knows of the growth stays.
+func TestResumeKeepsTheHighestWorker(t *testing.T) {
+	l := newLab(t, 16)
+	a := l.serving("A")
+	copied := l.mem.Snapshot()
+	for range l.cluster().HighestSlot + 1 {
+		l.serving("filler")
+	}
+	a.mustBeat()
+	known := a.co.HighestSlot()
+	a.crash()
+	l.putBack(copied)
+	if l.cluster().HighestSlot >= known {
+		t.Fatal("the cluster has not grown")
+	}
+	a.must(a.start())
+	if got := l.cluster().HighestSlot; got != known {
+		t.Errorf("the highest worker is %d, was %d", got, known)
+	}
+}

@@ -133,3 +133,25 @@ func TestNodeGoesOnFromEitherCopyOfItsRecord(t *testing.T) {
 		})
 	}
 }
+
+// The boot clock of another boot says nothing of the heartbeats before, nor of the end of a lease.
+func TestChainEndsWithTheBoot(t *testing.T) {
+	for name, same := range map[string]bool{"one": true, "two": false} {
+		r := newRig(t)
+		r.cfg.BootID = "one"
+		r.confirmedAndStopped()
+		r.cfg.BootID, r.cfg.Store = name, r.mem.Session()
+		var err error
+		if r.cfg.Cache, err = localcache.New(r.disk, localcache.Fingerprint{}); err != nil {
+			t.Fatal(err)
+		}
+		n, err := New(r.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := n.begin()
+		if c := a.claim; err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same || (c.Ends != 0) != same || c.Heard.Version == 0 {
+			t.Errorf("in boot %s: %+v, %v", name, c, err)
+		}
+	}
+}
