@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
 )
@@ -22,25 +21,36 @@ type knowledge struct {
 	// state is /seq as it was last read, nil before. Its incarnation is below the one above until the node has put back
 	// what it knows better.
 	state *State
-	// first is when the node had read the present State.Time first, and last when it sent the last read
-	// that returned it. Both in ns of the monotonic clock.
-	first, last int64
-	// leader is the time of ZooKeeper's leader when state was last written, at the latest, Unix ms, and rebooted
-	// means that the machine has started since.
-	leader   int64
-	rebooted bool
+	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
+	first int64
+	// sure is the last read before which the node might have taken positions, so that its heartbeats have shown no loss.
+	// A read after a restart may be of older data.
+	sure reading
 	// least is the sequence time that the node puts back in this incarnation.
 	least int64
 	// reported: the node has reported a loss of data in this incarnation.
 	reported bool
 }
 
-// learn takes over a state that was read or written: the call was sent and answered at these times.
-func (k *knowledge) learn(st State, sent, answered int64) {
+// reading is a read of /seq.
+type reading struct {
+	// time was the sequence time, and mono is when the read was sent, in ns of the monotonic clock.
+	time, mono int64
+	// leader is the time of ZooKeeper's leader when /seq had been written, Unix ms.
+	leader int64
+	// rebooted: the machine has started again since, so mono is a guess.
+	rebooted bool
+}
+
+// learn takes over a state, from a read that was answered at this time, in ns of the monotonic clock. sure: see above.
+func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 	if k.state == nil || k.state.Time != st.Time {
 		k.first = answered
 	}
-	k.state, k.last, k.rebooted = &st, sent, false
+	if sure || k.state == nil || k.owes() {
+		k.sure = read
+	}
+	k.state = &st
 }
 
 // enter notes a later incarnation. now is ns of the monotonic clock.
@@ -49,7 +59,7 @@ func (k *knowledge) enter(incarnation, now int64) {
 		k.entered = max(now, 1)
 	}
 	if k.state != nil {
-		k.least = k.state.atMost(time.Duration(now - k.last))
+		k.least = k.sure.atMost(now)
 	}
 	k.incarnation, k.reported = incarnation, false
 }
@@ -113,14 +123,14 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 		i.leave()
 	}
 	for range maxConflicts {
-		sent := i.cfg.Mono()
+		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.Mono()
 		if v, err = i.lookState(ctx); err != nil {
 			return view{}, false, err
 		}
 		if err := v.belongs(cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := i.compare(ctx, cluster, v, sent)
+		followed, again, err := i.compare(ctx, cluster, v, sent, sure)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -143,9 +153,9 @@ func (v view) belongs(uuid string) error {
 	return nil
 }
 
-// compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent. again
-// means that they were written, and must be read again.
-func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent int64) (followed, again bool, err error) {
+// compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
+// sure as in knowledge.learn. again means that they were written, and must be read again.
+func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool) (followed, again bool, err error) {
 	now, k := i.cfg.Mono(), &i.known
 	switch k.judge(v) {
 	case foundLost:
@@ -175,8 +185,7 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 	default:
 		i.markChanged(v.state.since(k.state.Changes))
 	}
-	k.learn(*v.state, sent, now)
-	k.leader = v.written
+	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
 	i.follows = max(now, 1)
 	return true, false, nil
 }

@@ -23,11 +23,11 @@ func (s State) at(passed time.Duration) int64 {
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
-// atMost returns a sequence time that is above all that any node has used, if the node read the state last this
-// long ago. Another node may have raised the time just then by mostRaise, for what had passed before. And a node that reads
+// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock. When the
+// read was sent, another node may have been about to raise the time by mostRaise, for what had passed before. And a node that reads
 // a raise counts on from there.
-func (s State) atMost(passed time.Duration) int64 {
-	return s.Time + (max(passed, 0) + 2*mostRaise).Milliseconds()
+func (r reading) atMost(now int64) int64 {
+	return r.time + (time.Duration(max(now-r.mono, 0)) + 2*mostRaise).Milliseconds()
 }
 
 // now returns the present sequence time.
@@ -51,7 +51,7 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
 	switch {
 	case err == nil:
-		i.known.learn(next, sent, i.cfg.Mono())
+		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), true)
 	case outpaced(err):
 		err = nil
 	}

@@ -16,15 +16,15 @@ import (
 // it. It permits the node to issue nothing.
 type Witness struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node first saw
-	// it, in ns of the clock of ReadAt.Boot, 0 for the first one.
+	// it, in ns of the clock of Sure.Boot, 0 for the first one.
 	Incarnation int64             `json:"incarnation"`
 	Entered     int64             `json:"entered,omitempty"`
 	State       State             `json:"state"`
 	Records     map[string]Record `json:"records"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
 	Keys map[string][]byte `json:"keys,omitempty"`
-	// ReadAt is when the last read of State was sent.
-	ReadAt moment `json:"read_at"`
+	// Sure is when the node last read /seq and was sure that it was not older: see knowledge.
+	Sure moment `json:"sure"`
 }
 
 // moment is a time by several clocks, because no clock goes on after each kind of restart.
@@ -35,6 +35,8 @@ type moment struct {
 	// Wall and Leader are Unix ms by the clock of the node, and by that of ZooKeeper's leader at the latest.
 	Wall   int64 `json:"wall"`
 	Leader int64 `json:"leader"`
+	// Time was the sequence time.
+	Time int64 `json:"time"`
 }
 
 // witness returns what the node knows now. ok is false if it has not read /seq, or has not compared all records since
@@ -45,7 +47,7 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 		return Witness{}, false
 	}
 	w = Witness{Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state, Records: make(map[string]Record), Keys: make(map[string][]byte)}
-	w.ReadAt = moment{i.cfg.Boot, k.last, i.cfg.Now() - (i.cfg.Mono()-k.last)/1e6, k.leader}
+	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.Mono()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
 	ok = true
 	for _, s := range i.list() {
 		s.mu.Lock()
@@ -66,10 +68,10 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 func (i *Issuer) remember(w Witness) {
 	now := i.cfg.Mono()
 	w.State.Incarnation = w.Incarnation
-	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now, last: w.ReadAt.Mono, leader: w.ReadAt.Leader}
-	if w.ReadAt.Boot == "" || w.ReadAt.Boot != i.cfg.Boot || w.ReadAt.Mono > now {
-		i.known.rebooted = true
-		i.known.last = now - max(0, i.cfg.Now()-w.ReadAt.Wall)*1e6
+	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now, sure: reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}}
+	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > now {
+		i.known.sure.rebooted = true
+		i.known.sure.mono = now - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
 		if w.Incarnation > 0 {
 			i.known.entered = max(now, 1)
 		}
@@ -86,15 +88,16 @@ func (i *Issuer) remember(w Witness) {
 // the machine has been off meanwhile and its own clock may be wrong.
 func (i *Issuer) sinceBoot(ctx context.Context) error {
 	hold := i.cfg.Tenure.Hold(i.session)
-	if !i.known.rebooted || hold.Record == "" || i.known.leader == 0 {
+	sure := &i.known.sure
+	if !sure.rebooted || hold.Record == "" || sure.leader == 0 {
 		return nil
 	}
 	_, stat, err := i.cfg.Store.Get(ctx, hold.Record)
 	if err != nil {
 		return err
 	}
-	passed := time.Duration(stat.Mtime-i.known.leader)*time.Millisecond + 2*i.cfg.Follow // the last heartbeat is younger than that
-	i.known.last = min(i.known.last, i.cfg.Mono()-int64(passed))
+	passed := time.Duration(stat.Mtime-sure.leader)*time.Millisecond + 2*i.cfg.Follow // the last heartbeat is younger than that
+	sure.mono = min(sure.mono, i.cfg.Mono()-int64(passed))
 	return nil
 }
 
