@@ -126,19 +126,6 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.saw(cl)
 }
 
-// joined reads the cluster record. It returns *OtherClusterError if that is not ours.
-func (c *Coordinator) joined(ctx context.Context) (Cluster, error) {
-	cl, err := ReadCluster(ctx, c.Store)
-	if err != nil {
-		return Cluster{}, err
-	}
-	if cl.UUID != c.mine.UUID {
-		return Cluster{}, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
-	}
-	c.saw(cl)
-	return cl, nil
-}
-
 // view is the state of the cluster and of one slot in ZooKeeper.
 type view struct {
 	cl     *Cluster // nil: no record

@@ -164,7 +164,6 @@ func (n *node) load(d time.Duration) {
 type watch struct {
 	end  chan struct{}
 	done sync.WaitGroup
-	mu   sync.Mutex
 	gap  time.Duration // the longest time from a request that failed to the next reply
 	all  time.Duration // the sum of such times
 	why  string        // the last refusal in the longest one
