@@ -18,7 +18,7 @@ func ThreeWithAdmin(t testing.TB) *Ensemble {
 	t.Helper()
 	prog := require(t)
 	if prog.Classpath = os.Getenv("FLAKED_TEST_ZK_ADMIN"); prog.Classpath == "" {
-		t.Skip("needs ZooKeeper 3.9 with Jetty: set FLAKED_TEST_ZK_ADMIN to the classpath")
+		t.Skip("needs ZooKeeper 3.9 with Jetty: set FLAKED_TEST_ZK_ADMIN to what scripts/get-zk-admin.sh prints, and /*")
 	}
 	prog.Admin = true
 	prog.Properties = []string{
