@@ -39,7 +39,7 @@ Exits with 2 without the words, and then changes nothing.
 Examples:
   flaked seq recover --zk zk1:2181 invoice
   flaked seq recover invoice --addr ids-3:7609
-  flaked seq recover invoice --next 50000 --confirm 'invoice is unused from 50000 on in incarnation 2'`,
+  flaked seq recover invoice --next 5000 --confirm 'invoice is unused from 5000 on in incarnation 2'`,
 		Flags: append(append([]cli.Flag{
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value", Category: callFlags},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
