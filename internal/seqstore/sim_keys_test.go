@@ -94,14 +94,16 @@ func (h *history) take(late *simLate) (waits bool) {
 	return errors.Is(err, sequence.ErrPending)
 }
 
-// keysAreLost notes the last loss of data, the one with the number losses. Keys that heard knows must keep their values.
+// keysAreLost notes the last loss of data, the one with the number losses. Keys that are in the directory of heard must
+// keep their values. Those of the last minute are lost if all nodes are killed.
 func (s *simStrict) keysAreLost(heard *simNode, losses int) {
-	var known *series
-	if heard != nil {
-		known = heard.is.byName["x0"]
+	if heard == nil || heard.disk.witness == nil {
+		return
 	}
+	life := heard.disk.witness.Records["x0"].ID
+	known, _ := parseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
-		if k.losses == losses-1 && known != nil && known.known != nil && known.known.ID == k.life && slices.ContainsFunc(known.keys, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
+		if k.losses == losses-1 && k.life == life && slices.ContainsFunc(known, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
 			k.losses = losses
 		}
 	}
