@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// The change is number 6, made at 1000 s in epoch 2, with a hold of 100 s. It is 1030 s now.
+// The change is number 6, made at 1000 s in incarnation 2, with a hold of 100 s. It is 1030 s now.
 func TestNotFollowed(t *testing.T) {
 	c := Change{At: Followed{Changes: 7, Incarnation: 2}, MadeMs: 1_000_000, HoldMs: 100_000}
 	const now = 1_030_000

@@ -98,7 +98,7 @@ var ofSequences = []mutant{
 // that must catch them.
 var testedOfSequences = []testedMutant{
 	{mutant{"writes do not check /cluster", []change{{"internal/seqstore/record.go",
-		"zkstore.CheckOp{Path: clusterPath, Version: v.clusterVersion}", "zkstore.CheckOp{Path: clusterPath, Version: zkstore.AnyVersion}"}}}, "./internal/seqstore", "TestNoBlockIsTakenInAnEarlierEpoch"},
+		"zkstore.CheckOp{Path: clusterPath, Version: v.clusterVersion}", "zkstore.CheckOp{Path: clusterPath, Version: zkstore.AnyVersion}"}}}, "./internal/seqstore", "TestNoBlockIsTakenInAnEarlierIncarnation"},
 	{mutant{"writes do not check /seq", []change{{"internal/seqstore/record.go",
 		"zkstore.CheckOp{Path: statePath, Version: v.version}", "zkstore.CheckOp{Path: statePath, Version: zkstore.AnyVersion}"}}}, "./internal/seqstore", "TestSkipKnowsTheTimeThatIsPutBack"},
 	{mutant{"a skip goes by the time of the last heartbeat", []change{{"internal/seqstore/round.go",
@@ -112,7 +112,7 @@ var testedOfSequences = []testedMutant{
 	{mutant{"an unpaid skip is added to the next one", []change{{"sequence/ceiling.go",
 		"	if b.Credit >= 0 {\n", "	if b.Credit = max(0, b.Credit); true {\n"}}}, "./sequence", "TestSkipCoversALostRecord"},
 	{mutant{"a skip goes by the newest copy alone", []change{{"internal/seqstore/decide.go",
-		"if r.Incarnation < incarnation-1 {", "if false {"}}}, "./internal/seqstore", "TestSkipOverALostEpoch"},
+		"if r.Incarnation < incarnation-1 {", "if false {"}}}, "./internal/seqstore", "TestSkipOverALostIncarnation"},
 	{mutant{"nothing is put back", []change{{"internal/seqstore/loss.go",
 		"if !lost || known == nil", "if _ = lost; true || known == nil"}}}, "./internal/seqstore", "TestDeletionIsPutBackAfterAWipe"},
 	{mutant{"a put-back writes over a higher next position", []change{{"internal/seqstore/decide.go",
@@ -126,7 +126,7 @@ var testedOfSequences = []testedMutant{
 	{mutant{"a newcomer does not read what was changed last", []change{{"internal/seqstore/loss.go",
 		"		i.markChanged(v.state.Changed, false)\n", ""}}}, "./internal/seqstore", "TestNewNodePutsBackARaisedNext"},
 	{mutant{"a raise of the incarnation forgets the changes", []change{{"internal/seqstore/loss.go",
-		"	if found.Changes > next.Changes {", "	if false {"}}}, "./internal/seqstore", "TestRaiseOfTheEpochKeepsTheChangedNames"},
+		"	if found.Changes > next.Changes {", "	if false {"}}}, "./internal/seqstore", "TestRaiseOfTheIncarnationKeepsTheChangedNames"},
 	{mutant{"a raised next is not obeyed", []change{{"internal/seqstore/work.go",
 		"	s.stock.SkipTo(r.From)\n", ""}}}, "./internal/seqstore", "TestStockBelowARaisedNextIsDropped"},
 	{mutant{"a deleted sequence is issued", []change{{"internal/seqstore/work.go",

@@ -127,7 +127,7 @@ func TestRestIsGivenBackAfterARenewal(t *testing.T) {
 }
 
 // A node stops after a loss of data that nobody has seen yet. The positions that it gives back must not shorten the skip.
-func TestNothingIsGivenBackFromAnEarlierEpoch(t *testing.T) {
+func TestNothingIsGivenBackFromAnEarlierIncarnation(t *testing.T) {
 	s := newStage(t)
 	gone, a, b := s.node(), s.node(), s.node()
 	s.create("order", plain(), settings(1000))
@@ -215,7 +215,7 @@ func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
 
 // A template that was deleted in an earlier incarnation, and is created again, issues nothing. So its sequences leave out
 // no more than the operator says.
-func TestTemplateCreatedAgainInALaterEpoch(t *testing.T) {
+func TestTemplateCreatedAgainInALaterIncarnation(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.createTemplate("order:*", 1, 5)

@@ -11,7 +11,8 @@
 //   - decide.go and work.go have the decisions. They do no I/O: which block to take, what a record that was read
 //     shows, what to put back.
 //   - strict.go has what is different for strict sequences, which have no stock, and keys.go the keys of their requests.
-//   - loss.go follows the changes of operators, and deals with a ZooKeeper that has lost data.
+//   - loss.go follows the changes of operators, reports that ZooKeeper has lost data, and puts back what the node knows
+//     better. Package coordinator raises the incarnation. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks

@@ -47,7 +47,7 @@ func TestPutBackIsBoundToTheSession(t *testing.T) {
 }
 
 // A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
-func TestSkipOverALostEpoch(t *testing.T) {
+func TestSkipOverALostIncarnation(t *testing.T) {
 	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
 	for incarnation, want := range map[int64]bool{2: false, 3: true} {
 		c, refusal := r.plan(incarnation, 10, 1, 1000)

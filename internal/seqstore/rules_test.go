@@ -114,7 +114,7 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 }
 
 // One loss of data shows in the slots and the records of several nodes. It raises the incarnation once.
-func TestOneLossRaisesTheEpochOnce(t *testing.T) {
+func TestOneLossRaisesTheIncarnationOnce(t *testing.T) {
 	s := newStage(t)
 	a, b, c := s.node(), s.node(), s.node()
 	s.create("order", plain(), settings(1000))
@@ -138,7 +138,7 @@ func TestOneLossRaisesTheEpochOnce(t *testing.T) {
 }
 
 // The names that operators changed last are still in /seq after a node has raised the incarnation.
-func TestRaiseOfTheEpochKeepsTheChangedNames(t *testing.T) {
+func TestRaiseOfTheIncarnationKeepsTheChangedNames(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	a.store.Expire()
@@ -174,7 +174,7 @@ func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 }
 
 // The server of one node lags behind, so the node does not see that another one has raised the incarnation.
-func TestNoBlockIsTakenInAnEarlierEpoch(t *testing.T) {
+func TestNoBlockIsTakenInAnEarlierIncarnation(t *testing.T) {
 	s := newStage(t)
 	a, b := s.node(), s.node()
 	s.create("order", plain(), settings(1000))

@@ -156,7 +156,7 @@ func TestTemplateCreatesNothingInALaterSession(t *testing.T) {
 }
 
 // Another node raises the incarnation between a node's read and its write.
-func TestTemplateCreatesNothingInAnOlderEpoch(t *testing.T) {
+func TestTemplateCreatesNothingInAnOlderIncarnation(t *testing.T) {
 	s := newStage(t)
 	other, a := s.node(), s.node()
 	s.createTemplate("order:*", 1, 5)
