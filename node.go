@@ -126,7 +126,7 @@ func (n *Node) assemble() error {
 	}
 	n.backend = nodewire.New(n.node, n.cfg.Version)
 	n.issuer = seqstore.New(seqstore.Config{
-		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.System().Boot, Boot: timeguard.BootID(),
+		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
 	})
 	return nil
