@@ -21,6 +21,8 @@ type word struct {
 	zxid    int64 // its transaction
 	// all: each live peer has written since, and has compared its named sequences. Then none has lost anything.
 	all bool
+	// many: there are more than mostAsked, so nobody asks them.
+	many bool
 	// vouched: one of them has shown, too, that ZooKeeper had lost nothing for the confirming time before.
 	vouched bool
 }
@@ -60,10 +62,10 @@ func (w word) relyAt(confirm time.Duration) int64 {
 	return w.began + int64(confirm)
 }
 
-// waits reports whether this node waits for its peers' word, or for one of them to vouch.
-func (c *Coordinator) waits() bool {
+// Waits reports whether this node waits for its peers' word, or for one of them to vouch.
+func (c *Coordinator) Waits() bool {
 	w := c.holding.word
-	return w.session != 0 && (!w.all || !w.vouched && !c.holding.confirmed) && c.Boot() < w.began+int64(confirmTime(c.mine))
+	return w.session != 0 && !w.many && (!w.all || !w.vouched && !c.holding.confirmed) && c.Boot() < w.began+int64(confirmTime(c.mine))
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
@@ -73,6 +75,7 @@ func (c *Coordinator) hearPeers(ctx context.Context, own int) error {
 	}
 	peers := c.known(own)
 	if len(peers) > mostAsked {
+		c.holding.word.many = true
 		return nil
 	}
 	paths := make([]string, len(peers))

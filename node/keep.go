@@ -85,7 +85,7 @@ func (n *Node) untilNext() time.Duration {
 	if left := time.Duration(n.keeper.confirmAt - n.mono()); !s.confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if boot := n.cfg.Clock.Boot(); !s.confirmed || s.relyFrom > boot {
+	if n.coord.Waits() {
 		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
 	}
 	if s.store.err != nil {

@@ -1,0 +1,58 @@
+package coordinator
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+func TestWord(t *testing.T) {
+	w := word{}.of(7, 1000, 50)
+	if w.of(7, 2000, 60) != w || w.of(8, 2000, 60) != (word{session: 8, began: 2000, zxid: 60}) {
+		t.Error("it does not begin with the session")
+	}
+	for name, row := range map[string]struct {
+		peer Slot
+		zxid int64
+		want bool
+	}{
+		"written since":           {Slot{Incarnation: 2, Followed: Followed{Changes: 5}}, 51, true},
+		"no named sequences":      {Slot{Incarnation: 2}, 51, true},
+		"written before":          {Slot{Incarnation: 2, Followed: Followed{Changes: 5}}, 50, false},
+		"not compared":            {Slot{Incarnation: 2, Followed: Followed{Changes: 1}}, 51, false},
+		"not compared, and stops": {Slot{Incarnation: 2, Stopped: true, Followed: Followed{Changes: 1}}, 51, true},
+		"another incarnation":     {Slot{Incarnation: 3, Followed: Followed{Changes: 5}}, 51, false},
+	} {
+		if got := w.given(row.peer, zkstore.Stat{Mzxid: row.zxid}, 2); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for want, w := range map[int64]word{math.MaxInt64: {}, 0: {session: 7, began: 1000, all: true}, 1000 + int64(time.Second): w} {
+		if got := w.relyAt(time.Second); got != want {
+			t.Errorf("%+v: from %d, want %d", w, got, want)
+		}
+	}
+}
+
+// A node asks up to mostAsked peers for their word in a new session. With more, it asks nobody, and waits.
+func TestManyPeersAreNotAsked(t *testing.T) {
+	for _, peers := range []int{mostAsked, mostAsked + 1} {
+		l := newLab(t, 128)
+		for i := range peers {
+			l.serving(fmt.Sprint("P", i))
+		}
+		a := l.node("A")
+		a.must(a.register())
+		a.mustBeat()
+		a.peers()
+		if asks := peers <= mostAsked; a.co.Waits() != asks {
+			t.Errorf("%d peers: waits %t", peers, a.co.Waits())
+		}
+		if _, from := a.co.RelyOn(); from != a.bootClock()+int64(labConfirm) {
+			t.Errorf("%d peers: relies from %d", peers, from)
+		}
+	}
+}
