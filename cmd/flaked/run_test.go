@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	os.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "1s") // see forTests
+	os.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "3s") // see forTests
 	zktest.Main(m)
 }
 
