@@ -316,3 +316,26 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 		}
 	}
 }
+
+// Between the read of a record and the write, another node takes a block, and ZooKeeper loses just that. The write fails,
+// because the session has ended.
+func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
+	s := newStage(t)
+	gone, a := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" && c.Touches(recordPath("order")) {
+			a.calls = nil
+			gone.ask("order", 10, false).first()
+			s.mem.Restore(copied)
+		}
+		return zkstore.NoFault
+	}
+	a.ask("order", 10, false)
+	_ = a.round()
+	if r := s.view("order").record; a.calls != nil || r.Next != 0 {
+		t.Errorf("a block is taken: %+v", r)
+	}
+}

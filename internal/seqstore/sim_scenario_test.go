@@ -264,7 +264,9 @@ func (h *history) loseAll(c simCopy, x *simNode) {
 			n.start(false)
 		}
 	}
-	x.start(true)
+	if x.start(true); h.rng.IntN(2) == 0 {
+		x.round() // before its first heartbeat
+	}
 }
 
 // loseBusy: all nodes are killed after a minute in which one of them has used the ceiling up. The node that has its directory
