@@ -221,6 +221,7 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 	  FLAKED_TEST_ZK=require FLAKED_TEST_ZK_ADMIN="$$dir/*" $(GO) test -vet=off -count=1 ./internal/e2e -run ARestoreOfRunningServers
 	}
 	check admin
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_NIGHTLY=1 $(GO) test -vet=off -count=1 -parallel 1 ./internal/e2e -run 'LeadersClockLeaps|LeaseOfAClockAhead'
 	check $(MAKE) containers
 	check $(MAKE) processors
 	check $(MAKE) kubernetes
