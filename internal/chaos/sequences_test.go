@@ -97,9 +97,14 @@ const (
 // one for RESP.
 func (c *campaign) askForValues() {
 	for _, m := range c.machines {
+		// All of them: ZooKeeper was restarted to copy its data, and a node may still have values of some.
 		serves := func() bool {
-			line, err := m.ask("NEXT " + sequenceKinds[0].name)
-			return err == nil && !strings.HasPrefix(line, "-")
+			for _, kind := range sequenceKinds {
+				if line, err := m.ask("NEXT " + kind.name); err != nil || strings.HasPrefix(line, "-") && !strings.Contains(line, "reason=ceiling") {
+					return false
+				}
+			}
+			return true
 		}
 		if !within(c.t.Context(), 30*time.Second, serves) {
 			c.t.Fatalf("%s does not serve sequences: %s", m.name(), m.lastLog())
