@@ -3,8 +3,10 @@
 package zktest
 
 import (
-	"embed"
+	_ "embed"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,23 +18,24 @@ type Clock struct {
 	file string // its modification time has the offset
 }
 
-// clockClasses has the class that replaces ZooKeeper's own: see clock/org/apache/zookeeper/common/Time.java.
+// clockClass is the source of the class that replaces ZooKeeper's own.
 //
-//go:embed clock/org/apache/zookeeper/common/Time.class
-var clockClasses embed.FS
+//go:embed clock/org/apache/zookeeper/common/Time.java
+var clockClass []byte
 
-// ThreeOnClock is Three, with servers whose wall clock the test can set.
+// ThreeOnClock is Three, with servers whose wall clock the test can set. It needs a Java compiler.
 func ThreeOnClock(t testing.TB) (*Ensemble, *Clock) {
 	t.Helper()
 	prog := require(t)
 	dir := t.TempDir()
 	c := &Clock{t, filepath.Join(dir, "offset")}
-	err := os.CopyFS(dir, clockClasses)
-	if err == nil {
-		err = os.WriteFile(c.file, nil, 0o600)
-	}
-	if err != nil {
+	source := filepath.Join(dir, "Time.java")
+	if err := errors.Join(os.WriteFile(source, clockClass, 0o600), os.WriteFile(c.file, nil, 0o600)); err != nil {
 		t.Fatalf("zktest: %v", err)
+	}
+	compile := exec.Command("javac", "-cp", prog.Classpath, "-d", filepath.Join(dir, "clock"), source)
+	if said, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("zktest: javac: %v: %s. apt-get install default-jdk-headless", err, said)
 	}
 	c.Set(0)
 	prog.Classpath = filepath.Join(dir, "clock") + ":" + prog.Classpath
