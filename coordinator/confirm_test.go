@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// A new node waits for the confirming time, whatever ZooKeeper's records look like.
+// A new node waits for the confirming time. It waits as long in a cluster that has been quiet for days.
 func TestNewNodeConfirms(t *testing.T) {
 	for name, before := range map[string]func(l *lab){
 		"a new cluster": func(*lab) {},

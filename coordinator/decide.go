@@ -34,7 +34,8 @@ type Claim struct {
 	Generation    uint64 `json:"-"`
 	// Heard is the chain of our heartbeats. In the local record it may be a little older.
 	Heard Chain `json:"-"`
-	// Ends is when the lease ends by the boot clock, ns: a wall clock may be set back. 0: not known.
+	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock cannot be
+	// set back. 0: not known.
 	Ends int64 `json:"-"`
 }
 

@@ -25,7 +25,7 @@ type holding struct {
 	// confirmed.
 	heardAt   int64
 	confirmed bool
-	// word is what the live peers have written since.
+	// word records whether all live peers have written their slots since.
 	word word
 	// alone: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
 	alone bool

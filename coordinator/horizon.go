@@ -2,7 +2,7 @@ package coordinator
 
 import "time"
 
-// horizon is what a node knows of Cluster.Horizon. No lease bound is written above it. So a freeze that lasts
+// horizon is what a node knows of Cluster.Horizon, above which no node writes a lease bound. So a freeze that lasts
 // until the horizon covers each holder that is cut off, also one whose clock is ahead.
 //
 // A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then
@@ -42,8 +42,8 @@ func (h horizon) at(now int64, confirm time.Duration) horizon {
 	return h
 }
 
-// horizonSlackMs is how close a lease bound may come to the horizon before the horizon is raised. A raise must be
-// usable by then: it takes the confirming time and a heartbeat, which is a quarter of the confirming time by default.
+// horizonSlackMs is the least distance, in ms, of a lease bound below the horizon. A node that would come closer raises
+// the horizon. The distance is the time until a raise counts: the confirming time, and a heartbeat of a quarter of it.
 func (c Cluster) horizonSlackMs() int64 { return (c.ConfirmMs + c.BorrowMs) * 5 / 4 }
 
 // nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's record

@@ -13,8 +13,8 @@ import (
 // lossTolerance is how far clocks may be apart, in milliseconds.
 const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
-// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. All
-// findings, whoever makes them, end in Coordinator.raise.
+// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows.
+// Coordinator.raise writes it, whichever part of the node has found it.
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64

@@ -19,7 +19,7 @@ type roster struct {
 	listed  bool
 	workers []int       // ascending
 	version listVersion // zero: not known
-	// live is how many live workers there were at the last look.
+	// live is the number of live workers when the list was last read.
 	live int
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool

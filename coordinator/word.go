@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// word is what the live peers have written since this node first wrote its slot in the present session and
-// incarnation.
+// word records whether all live peers have written their slots after this node's first write. That is its first write
+// in the present ZooKeeper session and the present incarnation.
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost what others
 // wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves, at the latest when
