@@ -31,8 +31,9 @@ var ofSequences = []mutant{
 		"	next.Time = max(next.Time, least)\n", "	next.Time = 0\n"}}},
 	{"the skip goes by the wall clock of the taker", []change{{"internal/seqstore/round.go",
 		"max(i.known.now(e.sent), v.state.Time), i.unconfirmed", "i.cfg.Now()-1_800_000_000_000, i.unconfirmed"}}},
-	{"the witness is written once a minute", []change{{"internal/seqstore/round.go",
-		"if i.savedAs == f && fresh ||", "if fresh ||"}}},
+	{"the witness is written once a minute", []change{{"internal/seqstore/witness.go",
+		"i.savedAs == f.Followed && i.cfg.Mono()", "i.savedAs != (Followed{}) && i.cfg.Mono()"}, {"internal/seqstore/round.go",
+		"if i.saveFirst(f); i.savedAs == f.Followed {", "if i.saveFirst(f); true {"}}},
 	{"keys are not put back", []change{{"internal/seqstore/loss.go",
 		"	if len(known) == 0 {\n", "	if true {\n"}}},
 	{"no skip after a loss", []change{{"internal/seqstore/decide.go",
@@ -93,6 +94,8 @@ var ofSequences = []mutant{
 // testedOfSequences lists mutants of named sequences that random histories reach too rarely, with the tests
 // that must catch them.
 var testedOfSequences = []testedMutant{
+	{mutant{"operators hear of a change before the disk has it", []change{{"internal/seqstore/round.go",
+		"if i.saveFirst(f); i.savedAs == f.Followed {", "if i.saveFirst(f); true {"}}}, "./internal/seqstore", "TestWitnessOnADiskThatHangs"},
 	{mutant{"a block is taken in another session than the read", []change{{"internal/seqstore/round.go",
 		"		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)", "		err = i.cfg.Store.Multi(ctx, ops...)"}}}, "./internal/seqstore", "TestBlockIsTakenInTheSessionOfItsRead"},
 	{mutant{"writes do not check /cluster", []change{{"internal/seqstore/record.go",

@@ -193,10 +193,32 @@ func TestWitnessIsMadeOnlyWhenItIsDue(t *testing.T) {
 		a.is.named(fmt.Sprint("order", k)).know(usual(nil))
 	}
 	saved := 0
+	a.is.savedAs = Followed{} // the file is new
 	a.is.keep = func(Witness) error { saved++; return nil }
 	s.run(30 * time.Second)
 	if saved != 1 {
 		t.Errorf("the file is written %d times, although it is new", saved)
+	}
+}
+
+// Values do not wait for the disk, but operators hear of a change only when it is there.
+func TestWitnessOnADiskThatHangs(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	var hang []func()
+	a.is.beside = func(f func()) { hang = append(hang, f) }
+	s.create("orders", plain(), settings(1000))
+	s.run(5 * time.Second)
+	if got := a.ask("orders", 1, false).first(); got != 1 {
+		t.Errorf("the first value is %d", got)
+	}
+	if got := a.is.Followed(); got.Changes > 1 || len(hang) != 1 {
+		t.Errorf("followed %+v, and %d writes have begun", got, len(hang))
+	}
+	hang[0]()
+	s.run(time.Second)
+	if got := a.is.Followed(); got != (Followed{2, 0}) {
+		t.Errorf("followed %+v", got)
 	}
 }
 

@@ -115,9 +115,12 @@ type Issuer struct {
 	spread     time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
-	// keep writes the witness file, nil if there is none. saved is when it was last called, in ns of the monotonic
-	// clock, and savedAs how far the node had followed then.
+	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write that
+	// runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the node had
+	// followed before the last one that succeeded.
 	keep    func(Witness) error
+	beside  func(func())
+	saving  *saving
 	saved   int64
 	savedAs Followed
 	// swept is when names were last forgotten, in ns of the monotonic clock.
@@ -146,8 +149,10 @@ func New(cfg Config) *Issuer {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, wake: make(chan struct{}, 1)}
-	if cfg.WitnessFile != "" {
-		i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w) }
+	i.beside = func(f func()) { go f() }
+	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w) }
+	if cfg.WitnessFile == "" {
+		i.keep = func(Witness) error { return nil }
 	}
 	if w, ok := loadWitness(cfg.WitnessFile); ok {
 		i.remember(w)

@@ -16,6 +16,7 @@ import (
 // returns an error of the store, after which the next Round tries again.
 func (i *Issuer) Round(ctx context.Context) error {
 	i.noteSession()
+	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.nodes = int64(cluster.Nodes); !joined {
 		i.refuseAll(confirming(soon))
@@ -60,18 +61,13 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	return i.raiseTime(ctx, cluster, v)
 }
 
-// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip after a
-// loss of data covers the blocks that it lacks.
-const saveEvery = time.Minute
-
 // hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators hear of
 // it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
-	f := Followed{i.known.state.Changes + 1, i.known.incarnation}
-	fresh := i.cfg.Mono()-i.saved < int64(saveEvery)
-	if i.savedAs == f && fresh || i.save(f) || i.savedAs == f {
-		i.followed.Store(&following{f, i.session, *i.known.state})
+	f := following{Followed{i.known.state.Changes + 1, i.known.incarnation}, i.session, *i.known.state}
+	if i.saveFirst(f); i.savedAs == f.Followed {
+		i.followed.Store(&f)
 	}
 }
 

@@ -27,22 +27,7 @@ func (i *Issuer) Run(ctx context.Context) {
 	if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
 		i.cfg.Log.Warn("sequences: the unused values of this node were not given back", "error", err)
 	}
-	i.save(i.savedAs)
-}
-
-// save writes the witness file, and reports whether the node need not try again. as is how far the node has followed.
-func (i *Issuer) save(as Followed) bool {
-	w, ok := i.witness()
-	if i.keep == nil || !ok {
-		return i.keep == nil
-	}
-	i.saved = i.cfg.Mono()
-	if err := i.keep(w); err != nil {
-		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, so it does not report the changes that it has followed", "error", err)
-		return false
-	}
-	i.savedAs = as
-	return true
+	i.saveLast()
 }
 
 // retryAfter is the pause after a round that failed. New requests do not shorten it.

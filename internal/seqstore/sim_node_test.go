@@ -39,6 +39,7 @@ type simNode struct {
 	word                bool
 	busy                bool // in a round or a heartbeat
 	beating             bool
+	saving              func() // ends the write of the witness file that runs
 }
 
 // simClaim is what a node knows of its slot.
@@ -94,8 +95,22 @@ func (n *simNode) start(resumes bool) {
 		Parallel: 1, Retry: func(most time.Duration, _ func()) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	})
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
+	n.saving = nil
+	n.is.beside = func(f func()) {
+		if n.saving = f; n.h.now%4 != 0 { // else the disk is slow
+			n.endSaving()
+		}
+	}
 	if n.disk.witness != nil {
 		n.is.remember(*n.disk.witness)
+	}
+}
+
+// endSaving ends the write of the witness file that runs.
+func (n *simNode) endSaving() {
+	if f := n.saving; f != nil {
+		n.saving = nil
+		f()
 	}
 }
 
@@ -232,5 +247,6 @@ func (n *simNode) round() {
 	}
 	n.busy = true
 	defer func() { n.busy = false }()
+	n.endSaving()
 	_ = n.is.Round(context.Background())
 }

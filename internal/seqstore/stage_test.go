@@ -87,6 +87,7 @@ func (a *actor) restart(witness string) {
 		Mono:     func() int64 { return (a.now + 1) * 1e6 },
 		Parallel: 1,
 	})
+	a.is.beside = func(f func()) { f() }
 }
 
 // Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.

@@ -64,6 +64,62 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 	return w, ok
 }
 
+// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip after a
+// loss of data covers the blocks that it lacks.
+const saveEvery = time.Minute
+
+// saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
+type saving struct {
+	as    following // what operators may hear of when it is written
+	ended chan error
+}
+
+// saveFirst begins to write the witness file, unless it has f and is young, or is being written.
+func (i *Issuer) saveFirst(f following) {
+	if i.saving != nil || i.savedAs == f.Followed && i.cfg.Mono()-i.saved < int64(saveEvery) {
+		return
+	}
+	w, ok := i.witness()
+	if !ok {
+		return
+	}
+	s := &saving{f, make(chan error, 1)}
+	i.saving, i.saved = s, i.cfg.Mono()
+	i.beside(func() {
+		s.ended <- i.keep(w)
+		i.Wake()
+	})
+	i.endSave()
+}
+
+// endSave takes over the result of a write of the witness file that has ended.
+func (i *Issuer) endSave() {
+	if i.saving == nil || len(i.saving.ended) == 0 {
+		return
+	}
+	s, err := i.saving, <-i.saving.ended
+	i.saving = nil
+	if err != nil {
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, so it does not report the changes that it has followed", "error", err)
+		return
+	}
+	if i.savedAs = s.as.Followed; s.as.session == i.session && s.as.Incarnation == i.known.incarnation {
+		i.followed.Store(&s.as)
+	}
+}
+
+// saveLast writes the witness file when no more rounds follow.
+func (i *Issuer) saveLast() {
+	if i.saving != nil {
+		<-i.saving.ended
+	}
+	if w, ok := i.witness(); ok {
+		if err := i.keep(w); err != nil {
+			i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+		}
+	}
+}
+
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
 func (i *Issuer) remember(w Witness) {
 	now := i.cfg.Mono()
