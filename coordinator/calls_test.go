@@ -53,6 +53,7 @@ func TestRoundTrips(t *testing.T) {
 			a.confirm()
 			l.pass(labConfirm) // it waits for its peers' word no more
 			a.beatAndCompare()
+			a.beatAndCompare() // reads its live lock once more, because the list of them has changed
 			for range 3 {
 				l.pass(time.Second)
 				n = a.count()

@@ -93,6 +93,29 @@ func TestPeerVouches(t *testing.T) {
 	}
 }
 
+// A new node whose clock is ahead raises the horizon with its first write. Its peers do not freeze registration for as long
+// before they have read that, so none can vouch.
+func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
+	for wait, want := range map[time.Duration]bool{labLease: true, 2 * labW: false} {
+		l := newLab(t, 64)
+		peer, a := l.serving("P"), l.node("A")
+		peer.beatsFor(labConfirm)
+		a.wait = wait
+		a.must(a.register())
+		for range 3 {
+			a.mustBeat()
+			a.peers()
+			l.pass(time.Second)
+			peer.mustBeat()
+		}
+		a.peers()
+		if a.co.Vouched() != want {
+			t.Errorf("a lease of %s: vouched %t", wait, !want)
+		}
+		l.disjoint()
+	}
+}
+
 // A node that starts again while its heartbeats go on need not confirm anew. After a gap it does.
 func TestRestartGoesOn(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -79,6 +79,8 @@ type Coordinator struct {
 	fenced int
 	owed   *Loss // to be written; nil: none
 	roster roster
+	// locked is the live lock that this process has seen last.
+	locked lock
 	// seen is the highest incarnation of the cluster that this process or its directory has seen.
 	seen    int64
 	horizon horizon
@@ -132,15 +134,19 @@ type view struct {
 	clStat zkstore.Stat
 	slot   *Slot // nil: no record
 	stat   zkstore.Stat
-	lock   zkstore.Record // the slot's live lock
 }
 
 // readView reads the view of a worker in one round trip.
-func (c *Coordinator) readView(ctx context.Context, worker int) (v view, err error) {
-	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
+func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
+	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker))
 	if err != nil {
 		return view{}, err
 	}
+	return parseView(records)
+}
+
+// parseView returns what the records of the cluster and of a slot show.
+func parseView(records []zkstore.Record) (v view, _ error) {
 	if r := records[0]; r.Found {
 		cl, err := parseCluster(r.Data)
 		if err != nil {
@@ -152,7 +158,6 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (v view, err err
 		slot := parseSlot(r.Data)
 		v.slot, v.stat = &slot, r.Stat
 	}
-	v.lock = records[2]
 	return v, nil
 }
 

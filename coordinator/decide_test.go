@@ -522,3 +522,14 @@ func TestNew(t *testing.T) {
 		t.Errorf("nonces %q, %q", a, b)
 	}
 }
+
+// Another node has raised the incarnation. Before our record was written in it, ZooKeeper was put back to data from before.
+func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
+	ours := Claim{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}
+	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
+	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
+		if got, why := (holding{Claim: ours}).judge(v, "c", seen); got != want {
+			t.Errorf("seen %d: %s, %s", seen, got, why)
+		}
+	}
+}

@@ -45,7 +45,7 @@ type HeartbeatResult struct {
 	FrozenUntil int64
 	FrozenBy    string
 	Clock       Reading
-	// Shown: the slot's live lock belongs to the present session.
+	// Shown: the slot's live lock belongs to the present session. False: the node does not know, see CreateLiveLock.
 	Shown bool
 }
 
@@ -131,7 +131,7 @@ func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (res
 		default:
 			c.saw(*v.cl)
 			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
-			beat.Shown = v.lock.Found && v.lock.Stat.Owner == c.Store.SessionID() // our write does not change the lock's session
+			beat.Shown = c.locked == c.lockOf(claim.Worker)
 		}
 		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack) {
 			claim.Ticket = beat.Claim.Ticket // there may be a new one

@@ -8,14 +8,29 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
+// lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of live
+// workers, so that it need not be read at every heartbeat.
+type lock struct {
+	worker  int
+	session int64
+	list    listVersion // zero: not known
+}
+
+// lockOf returns the live lock that a worker of ours should have now.
+func (c *Coordinator) lockOf(worker int) lock {
+	return lock{worker, c.Store.SessionID(), c.roster.present}
+}
+
 // CreateLiveLock creates the live lock of our slot in the present session. It replaces the lock of
 // another session: of an earlier one of ours, or of a holder whose lease has run out. The
 // slot's record decides who holds the slot, the lock decides nothing.
 func (c *Coordinator) CreateLiveLock(ctx context.Context, claim Claim) error {
 	path := lockPath(claim.Worker)
 	for {
+		want := c.lockOf(claim.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
-		if err == nil && stat.Owner == c.Store.SessionID() {
+		if err == nil && stat.Owner == want.session {
+			c.locked = want
 			return nil
 		}
 		if err == nil {
@@ -58,6 +73,7 @@ func (c *Coordinator) DeleteLiveLock(ctx context.Context, worker int) error {
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one
 // of the given node: a killed process leaves its lock until its session expires.
 func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
+	c.locked = lock{}
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
 	var lock ticket

@@ -163,6 +163,7 @@ func TestPeers(t *testing.T) {
 	l.forget()
 	peers()
 	l.remove(lockPath(1))
+	b.peers()
 	b.mustBeat()
 	peers(700)
 	l.remove(livePath + "/0000")
@@ -203,5 +204,32 @@ func TestStopTakesTheLockOfAKilledSessionAlong(t *testing.T) {
 				t.Errorf("left behind: %q", locks)
 			}
 		})
+	}
+}
+
+// The live lock is not read at every heartbeat. All the same a node notices soon that somebody has deleted it.
+func TestLockDeletedByHand(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	reads := 0
+	a.hook = func(c zkstore.Call) zkstore.Fault {
+		if touching("get", lockPath(0))(c) {
+			reads++
+		}
+		return zkstore.NoFault
+	}
+	for range 10 {
+		l.pass(time.Second)
+		a.mustBeat()
+		a.peers()
+	}
+	if reads > 2 {
+		t.Errorf("read %d times in 10 heartbeats", reads)
+	}
+	l.remove(lockPath(0))
+	a.peers()
+	a.mustBeat()
+	if l.liveHolder(0) != a.sess.SessionID() {
+		t.Error("not live")
 	}
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -211,6 +212,28 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 			if had.issued > reached || a.t == had || a.t.first <= reached {
 				t.Errorf("B issued up to %d, A %+v, then %+v", reached, had, a.t)
 			}
+		})
+	}
+}
+
+// ZooKeeper has lost all data while A's lease runs by A's own clock. By the leader's clock it has ended, so another node may
+// have held the worker. In the second case the leader's clock was ahead, and has been set right since.
+func TestSlowClockPutsNothingBack(t *testing.T) {
+	for _, right := range []bool{false, true} {
+		t.Run(fmt.Sprint("set right ", right), func(t *testing.T) {
+			l := newLab(t, 1)
+			a := l.serving("A")
+			leader := func(ahead int64) { l.now, l.back, a.skew = l.now+ahead, l.back-ahead, a.skew-ahead }
+			ahead := a.claim.LeaseUntil + 1 - l.now
+			if leader(ahead); right {
+				if a.mustBeat().Confirmed {
+					t.Fatal("confirmed at once")
+				}
+				leader(-ahead)
+			}
+			l.wipe()
+			_, err := a.beat()
+			wantFenced(t, err)
 		})
 	}
 }

@@ -19,8 +19,9 @@ type roster struct {
 	listed  bool
 	workers []int       // ascending
 	version listVersion // zero: not known
-	// live is the number of live workers when the list was last read.
-	live int
+	// live is the number of live workers, and present the version of the list, when Peers last looked.
+	live    int
+	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
 }
@@ -77,7 +78,7 @@ func (c *Coordinator) Live() int { return c.roster.live }
 func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
-		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version, live: len(live)}
+		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version, live: len(live), present: c.roster.present}
 	}
 	return err
 }
@@ -103,8 +104,8 @@ func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, l
 		return nil, listVersion{}, err
 	}
 	list := records[len(peers)].Stat
-	c.roster.live = int(list.Count)
-	return records[:len(peers)], listVersion{list.Czxid, list.Children}, nil
+	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
+	return records[:len(peers)], c.roster.present, nil
 }
 
 // readings returns the clock readings that count among the records, as Peers says.

@@ -129,7 +129,11 @@ func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Readin
 // a record meanwhile.
 func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
 	for {
-		v, err := c.readView(ctx, claim.Worker)
+		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(claim.Worker), lockPath(claim.Worker))
+		if err != nil {
+			return Grant{}, 0, err
+		}
+		v, err := parseView(records)
 		if err != nil {
 			return Grant{}, 0, err
 		}
@@ -163,7 +167,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 			h, err := c.replaceLost(ctx, *cl, claim.Worker)
 			return Grant{LeaseUntil: h}, Disconnected, err
 		}
-		if a := cl.JudgeFree(*v.slot, v.lock.Found, now, clock.leaderNow(now)); a != Free {
+		if a := cl.JudgeFree(*v.slot, records[2].Found, now, clock.leaderNow(now)); a != Free {
 			return Grant{LeaseUntil: v.slot.LeaseUntil}, a, nil
 		}
 		grant, err := c.writeAcquired(ctx, claim, v, now, lease)
