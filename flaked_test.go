@@ -79,7 +79,7 @@ func opened(t *testing.T, cfg Config) *Node {
 // create creates sequences in the node's cluster.
 func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
 	t.Helper()
-	o := &seqstore.Operator{Store: n.backing.store, Now: func() int64 { return time.Now().UnixMilli() }, By: t.Name(), Guard: seqstore.Unguarded}
+	o := &seqstore.Operator{Store: n.backing.store, By: t.Name()}
 	for _, name := range names {
 		wanted := seqstore.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seqstore.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
 		var err error

@@ -119,7 +119,7 @@ func (n *Node) assemble() error {
 	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
 	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
 	cfg.WakeSequences = func() { n.issuer.Wake() }
-	cfg.Followed = func() coordinator.Followed { return coordinator.Followed(n.issuer.Followed()) }
+	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
 	var err error
 	if n.node, err = node.New(cfg); err != nil {
 		return err

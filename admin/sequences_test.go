@@ -53,7 +53,7 @@ func issuer(t *testing.T) nodewire.Sequences {
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	o := seqstore.Operator{Store: mem.Session(), Now: now, Guard: seqstore.Unguarded}
+	o := seqstore.Operator{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, _, err := o.Show(t.Context(), "order"); err == seqstore.ErrNotFound {
 			break

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
 )
+
+const guardText = `Before the next value jumps, and before a name is deleted or created, the command waits for
+up to 30 s until the connected nodes have followed the last change of that name. If they do
+not, nothing is changed. Nodes that are cut off from ZooKeeper may issue by what they knew
+before, until the hold has passed.`
+
+// seqClock is the clock of the commands, nil for that of the machine. Only tests change it.
+var seqClock seqstore.Clock
 
 // storeOpener calls f with a connection to ZooKeeper, and closes the connection when f returns.
 type storeOpener func(c *cli.Context, f func(context.Context, zkstore.Store) error) error
@@ -30,8 +38,9 @@ func seqCommand(open storeOpener) *cli.Command {
 // sequences calls f with the commands of an operator on the cluster's sequences.
 func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seqstore.Operator) error) error {
 	return open(c, func(ctx context.Context, store zkstore.Store) error {
-		g := seqGuard{c, func() int64 { return time.Now().UnixMilli() }}
-		err := f(ctx, seqstore.Operator{Store: store, Now: g.now, By: whoami(), Guard: g.check})
+		err := f(ctx, seqstore.Operator{Store: store, Clock: seqClock, By: whoami(), Waiting: func() {
+			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seqstore.GuardTime)
+		}})
 		if errors.Is(err, seqstore.ErrNoState) {
 			if _, missing := coordinator.ReadCluster(ctx, store); missing != nil {
 				return missing
@@ -70,10 +79,18 @@ func sequenceArgument(c *cli.Context) (string, error) {
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
 	var refused seqstore.ChangeError
-	if errors.As(err, &refused) {
+	var late *seqstore.NotFollowedError
+	switch {
+	case errors.As(err, &refused):
 		return exitWith(exitFailure, "%s: --%w. Nothing was changed", name, err)
+	case errors.As(err, &late):
+		var behind []string
+		for _, e := range late.Behind {
+			behind = append(behind, clusterview.Whom([]clusterview.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
+		}
+		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seqstore.GuardTime, listed(behind))
 	}
-	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrTooEarly, errNotFollowed} {
+	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrTooEarly} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

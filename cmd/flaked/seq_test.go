@@ -22,8 +22,6 @@ type seqWorld struct {
 	t     *testing.T
 	mem   *zkstore.Mem
 	store zkstore.Store
-	// ahead is how far the clock of operator is ahead of the commands' clock.
-	ahead time.Duration
 }
 
 const seqLease = 2 * time.Hour
@@ -56,7 +54,7 @@ func (w *seqWorld) losesData() {
 }
 
 func (w *seqWorld) operator() seqstore.Operator {
-	return seqstore.Operator{Store: w.store, Now: func() int64 { return time.Now().Add(w.ahead).UnixMilli() }, By: "test", Guard: seqstore.Unguarded}
+	return seqstore.Operator{Store: w.store, By: "test"}
 }
 
 func (w *seqWorld) show(name string) (seqstore.Record, seqstore.State) {

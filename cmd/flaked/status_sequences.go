@@ -25,8 +25,7 @@ const sequencesTime = 2 * time.Second
 func readSequences(ctx context.Context, store zkstore.Store) sequencesRead {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	now := time.Now().UnixMilli
-	found, st, err := seqstore.Operator{Store: store, Now: now}.List(ctx, "")
+	found, st, err := seqstore.Operator{Store: store}.List(ctx, "")
 	switch {
 	case errors.Is(err, seqstore.ErrNoState):
 		return sequencesRead{}

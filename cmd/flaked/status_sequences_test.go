@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/seqstore"
@@ -31,7 +30,7 @@ func TestStatusCountsSequences(t *testing.T) {
 		}
 	}
 	ends("\n2 named sequences, 1 template")
-	o := seqstore.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Guard: seqstore.Unguarded}
+	o := seqstore.Operator{Store: store}
 	if _, err := o.Set(t.Context(), "near", seqstore.Change{Next: new(int64(801))}); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (n *node) next(name string) (v int64, ok bool) {
 // create creates a sequence by the store, once a node has made /seq.
 func (s *site) create(name string) {
 	s.t.Helper()
-	o := seqstore.Operator{Store: s.records().zk, Now: func() int64 { return time.Now().UnixMilli() }, By: "test", Guard: seqstore.Unguarded}
+	o := seqstore.Operator{Store: s.records().zk, By: "test"}
 	d := seqstore.Definition{
 		Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
 		Settings: seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000},

@@ -189,6 +189,8 @@ var testedOfSequences = []testedMutant{
 		"len(s.waiting) > 0 && r.w.Since == 0:", "false:"}}}, "./internal/seqstore", "TestTake$"},
 	{mutant{"blocks are not merged", []change{{"sequence/stock.go",
 		"n > 0 && s.blocks[n-1].End == b.First {", "false {"}}}, "./sequence", "TestStockMergesNeighbours"},
+	{mutant{"a jump does not wait for the nodes", []change{{"internal/seqstore/guard.go",
+		"		case err == nil && len(behind) == 0:\n", "		case err == nil:\n"}}}, "./internal/seqstore", "TestJumpsWaitForConnectedNodes"},
 	{mutant{"an operator writes in another session than the read", []change{{"internal/seqstore/operator.go",
 		"	ctx = zkstore.OnSession(ctx, o.Store.SessionID())\n", ""}}}, "./internal/seqstore", "TestOperatorWritesInTheSessionThatItRead"},
 	{mutant{"an operator lowers next", []change{{"internal/seqstore/operator_set.go",

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
 )
@@ -193,7 +194,7 @@ func TestWitnessIsMadeOnlyWhenItIsDue(t *testing.T) {
 		a.is.named(fmt.Sprint("order", k)).know(usual(nil))
 	}
 	saved := 0
-	a.is.savedAs = Followed{} // the file is new
+	a.is.savedAs = coordinator.Followed{} // the file is new
 	a.is.keep = func(Witness) error { saved++; return nil }
 	s.run(30 * time.Second)
 	if saved != 1 {
@@ -217,7 +218,7 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 	}
 	hang[0]()
 	s.run(time.Second)
-	if got := a.is.Followed(); got != (Followed{2, 0}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 0}) {
 		t.Errorf("followed %+v", got)
 	}
 }

@@ -4,9 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zkstore"
 )
+
+// simCluster is the record of a cluster that begins.
+var simCluster = coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: -1}
+
+// simClock is the clock of an operator, at *now ms since simEpoch. asleep is called after each sleep.
+type simClock struct {
+	now    *int64
+	asleep func()
+}
+
+func (c simClock) Now() time.Time { return time.UnixMilli(simEpoch + *c.now) }
+
+func (c simClock) Sleep(ctx context.Context, d time.Duration) error {
+	*c.now += d.Milliseconds()
+	c.asleep()
+	return ctx.Err()
+}
 
 // raiseIncarnation does what package coordinator does after a finding: it raises the incarnation of /cluster, unless it is above
 // known already.
@@ -18,7 +37,7 @@ func raiseIncarnation(store zkstore.Store, known int64) error {
 		if err != nil && !missing {
 			return err
 		}
-		c := clusterRecord{UUID: "c"}
+		c := simCluster
 		if !missing {
 			if err := json.Unmarshal(data, &c); err != nil {
 				return err
@@ -46,7 +65,7 @@ func raiseIncarnation(store zkstore.Store, known int64) error {
 func createCluster(store zkstore.Store) {
 	err := store.EnsureRoot(context.Background(), "/workers")
 	if err == nil {
-		_, err = store.Create(context.Background(), clusterPath, mustMarshal(clusterRecord{UUID: "c"}), zkstore.Persistent)
+		_, err = store.Create(context.Background(), clusterPath, mustMarshal(simCluster), zkstore.Persistent)
 	}
 	if err != nil {
 		panic(err) // the session has no faults

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/internal/zkstore"
@@ -122,7 +123,7 @@ type Issuer struct {
 	beside  func(func())
 	saving  *saving
 	saved   int64
-	savedAs Followed
+	savedAs coordinator.Followed
 	// swept is when names were last forgotten, in ns of the monotonic clock.
 	swept int64
 }
@@ -210,27 +211,19 @@ func (i *Issuer) seriesOf(name []byte) (*series, error) {
 	return i.meet(string(name))
 }
 
-// Followed says how far a node has followed the changes of operators. Heartbeats carry it.
-type Followed struct {
-	// Changes is the number of changes plus 1. It is 1 if the node has not read /seq in this
-	// session, because ZooKeeper may have lost changes since.
-	Changes int64
-	// Incarnation is that of /cluster in which they were counted.
-	Incarnation int64
-}
-
 type following struct {
-	Followed
+	coordinator.Followed
 	session int64
 	state   State // as it was read
 }
 
-// Followed returns how far this node has followed.
-func (i *Issuer) Followed() Followed {
+// Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the node has
+// not read /seq in this session, because ZooKeeper may have lost changes since.
+func (i *Issuer) Followed() coordinator.Followed {
 	if f := i.followed.Load(); f != nil && f.session == i.cfg.Store.SessionID() {
 		return f.Followed
 	}
-	return Followed{Changes: 1}
+	return coordinator.Followed{Changes: 1}
 }
 
 // lookups bounds how many unknown names a node looks up in ZooKeeper in a second.

@@ -314,7 +314,7 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
 	s.remove("order")
 	ahead := s.operator()
-	ahead.Now = func() int64 { return simEpoch + s.now + 24*3600_000 }
+	ahead.Clock = simClock{new(s.now + 24*3600_000), func() {}}
 	wait := int64(600_000 + 2*15_000)
 	early := func(when string, ok bool) {
 		t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/flaked/flaked/internal/zkstore"
 )
@@ -13,19 +12,13 @@ import (
 // although nodes take blocks at the same time.
 type Operator struct {
 	Store zkstore.Store
-	// Now returns Unix milliseconds.
-	Now func() int64
-	By  string
-	// Guard is called with Store before a jump: a change that the skip after a loss of data does not cover.
-	// That is a creation, a deletion, or a raised next value. If ZooKeeper loses a jump, a node must put it
-	// back. So nodes should follow each jump before the next one of the same name. after is the last change
-	// of the name, or a later one of another name. It is zero for a name that is new. The jump is not
-	// written if Guard returns an error. An operator without a guard makes no jump.
-	Guard func(ctx context.Context, store zkstore.Store, after Followed) error
+	// Clock is nil for that of the machine.
+	Clock Clock
+	// By is the operator's name, for people.
+	By string
+	// Waiting is called when a jump has waited for the nodes for a second: see guard. It may be nil.
+	Waiting func()
 }
-
-// Unguarded is a guard that lets each jump pass. It is for tests, which know that all nodes have followed.
-func Unguarded(context.Context, zkstore.Store, Followed) error { return nil }
 
 // ErrNoState: no node of this cluster has served sequences yet.
 var ErrNoState = errors.New("no node of this cluster has served sequences yet")
@@ -121,17 +114,6 @@ func (o Operator) update(ctx context.Context, name string, jump bool, change fun
 			return r, err
 		}
 	}
-}
-
-func (o Operator) guard(ctx context.Context, name string, v view) error {
-	if o.Guard == nil {
-		return errors.New("the operator has no guard, so nodes may not have followed the last change")
-	}
-	after := Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
-	if v.record == nil && !slices.Contains(v.state.Changed, name) {
-		after = Followed{}
-	}
-	return o.Guard(ctx, o.Store, after)
 }
 
 // look reads /seq and a record. Writes that go by them must use the context that look returns: in another

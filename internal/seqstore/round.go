@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
@@ -65,7 +66,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
-	f := following{Followed{i.known.state.Changes + 1, i.known.incarnation}, i.session, *i.known.state}
+	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}
 	if i.saveFirst(f); i.savedAs == f.Followed {
 		i.followed.Store(&f)
 	}

@@ -53,7 +53,7 @@ func (h *history) setClocks(n *simNode) {
 }
 
 func (h *history) operator(store zkstore.Store) Operator {
-	return Operator{Store: store, Now: func() int64 { return simEpoch + h.now }, Guard: Unguarded}
+	return Operator{Store: store, Clock: simClock{&h.now, func() {}}}
 }
 
 // jump lets an operator raise the next value, delete the sequence, or create it again. Nobody may do

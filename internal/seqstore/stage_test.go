@@ -147,7 +147,7 @@ func (a *actor) gone() {
 }
 
 func (s *stage) operator() Operator {
-	return Operator{Store: s.mem.Session(), Now: func() int64 { return simEpoch + s.now }, Guard: Unguarded}
+	return Operator{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
 }
 
 // settings returns the settings of a sequence with this ceiling.

@@ -77,7 +77,7 @@ func strictOrder(t *testing.T, open func() zkstore.Store) {
 	admin := open()
 	createCluster(admin)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
-	op := Operator{Store: admin, Now: func() int64 { return time.Now().UnixMilli() }, Guard: Unguarded}
+	op := Operator{Store: admin}
 	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := op.Create(t.Context(), d); err == nil {

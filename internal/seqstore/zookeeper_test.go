@@ -72,7 +72,7 @@ func newHouse(t *testing.T, open func() zkstore.Store) *house {
 }
 
 func (h *house) operator() Operator {
-	return Operator{Store: h.admin, Now: func() int64 { return simEpoch + h.now }, Guard: Unguarded}
+	return Operator{Store: h.admin, Clock: simClock{&h.now, func() {}}}
 }
 
 // door is a node's store. The test ends its session by putting another client in.
