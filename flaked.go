@@ -33,11 +33,9 @@ package flaked
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -49,7 +47,7 @@ import (
 // ids.ErrUnavailable and an *ids.ReplyError with the words of the line protocol. After Close the
 // error is ids.ErrClosed.
 func (n *Node) Next(ctx context.Context) (worker.ID, error) {
-	run, err := n.backend.Reserve(ctx, 1)
+	run, err := n.node.Reserve(ctx, 1)
 	if err != nil {
 		return 0, n.refused(ctx, err)
 	}
@@ -64,7 +62,7 @@ func (n *Node) Take(ctx context.Context, count int) ([]worker.ID, error) {
 	}
 	all := make([]worker.ID, 0, count)
 	for len(all) < count {
-		run, err := n.backend.Reserve(ctx, count-len(all))
+		run, err := n.node.Reserve(ctx, count-len(all))
 		if err != nil {
 			return nil, n.refused(ctx, err)
 		}
@@ -90,13 +88,5 @@ func (n *Node) refused(ctx context.Context, err error) error {
 	case ended != nil:
 		return ids.Unavailable(nil, ended)
 	}
-	return ids.Unavailable(ctx.Err(), reply(err))
-}
-
-// reply returns an error of the line protocol as an *ids.ReplyError, and other errors as they are.
-func reply(err error) error {
-	if e, ok := errors.AsType[*lineproto.Error](err); ok {
-		return &ids.ReplyError{Code: e.Code.String(), Text: e.Text}
-	}
-	return err
+	return ids.Unavailable(ctx.Err(), err)
 }

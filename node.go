@@ -14,11 +14,9 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/pulse"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
@@ -31,7 +29,6 @@ type Node struct {
 	log     hclog.Logger
 	backing *backing
 	node    *node.Node
-	backend *nodewire.Backend
 	issuer  *seqstore.Issuer
 	pulse   *pulse.Grid
 
@@ -124,7 +121,6 @@ func (n *Node) assemble() error {
 	if n.node, err = node.New(cfg); err != nil {
 		return err
 	}
-	n.backend = nodewire.New(n.node, n.cfg.Version)
 	n.issuer = seqstore.New(seqstore.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
@@ -169,7 +165,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	served := n.node.Served()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for n.backend.Ready() != nil {
+	for n.node.Ready() != nil {
 		select {
 		case <-served:
 			served = nil // it has begun to serve, and may have stopped again
@@ -177,7 +173,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 		case <-n.done:
 			return n.reason()
 		case <-ctx.Done():
-			return ids.Unavailable(ctx.Err(), reply(n.backend.Ready()))
+			return ids.Unavailable(ctx.Err(), n.node.Ready())
 		}
 	}
 	return nil
@@ -231,7 +227,7 @@ func (n *Node) Drain(release bool) { n.node.Drain(release) }
 // Ready returns nil if Next would give an ID now or after a short wait, and the node will go on. It
 // is for readiness probes. Its errors are those of Next.
 func (n *Node) Ready() error {
-	if err := n.backend.Ready(); err != nil {
+	if err := n.node.Ready(); err != nil {
 		return n.refused(context.Background(), err)
 	}
 	return nil
@@ -242,7 +238,7 @@ func (n *Node) Ready() error {
 func (n *Node) Live() error { return n.node.Live() }
 
 // Status returns the state of the node. It does no I/O.
-func (n *Node) Status() node.Snapshot { return n.backend.Snapshot() }
+func (n *Node) Status() node.Snapshot { return n.node.Snapshot() }
 
 // Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
 func (n *Node) Sequences() seqstore.Report { return n.issuer.Report() }
@@ -257,14 +253,10 @@ func (n *Node) Cluster(ctx context.Context) (clusterview.Report, error) {
 	return r, nil
 }
 
-// LineProtocol returns what lineproto.Config needs so that the program serves the node's IDs and
-// sequences to others, as `flaked serve` does. The server must end before Close.
-func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) {
-	return n.backend, nodewire.Sequences{Issuer: n.issuer}
-}
-
-// Use returns what the node knows of a named sequence. ok is false if it knows none of this name.
-func (n *Node) Use(name string) (u seqstore.Use, ok bool) { return n.issuer.Use(name) }
+// LineProtocol returns the Backend and the Sequences of a lineproto.Config, with which the program
+// serves the node's IDs and sequences to others, as `flaked serve` does. The server must end before
+// Close.
+func (n *Node) LineProtocol() (*node.Node, *seqstore.Issuer) { return n.node, n.issuer }
 
 // advised returns err, with which Open fails, and what to do. connected is false if Open
 // has waited for ZooKeeper in vain.

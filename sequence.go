@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -113,7 +112,7 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		if !ok {
 			return runs, err
 		}
-		if e.Code != "NOTREADY" {
+		if e.Code != ids.NOTREADY {
 			return nil, e
 		}
 		again := min(max(e.RetryAfter(), 25*time.Millisecond), time.Second)
@@ -138,12 +137,12 @@ func (s *namedSequence) try(ctx context.Context, n int, whole bool, key string) 
 		}
 	}
 	for {
-		runs, err := nodewire.Sequences{Issuer: s.n.issuer}.Take(&w, s.name, n, whole, wake, nil)
+		runs, err := s.n.issuer.Take(&w, s.name, n, whole, wake, nil)
 		switch {
 		case err == nil:
 			return runs, nil
 		case !errors.Is(err, sequence.ErrPending):
-			return nil, reply(err)
+			return nil, err
 		}
 		if err := wait(ctx, s.n, news); err != nil {
 			return nil, err

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/lineproto"
 )
 
 // Of returns a Config that shows a node inside this program: its IDs, its named sequences, its
@@ -20,14 +18,6 @@ func Of(n *flaked.Node) Config {
 	}
 	return Config{
 		Ready: backend.Ready, Live: n.Live, Node: n.Status, Reserve: backend.Reserve,
-		Sequences: n.Sequences, Issuer: issuerOf{sequences, n}, Slots: n.Cluster, About: about,
+		Sequences: n.Sequences, Issuer: sequences, Slots: n.Cluster, About: about,
 	}
 }
-
-// issuerOf is the Issuer of a node.
-type issuerOf struct {
-	lineproto.Sequences
-	n *flaked.Node
-}
-
-func (i issuerOf) Use(name string) (seqstore.Use, bool) { return i.n.Use(name) }

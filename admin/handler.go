@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/ids"
 )
 
 // Handler returns a handler with the same paths as Serve, for a program that has an HTTP server of
@@ -74,7 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		}
 		leave := places.take(r.Context(), fromOf(r))
 		if leave == nil {
-			writeError(w, &lineproto.Error{Code: lineproto.BUSY, Text: fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all), cap(places.all)/2)})
+			writeError(w, ids.Reply(ids.BUSY, fmt.Sprintf("too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all), cap(places.all)/2)))
 			return
 		}
 		defer leave()

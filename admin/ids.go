@@ -2,13 +2,12 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -62,36 +61,35 @@ func (s *Server) make(ctx context.Context, n int) ([]worker.ID, error) {
 // writeError answers with an error of the line protocol. The code says whether to retry,
 // and where. Any other error is answered as NOTREADY.
 func writeError(w http.ResponseWriter, err error) {
-	e := &lineproto.Error{Code: lineproto.NOTREADY, Text: err.Error()}
-	errors.As(err, &e)
+	e := ids.ReplyOf(err)
 	if after := retryAfter(e); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}
-	writeJSON(w, httpStatus(e.Code), problem{problemText{e.Code.String(), oneLine(e.Text)}})
+	writeJSON(w, httpStatus(e.Code), problem{problemText{string(e.Code), oneLine(e.Text)}})
 }
 
 // httpStatus returns the HTTP status for an error's code. With 4xx the client must act.
 // 503 passes by itself, or another node can answer. 500 needs an operator.
-func httpStatus(c lineproto.Code) int {
+func httpStatus(c ids.Code) int {
 	switch c {
-	case lineproto.ERR:
+	case ids.ERR:
 		return http.StatusBadRequest
-	case lineproto.NOAUTH, lineproto.WRONGPASS:
+	case ids.NOAUTH, ids.WRONGPASS:
 		return http.StatusUnauthorized
-	case lineproto.NOPERM:
+	case ids.NOPERM:
 		return http.StatusForbidden
-	case lineproto.BUSY:
+	case ids.BUSY:
 		return http.StatusTooManyRequests
-	case lineproto.EXHAUSTED:
+	case ids.EXHAUSTED:
 		return http.StatusInternalServerError
 	}
 	return http.StatusServiceUnavailable
 }
 
 // retryAfter returns after how many seconds a retry makes sense, or 0 if it makes none.
-func retryAfter(e *lineproto.Error) int {
+func retryAfter(e *ids.ReplyError) int {
 	switch e.Code {
-	case lineproto.NOTREADY, lineproto.FENCED, lineproto.BUSY, lineproto.CLOCK:
+	case ids.NOTREADY, ids.FENCED, ids.BUSY, ids.CLOCK:
 		for field := range strings.FieldsSeq(e.Text) {
 			if value, ok := strings.CutPrefix(field, "retry_after_ms="); ok {
 				ms, _ := strconv.Atoi(value)
@@ -136,7 +134,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
 func (s *Server) decodeID(text string) (decoded, error) {
 	id, err := worker.Decimal.Decode(text)
 	if err != nil || id < 1 || text[0] == '0' || text[0] == '+' {
-		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: "an ID must be 1 to 9223372036854775807, digits only"}
+		return decoded{}, ids.ErrNoID
 	}
 	layout, err := s.layout()
 	if err != nil {
@@ -144,7 +142,7 @@ func (s *Server) decodeID(text string) (decoded, error) {
 	}
 	f, err := layout.Decode(id)
 	if err != nil {
-		return decoded{}, &lineproto.Error{Code: lineproto.ERR, Text: err.Error()}
+		return decoded{}, ids.Reply(ids.ERR, err.Error())
 	}
 	d := decoded{
 		ID: id, Time: layout.Time(f).Format("2006-01-02T15:04:05.000Z07:00"), TimestampMs: layout.Start(f.Tick),
@@ -161,5 +159,5 @@ func (s *Server) layout() (worker.Layout, error) {
 	if text := s.cfg.Node().Cluster.Layout; text != "" {
 		return worker.ParseLayout(text)
 	}
-	return worker.Layout{}, &lineproto.Error{Code: lineproto.NOTREADY, Text: "starting: the cluster's layout is not known yet"}
+	return worker.Layout{}, ids.ErrNoLayout
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
@@ -23,9 +23,9 @@ func counting(first worker.ID) func(context.Context, int) (worker.Run, error) {
 	}
 }
 
-func refusing(code lineproto.Code, text string) func(context.Context, int) (worker.Run, error) {
+func refusing(code ids.Code, text string) func(context.Context, int) (worker.Run, error) {
 	return func(context.Context, int) (worker.Run, error) {
-		return worker.Run{}, fmt.Errorf("wrapped: %w", &lineproto.Error{Code: code, Text: text})
+		return worker.Run{}, fmt.Errorf("wrapped: %w", ids.Reply(code, text))
 	}
 }
 
@@ -45,13 +45,13 @@ func TestIDs(t *testing.T) {
 		{"a sign", "GET", "?n=%2B5", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
 		{"no number", "GET", "?n=x", counting(7), 400, "", `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
 		{"HEAD would burn one", "HEAD", "", counting(7), 405, "", ""},
-		{"not ready", "GET", "", refusing(lineproto.NOTREADY, "starting"), 503, "1", `{"error":{"code":"NOTREADY","text":"starting"}}`},
-		{"a sequence at its ceiling", "GET", "", refusing(lineproto.NOTREADY, "reason=ceiling retry_after_ms=6640 x"), 503, "7", `{"error":{"code":"NOTREADY","text":"reason=ceiling retry_after_ms=6640 x"}}`},
-		{"a clock behind", "GET", "", refusing(lineproto.CLOCK, "behind_ms=2500 retry_after_ms=2500"), 503, "3", `{"error":{"code":"CLOCK","text":"behind_ms=2500 retry_after_ms=2500"}}`},
-		{"a clock that is wrong", "GET", "", refusing(lineproto.CLOCK, "wrong"), 503, "1", `{"error":{"code":"CLOCK","text":"wrong"}}`},
-		{"fenced", "GET", "", refusing(lineproto.FENCED, "lost"), 503, "1", `{"error":{"code":"FENCED","text":"lost"}}`},
-		{"the end of time", "GET", "", refusing(lineproto.EXHAUSTED, "used up"), 500, "", `{"error":{"code":"EXHAUSTED","text":"used up"}}`},
-		{"busy", "GET", "", refusing(lineproto.BUSY, "busy"), 429, "1", `{"error":{"code":"BUSY","text":"busy"}}`},
+		{"not ready", "GET", "", refusing(ids.NOTREADY, "starting"), 503, "1", `{"error":{"code":"NOTREADY","text":"starting"}}`},
+		{"a sequence at its ceiling", "GET", "", refusing(ids.NOTREADY, "reason=ceiling retry_after_ms=6640 x"), 503, "7", `{"error":{"code":"NOTREADY","text":"reason=ceiling retry_after_ms=6640 x"}}`},
+		{"a clock behind", "GET", "", refusing(ids.CLOCK, "behind_ms=2500 retry_after_ms=2500"), 503, "3", `{"error":{"code":"CLOCK","text":"behind_ms=2500 retry_after_ms=2500"}}`},
+		{"a clock that is wrong", "GET", "", refusing(ids.CLOCK, "wrong"), 503, "1", `{"error":{"code":"CLOCK","text":"wrong"}}`},
+		{"fenced", "GET", "", refusing(ids.FENCED, "lost"), 503, "1", `{"error":{"code":"FENCED","text":"lost"}}`},
+		{"the end of time", "GET", "", refusing(ids.EXHAUSTED, "used up"), 500, "", `{"error":{"code":"EXHAUSTED","text":"used up"}}`},
+		{"busy", "GET", "", refusing(ids.BUSY, "busy"), 429, "1", `{"error":{"code":"BUSY","text":"busy"}}`},
 		{"anything else", "GET", "", func(context.Context, int) (worker.Run, error) { return worker.Run{}, errors.New("odd") }, 503, "1", `{"error":{"code":"NOTREADY","text":"odd"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestLeaf(t *testing.T) {
 
 // A refusal is answered like an exception in Leaf's server: 500 and Spring's document.
 func TestLeafRefusalIsSpringsErrorDocument(t *testing.T) {
-	addr, _ := start(t, Config{Reserve: refusing(lineproto.CLOCK, "the clock is behind")})
+	addr, _ := start(t, Config{Reserve: refusing(ids.CLOCK, "the clock is behind")})
 	code, _, body := do(t, "GET", "http://"+addr+"/api/snowflake/get/order")
 	var doc struct {
 		Timestamp, Error, Message, Path string

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/ids"
 )
 
 // leafGet and leafDecode answer as Leaf's server does (Meituan-Dianping/Leaf, LeafController and
@@ -32,13 +32,13 @@ func leafError(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {
 	text := r.FormValue("snowflakeId")
 	if text == "" {
-		writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: "snowflakeId is missing. Add ?snowflakeId=ID"})
+		writeError(w, ids.Reply(ids.ERR, "snowflakeId is missing. Add ?snowflakeId=ID"))
 		return
 	}
 	d, err := s.decodeID(text)
 	if err != nil {
-		var e *lineproto.Error
-		if !errors.As(err, &e) || e.Code != lineproto.ERR {
+		var e *ids.ReplyError
+		if !errors.As(err, &e) || e.Code != ids.ERR {
 			writeError(w, err)
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -33,7 +34,7 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 		return err
 	}
 	if s.cfg.Issuer == nil {
-		return &lineproto.Error{Code: lineproto.ERR, Text: "reason=no-sequence this node serves no sequences"}
+		return ids.ErrNoSequences
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reserveTimeout)
 	defer cancel()
@@ -47,7 +48,7 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			return &lineproto.Error{Code: lineproto.NOTREADY, Text: "reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node"}
+			return ids.Reply(ids.NOTREADY, "reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node")
 		}
 	}
 }
@@ -72,7 +73,7 @@ func (s *Server) use(r *http.Request, name string) (u seqstore.Use, err error) {
 	}
 	u, ok := s.cfg.Issuer.Use(name)
 	if !ok {
-		err = &lineproto.Error{Code: lineproto.ERR, Text: "reason=no-sequence there is no sequence " + name}
+		err = ids.Reply(ids.ERR, "reason=no-sequence there is no sequence "+name)
 	}
 	return u, err
 }
@@ -129,7 +130,7 @@ func (s *Server) sequence(w http.ResponseWriter, r *http.Request) {
 	}
 	at := strings.LastIndexByte(path, '/')
 	if at < 0 || path[at:] != "/next" && path[at:] != "/range" {
-		writeError(w, &lineproto.Error{Code: lineproto.ERR, Text: "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"})
+		writeError(w, ids.Reply(ids.ERR, "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"))
 		return
 	}
 	s.takeValues(w, r, path[:at], path[at:] == "/range")
@@ -174,7 +175,7 @@ func count(text string, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most || text[0] == '0' || text[0] == '+' {
-		return 0, &lineproto.Error{Code: lineproto.ERR, Text: fmt.Sprintf("n must be 1 to %d, digits only", most)}
+		return 0, ids.Reply(ids.ERR, fmt.Sprintf("n must be 1 to %d, digits only", most))
 	}
 	return n, nil
 }
@@ -182,14 +183,14 @@ func count(text string, most int) (int, error) {
 // writeSequenceError is writeError, but an unknown name is answered with 404, and a sequence for which an operator must
 // act with 409.
 func writeSequenceError(w http.ResponseWriter, err error) {
-	var e *lineproto.Error
+	var e *ids.ReplyError
 	if errors.As(err, &e) {
 		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
 		status := map[seqstore.Reason]int{
 			seqstore.NoSequence: http.StatusNotFound, seqstore.Frozen: http.StatusConflict,
 		}[seqstore.Reason(reason)]
 		if status != 0 {
-			writeJSON(w, status, problem{problemText{e.Code.String(), oneLine(e.Text)}})
+			writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
 			return
 		}
 	}
@@ -347,8 +348,8 @@ func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error)
 		return nil, "", err
 	}
 	runs, err := s.take(r, name, tinyidBlockOf(u), true)
-	var e *lineproto.Error
-	if errors.As(err, &e) && e.Code == lineproto.EXHAUSTED {
+	var e *ids.ReplyError
+	if errors.As(err, &e) && e.Code == ids.EXHAUSTED {
 		runs, err = s.take(r, name, 1, true) // the last values, or the same error
 	}
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/nodewire"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -35,7 +34,7 @@ func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
 
 // issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
 // values a second), large (blocks of 2^21), hidden (salted) and the strict one invoice.
-func issuer(t *testing.T) nodewire.Sequences {
+func issuer(t *testing.T) *seqstore.Issuer {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
 	mem := zkstore.NewMem(now)
@@ -83,7 +82,7 @@ func issuer(t *testing.T) nodewire.Sequences {
 			t.Fatal(err)
 		}
 	}
-	return nodewire.Sequences{Issuer: is}
+	return is
 }
 
 // step is a request and what must be answered.

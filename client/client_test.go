@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -151,8 +152,8 @@ func unique(t *testing.T, all ...[]worker.ID) {
 }
 
 func TestFailoverByCode(t *testing.T) {
-	for _, code := range []string{"NOTREADY", "CLOCK", "FENCED", "BUSY", "EXHAUSTED", "NOAUTH"} {
-		t.Run(code, func(t *testing.T) {
+	for _, code := range []ids.Code{ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY, ids.EXHAUSTED, ids.NOAUTH} {
+		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			servers, addrs := nodes(t, 2)
 			c := open(t, Config{Addrs: addrs})
@@ -347,7 +348,7 @@ func TestToken(t *testing.T) {
 	if _, err := good.Next(by(t, long)); err != nil {
 		t.Error(err)
 	}
-	for token, want := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS"} {
+	for token, want := range map[string]ids.Code{"": ids.NOAUTH, "wrong": ids.WRONGPASS} {
 		c := open(t, Config{Addrs: []string{s.Addr}, Token: token})
 		began := time.Now()
 		if _, err := c.Next(by(t, long)); code(err) != want || time.Since(began) > long/2 {

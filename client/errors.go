@@ -38,7 +38,7 @@ func reason(err error) string {
 // replyError parses an error line.
 func replyError(addr, line string) *ReplyError {
 	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
-	return &ReplyError{Addr: addr, Code: code, Text: text}
+	return &ReplyError{Addr: addr, Code: ids.Code(code), Text: text}
 }
 
 // networkError is an error of the network in plain words. Unwrap returns Go's own error.
@@ -80,7 +80,7 @@ func inWords(addr string, err error) error {
 }
 
 // code returns the code of a *ReplyError, and "" for any other error.
-func code(err error) string {
+func code(err error) ids.Code {
 	if reply, ok := errors.AsType[*ReplyError](err); ok {
 		return reply.Code
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -26,7 +26,7 @@ type FakeNode struct {
 	last    worker.ID
 	next    map[string]int64 // of sequences: the next value, by name. 1 for other names
 	keyed   map[string]int64 // values by sequence and key
-	refusal *lineproto.Error
+	refusal *ids.ReplyError
 	refuses int // how many more requests to refuse; -1: all
 	delay   time.Duration
 	cutAt   int // bytes of replies on a connection before it is cut; -1: no cut
@@ -69,21 +69,16 @@ func (s *FakeNode) SetNext(name string, v int64) {
 	s.next[name] = v
 }
 
-// Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called. code
-// must be one of the protocol, like NOTREADY, CLOCK or FENCED. Otherwise Refuse panics.
-func (s *FakeNode) Refuse(code, text string) { s.refuse(code, text, -1) }
+// Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called.
+func (s *FakeNode) Refuse(code ids.Code, text string) { s.refuse(code, text, -1) }
 
 // RefuseNext is like Refuse, but only for the next n requests for IDs.
-func (s *FakeNode) RefuseNext(n int, code, text string) { s.refuse(code, text, n) }
+func (s *FakeNode) RefuseNext(n int, code ids.Code, text string) { s.refuse(code, text, n) }
 
-func (s *FakeNode) refuse(code, text string, n int) {
-	e, err := fakeError(code, text)
-	if err != nil {
-		panic(err)
-	}
+func (s *FakeNode) refuse(code ids.Code, text string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusal, s.refuses = e, n
+	s.refusal, s.refuses = ids.Reply(code, text), n
 }
 
 // Delay makes every request for IDs, not for values, take d longer, until Serve is called.
@@ -213,18 +208,9 @@ func (b *fakeBackend) Decode(id worker.ID) (string, error) { return fmt.Sprintf(
 func (b *fakeBackend) Worker() string                      { return "worker=0 term=1 node=test name=test state=serving" }
 func (b *fakeBackend) Ceiling() int64                      { return 0 }
 func (b *fakeBackend) Waits() int64                        { return 0 }
-func (b *fakeBackend) Stats() []lineproto.Stat             { return nil }
+func (b *fakeBackend) Stats() [][2]string                  { return nil }
 func (b *fakeBackend) Now() time.Time                      { return time.Now() }
 func (b *fakeBackend) Version() string                     { return "test" }
-
-func fakeError(code, text string) (*lineproto.Error, error) {
-	for c := lineproto.ERR; c <= lineproto.BUSY; c++ {
-		if c.String() == strings.TrimPrefix(code, "-") {
-			return &lineproto.Error{Code: c, Text: text}, nil
-		}
-	}
-	return nil, fmt.Errorf("fake node: the protocol has no error %q", code)
-}
 
 // fakeListener makes connections that can be cut.
 type fakeListener struct {

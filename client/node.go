@@ -6,6 +6,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/credentials"
 )
 
@@ -96,5 +97,5 @@ func (n *node) restore() bool {
 // lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ReplyError](err)
-	return ok && (reply.Code == "NOAUTH" || reply.Code == "WRONGPASS" || reply.Code == "EXHAUSTED" && reply.Reason() == "")
+	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Code == ids.EXHAUSTED && reply.Reason() == "")
 }

@@ -180,7 +180,7 @@ func (c *Client) refusedOfSequence(j *job, err error) {
 		return
 	}
 	for _, k := range slices.Backward(j.calls) { // each goes to the head of the queue
-		if lasting || code(err) != "NOTREADY" {
+		if lasting || code(err) != ids.NOTREADY {
 			k.deliver(nil, err)
 			continue
 		}

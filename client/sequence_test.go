@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 func TestSequence(t *testing.T) {
@@ -128,7 +130,7 @@ func TestRefusalOfASequence(t *testing.T) {
 			c := open(t, Config{Addrs: addrs})
 			code, reason, _ := strings.Cut(text, " ")
 			for _, s := range servers {
-				s.Refuse(code, reason)
+				s.Refuse(ids.Code(code), reason)
 			}
 			_, err := c.Sequence("order").Next(by(t, 900*time.Millisecond)) // less than a retry takes
 			var reply *ReplyError

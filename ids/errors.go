@@ -3,7 +3,6 @@ package ids
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -14,18 +13,34 @@ import (
 type ReplyError struct {
 	// Addr is the address of the node, "" for a node inside the program.
 	Addr string
-	// Code is ERR, NOAUTH, WRONGPASS, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY or NOPERM. A
-	// newer node may have other codes.
-	Code string
-	// Text is for people, except for its key=value fields.
+	// Code is one of Codes. A newer node may have other codes.
+	Code Code
+	// Text is for people, except for its key=value fields. Line breaks in it are sent as blanks.
 	Text string
 }
 
-func (e *ReplyError) Error() string {
-	if e.Addr == "" {
-		return fmt.Sprintf("the node answered -%s %s", e.Code, e.Text)
+// Reply returns an error reply.
+func Reply(code Code, text string) *ReplyError { return &ReplyError{Code: code, Text: text} }
+
+// ReplyOf returns the *ReplyError that err is or wraps. Any other error becomes NOTREADY: a client
+// then asks another node, which is right for every failure inside this one.
+func ReplyOf(err error) *ReplyError {
+	if e, ok := errors.AsType[*ReplyError](err); ok {
+		return e
 	}
-	return fmt.Sprintf("%s answered -%s %s", e.Addr, e.Code, e.Text)
+	return Reply(NOTREADY, err.Error())
+}
+
+// Error returns the reply as it is sent, without its line ending, behind the address of the node.
+func (e *ReplyError) Error() string {
+	text := "-" + string(e.Code)
+	if e.Text != "" {
+		text += " " + e.Text
+	}
+	if e.Addr == "" {
+		return text
+	}
+	return e.Addr + " answered " + text
 }
 
 // RetryAfter returns how long the node asks not to be asked, at most 1 hour. It returns 0 if

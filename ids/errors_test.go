@@ -32,10 +32,10 @@ func TestReplyErrorFields(t *testing.T) {
 		reason string
 	}{
 		{ReplyError{"a:1", "CLOCK", "the clock is behind the last ID behind_ms=9 retry_after_ms=9"}, "a:1 answered -CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9", 9 * time.Millisecond, ""},
-		{ReplyError{"", "ERR", "reason=no-sequence x"}, "the node answered -ERR reason=no-sequence x", 0, "no-sequence"},
-		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=99999999999"}, "the node answered -CLOCK retry_after_ms=99999999999", time.Hour, ""},
-		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=-5"}, "the node answered -CLOCK retry_after_ms=-5", 0, ""},
-		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=99999999999999999999"}, "the node answered -CLOCK retry_after_ms=99999999999999999999", 0, ""},
+		{ReplyError{"", "ERR", "reason=no-sequence x"}, "-ERR reason=no-sequence x", 0, "no-sequence"},
+		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=99999999999"}, "-CLOCK retry_after_ms=99999999999", time.Hour, ""},
+		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=-5"}, "-CLOCK retry_after_ms=-5", 0, ""},
+		{ReplyError{Code: "CLOCK", Text: "retry_after_ms=99999999999999999999"}, "-CLOCK retry_after_ms=99999999999999999999", 0, ""},
 	} {
 		if e := &row.e; e.Error() != row.text || e.RetryAfter() != row.after || e.Reason() != row.reason {
 			t.Errorf("%+v: %q %s %q", row.e, e.Error(), e.RetryAfter(), e.Reason())

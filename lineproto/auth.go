@@ -1,6 +1,10 @@
 package lineproto
 
-import "context"
+import (
+	"context"
+
+	"github.com/flaked/flaked/ids"
+)
 
 // maxWrong is the number of wrong tokens that closes a connection. A client that tries
 // an old token and then the new one gets in. A client that guesses must reconnect after
@@ -8,9 +12,9 @@ import "context"
 const maxWrong = 3
 
 var (
-	errNoAuth    = &Error{NOAUTH, "not authenticated. Send AUTH [user] token"}
-	errWrong     = &Error{WRONGPASS, "wrong token"}
-	errLastWrong = &Error{WRONGPASS, "wrong token, connection closed. Reconnect to try again"}
+	errNoAuth    = ids.Reply(ids.NOAUTH, "not authenticated. Send AUTH [user] token")
+	errWrong     = ids.Reply(ids.WRONGPASS, "wrong token")
+	errLastWrong = ids.Reply(ids.WRONGPASS, "wrong token, connection closed. Reconnect to try again")
 )
 
 // locked reports whether the client must still authenticate.
@@ -18,7 +22,7 @@ func (s *session) locked() bool { return !s.authed && s.srv.cfg.Authenticate != 
 
 // auth checks the token of an AUTH or a HELLO. A wrong token takes nothing from a
 // connection that has sent a valid one, but counts towards maxWrong.
-func (s *session) auth(token []byte) *Error {
+func (s *session) auth(token []byte) *ids.ReplyError {
 	check := s.srv.cfg.Authenticate
 	if check == nil {
 		return nil
@@ -34,13 +38,7 @@ func (s *session) auth(token []byte) *Error {
 	return errWrong
 }
 
-// NoRight returns the error for a sequence that a client's token does not include. It is the same
-// whether the sequence exists or not.
-func NoRight(name string) *Error {
-	return &Error{NOPERM, "reason=no-right this token may not use sequence " + name}
-}
-
-func (s *session) authenticate(_ context.Context, args [][]byte) *Error {
+func (s *session) authenticate(_ context.Context, args [][]byte) *ids.ReplyError {
 	token := args[len(args)-1]
 	if n := len(token); n >= 2 && token[0] == '"' && token[n-1] == '"' {
 		token = token[1 : n-1] // see redisInline

@@ -9,7 +9,7 @@ import (
 )
 
 // Backend executes the commands of a Server: it is the node. All methods must be safe
-// for concurrent use. An *Error (found with errors.As) is sent as it is. Any other
+// for concurrent use. An *ids.ReplyError (found with errors.As) is sent as it is. Any other
 // error is sent as NOTREADY with its text.
 type Backend interface {
 	// Reserve reserves between 1 and n IDs of one tick, n >= 1. It may wait for the
@@ -28,12 +28,12 @@ type Backend interface {
 	Ready() error
 	// Decode returns a description of an ID, 1 <= id <= 2^63-1, in one line:
 	// "id=… time=… timestamp_ms=… datacenter=0 worker=7 sequence=42".
-	// For an ID that the layout cannot have made, it returns an *Error with ERR.
+	// For an ID that the layout cannot have made, it returns an *ids.ReplyError with ERR.
 	Decode(id worker.ID) (string, error)
 	// Worker returns one line: "worker=7 term=3 node=… name=… state=serving".
 	Worker() string
-	// Stats returns the lines of STATS, in order. Names contain no blanks.
-	Stats() []Stat
+	// Stats returns the lines of STATS, in order: names without blanks, and values.
+	Stats() [][2]string
 	// Now returns the time of the clock that IDs are made from.
 	Now() time.Time
 	// Version returns the release alone: "1.2.3".
@@ -44,7 +44,7 @@ type Backend interface {
 // block and do no I/O. Names have passed sequence.CheckName. The implementation must copy a
 // name or a prefix that it keeps.
 //
-// An *Error (found with errors.As) is sent as it is, and other errors as NOTREADY with their
+// An *ids.ReplyError (found with errors.As) is sent as it is, and other errors as NOTREADY with their
 // text. The exception is sequence.ErrPending: the node must fetch positions first. It then
 // calls wake once, from another goroutine, and the caller calls the method again with the
 // same w. w is the zero Wait at the first call. After ErrPending the caller may forget the
@@ -60,6 +60,3 @@ type Sequences interface {
 	// with prefix, if rights include it.
 	List(prefix []byte, rights *sequence.Rights) []string
 }
-
-// Stat is one line of STATS.
-type Stat struct{ Name, Value string }

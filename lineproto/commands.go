@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -31,7 +32,7 @@ type command struct {
 	inRESP *command
 	// run appends the reply to s.out, or begins an order, or sets s.task. If it returns an
 	// error, it does none of this.
-	run func(s *session, ctx context.Context, args [][]byte) *Error
+	run func(s *session, ctx context.Context, args [][]byte) *ids.ReplyError
 }
 
 // inMulti is what happens to a command between MULTI and EXEC.
@@ -139,7 +140,7 @@ func (c *command) in(resp bool) *command {
 
 func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
-func (s *session) get(_ context.Context, args [][]byte) *Error {
+func (s *session) get(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 0 {
 		s.begin(order{n: 1})
 		return nil
@@ -156,7 +157,7 @@ func (s *session) get(_ context.Context, args [][]byte) *Error {
 }
 
 // getMany begins an order for as many IDs as count says.
-func (s *session) getMany(count []byte) *Error {
+func (s *session) getMany(count []byte) *ids.ReplyError {
 	n, ok := number(count)
 	if !ok || n > int64(s.srv.cfg.MaxBatch) {
 		return s.srv.errCount
@@ -167,7 +168,7 @@ func (s *session) getMany(count []byte) *Error {
 
 // getKey executes GET in RESP. Redis clients take its argument for a key and expect one
 // value for it: a number there must not ask for a batch.
-func (s *session) getKey(_ context.Context, args [][]byte) *Error {
+func (s *session) getKey(_ context.Context, args [][]byte) *ids.ReplyError {
 	switch {
 	case len(args) <= 1:
 		s.begin(order{n: 1})
@@ -178,7 +179,7 @@ func (s *session) getKey(_ context.Context, args [][]byte) *Error {
 	return s.getMany(args[2])
 }
 
-func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
+func (s *session) mget(ctx context.Context, keys [][]byte) *ids.ReplyError {
 	for _, k := range keys {
 		if !isTag(k) {
 			return s.srv.errTag
@@ -188,53 +189,53 @@ func (s *session) mget(ctx context.Context, keys [][]byte) *Error {
 }
 
 // mgetKeys executes MGET in RESP, where any string is a key.
-func (s *session) mgetKeys(_ context.Context, keys [][]byte) *Error {
+func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 	if len(keys) > s.srv.cfg.MaxBatch {
-		return &Error{ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch)}
+		return ids.Reply(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch))
 	}
 	s.begin(order{n: len(keys), many: true})
 	return nil
 }
 
-func (s *session) decode(_ context.Context, args [][]byte) *Error {
+func (s *session) decode(_ context.Context, args [][]byte) *ids.ReplyError {
 	id, ok := number(args[0])
 	if !ok {
-		return &Error{ERR, "an ID must be 1 to 9223372036854775807, digits only"}
+		return ids.ErrNoID
 	}
 	text, err := s.srv.cfg.Backend.Decode(worker.ID(id))
 	if err != nil {
-		return asError(err)
+		return ids.ReplyOf(err)
 	}
 	s.out = s.fr.text(s.out, text)
 	return nil
 }
 
-func (s *session) time(context.Context, [][]byte) *Error {
+func (s *session) time(context.Context, [][]byte) *ids.ReplyError {
 	us := s.srv.cfg.Backend.Now().UnixMicro()
 	s.out = s.fr.pair(s.out, us/1e6, us%1e6)
 	return nil
 }
 
-func (s *session) worker(context.Context, [][]byte) *Error {
+func (s *session) worker(context.Context, [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, s.srv.cfg.Backend.Worker())
 	return nil
 }
 
-func (s *session) stats(context.Context, [][]byte) *Error {
+func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
 	s.fold() // counts this connection's too
 	s.out = s.fr.stats(s.out, s.srv.cfg.Backend.Stats())
 	return nil
 }
 
-func (s *session) ready(context.Context, [][]byte) *Error {
+func (s *session) ready(context.Context, [][]byte) *ids.ReplyError {
 	if err := s.srv.cfg.Backend.Ready(); err != nil {
-		return asError(err)
+		return ids.ReplyOf(err)
 	}
 	s.out = s.fr.status(s.out, "OK")
 	return nil
 }
 
-func (s *session) ping(_ context.Context, args [][]byte) *Error {
+func (s *session) ping(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 0 {
 		s.out = s.fr.status(s.out, "PONG")
 	} else {
@@ -243,7 +244,7 @@ func (s *session) ping(_ context.Context, args [][]byte) *Error {
 	return nil
 }
 
-func (s *session) help(context.Context, [][]byte) *Error {
+func (s *session) help(context.Context, [][]byte) *ids.ReplyError {
 	lines := s.srv.help
 	if s.inRESP() {
 		lines = s.srv.helpRESP
@@ -252,26 +253,26 @@ func (s *session) help(context.Context, [][]byte) *Error {
 	return nil
 }
 
-func (s *session) version(context.Context, [][]byte) *Error {
+func (s *session) version(context.Context, [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, "flaked "+s.srv.cfg.Backend.Version())
 	return nil
 }
 
-func (s *session) quit(context.Context, [][]byte) *Error {
+func (s *session) quit(context.Context, [][]byte) *ids.ReplyError {
 	s.task = taskEnd
 	s.out = s.fr.bye(s.out)
 	return nil
 }
 
-func errUsage(c *command) *Error { return &Error{ERR, "usage: " + c.usage()} }
+func errUsage(c *command) *ids.ReplyError { return ids.Reply(ids.ERR, "usage: "+c.usage()) }
 
 // errUnknown names the command, shortened and escaped, because it may hold any bytes.
-func errUnknown(verb []byte) *Error {
+func errUnknown(verb []byte) *ids.ReplyError {
 	if isRedisWrite(verb) {
 		return errRedisWrite
 	}
 	if len(verb) > 32 {
 		verb = verb[:32]
 	}
-	return &Error{ERR, "unknown command " + strconv.QuoteToASCII(string(verb)) + ", HELP lists them"}
+	return ids.Reply(ids.ERR, "unknown command "+strconv.QuoteToASCII(string(verb))+", HELP lists them")
 }

@@ -1,20 +1,26 @@
 package lineproto
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/flaked/flaked/ids"
 )
 
-// result is the outcome of a request, as it is counted: resultOK, or an error's Code
-// plus one.
+// result is the outcome of a request, as it is counted: resultOK, or one plus
+// the index of an error's code in ids.Codes.
 type result uint8
 
 const (
 	resultOK   result = 0
-	numResults        = 1 + numCodes
+	numResults        = 1 + len(ids.Codes)
 )
 
-func resultOf(e *Error) result { return 1 + result(e.Code.known()) }
+// resultOf returns the result of a request that was answered with an error. An unknown code counts as ERR.
+func resultOf(e *ids.ReplyError) result {
+	return 1 + result(max(0, slices.Index(ids.Codes[:], e.Code)))
+}
 
 // counters are the counts of a server since New, over all of its listeners.
 type counters struct {
@@ -133,7 +139,7 @@ func (s *Server) Counters() Counters {
 			n := c.requests[i][r].Load()
 			switch {
 			case r > 0 && n > 0:
-				out.Requests = append(out.Requests, RequestCount{name, Code(r - 1).String(), n})
+				out.Requests = append(out.Requests, RequestCount{name, string(ids.Codes[r-1]), n})
 			case r == 0 && i < len(s.table):
 				out.Requests = append(out.Requests, RequestCount{name, "OK", n})
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -32,7 +33,7 @@ type fakeBackend struct {
 	// Each Reserve first calls reserve, if it is set, and returns its error.
 	reserve func(ctx context.Context, n int) error
 	ready   error
-	stats   []Stat
+	stats   [][2]string
 	ceiling int64
 	waits   atomic.Int64
 	mu      sync.Mutex // makes Reserve atomic
@@ -64,18 +65,18 @@ func (f *fakeBackend) Ready() error { return f.ready }
 
 func (f *fakeBackend) Decode(id worker.ID) (string, error) {
 	if id == 13 {
-		return "", &Error{ERR, "the id is of no layout"}
+		return "", ids.Reply(ids.ERR, "the id is of no layout")
 	}
 	return fmt.Sprintf("id=%d worker=7", id), nil
 }
 
 func (f *fakeBackend) Worker() string { return "worker=7 state=serving" }
 
-func (f *fakeBackend) Stats() []Stat {
+func (f *fakeBackend) Stats() [][2]string {
 	if f.stats != nil {
 		return f.stats
 	}
-	return []Stat{{"ids", "1"}, {"worker", "7"}}
+	return [][2]string{{"ids", "1"}, {"worker", "7"}}
 }
 
 func (f *fakeBackend) Now() time.Time  { return time.UnixMicro(1_700_000_000_000_123) }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/flaked/flaked/ids"
 )
 
 var httpMethods = []string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI"}
@@ -26,7 +28,7 @@ func isHTTP(line []byte) bool {
 
 // errProxyHeader is the reply to a header of the PROXY protocol. The connection is closed: the
 // proxy waits for no reply to its header, so all later replies would be one off.
-var errProxyHeader = &Error{ERR, "PROXY protocol is not supported. Turn it off at the proxy (send-proxy)"}
+var errProxyHeader = ids.Reply(ids.ERR, "PROXY protocol is not supported. Turn it off at the proxy (send-proxy)")
 
 // isProxyHeader reports whether a line is the header of the PROXY protocol, version 1.
 func isProxyHeader(line []byte) bool {

@@ -157,7 +157,7 @@ func TestLoopSlowReader(t *testing.T) {
 		}
 		got = append(got, out[:n]...)
 	}
-	if string(got) != ids(1000, 5000) || c.want != awaitInput || c.out != nil {
+	if string(got) != idLines(1000, 5000) || c.want != awaitInput || c.out != nil {
 		t.Fatalf("%d lines, asks for %#x", strings.Count(string(got), "\n"), c.want)
 	}
 }
@@ -195,7 +195,7 @@ func TestLoopKeepsNoText(t *testing.T) {
 	}
 	var want strings.Builder
 	for i := range 300 {
-		want.WriteString(ids(first+101*int64(i), 100))
+		want.WriteString(idLines(first+101*int64(i), 100))
 	}
 	if string(got) != want.String()+"PONG\n" || kept == 0 {
 		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)

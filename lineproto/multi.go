@@ -1,6 +1,10 @@
 package lineproto
 
-import "context"
+import (
+	"context"
+
+	"github.com/flaked/flaked/ids"
+)
 
 // transaction has the requests between a MULTI and its EXEC. Client libraries send both around a
 // pipeline by default. Requests take effect at EXEC, one after the other: the replies are one
@@ -16,10 +20,10 @@ type transaction struct {
 }
 
 var (
-	errNested  = &Error{ERR, "MULTI calls can not be nested"}
-	errNoMulti = &Error{ERR, "EXEC and DISCARD need a MULTI before them"}
-	errAborted = &Error{EXECABORT, "Transaction discarded because of previous errors."}
-	errInMulti = &Error{ERR, "this command is not allowed between MULTI and EXEC"}
+	errNested  = ids.Reply(ids.ERR, "MULTI calls can not be nested")
+	errNoMulti = ids.Reply(ids.ERR, "EXEC and DISCARD need a MULTI before them")
+	errAborted = ids.Reply(ids.EXECABORT, "Transaction discarded because of previous errors.")
+	errInMulti = ids.Reply(ids.ERR, "this command is not allowed between MULTI and EXEC")
 )
 
 // queueing reports whether requests in RESP wait for EXEC.
@@ -29,7 +33,7 @@ func (s *session) queueing() bool { return s.multi != nil && !s.multi.running }
 func (s *session) executing() bool { return s.multi != nil && s.multi.running }
 
 // queue keeps a request for EXEC. c is its row.
-func (s *session) queue(c *command, verb []byte, args [][]byte) *Error {
+func (s *session) queue(c *command, verb []byte, args [][]byte) *ids.ReplyError {
 	m := s.multi
 	switch {
 	case c.inMulti == multiRefused:
@@ -49,7 +53,7 @@ func (s *session) queue(c *command, verb []byte, args [][]byte) *Error {
 	return nil
 }
 
-func (s *session) beginMulti(context.Context, [][]byte) *Error {
+func (s *session) beginMulti(context.Context, [][]byte) *ids.ReplyError {
 	if s.multi != nil {
 		return errNested
 	}
@@ -58,7 +62,7 @@ func (s *session) beginMulti(context.Context, [][]byte) *Error {
 	return nil
 }
 
-func (s *session) execMulti(context.Context, [][]byte) *Error {
+func (s *session) execMulti(context.Context, [][]byte) *ids.ReplyError {
 	m := s.multi
 	switch {
 	case m == nil:
@@ -75,7 +79,7 @@ func (s *session) execMulti(context.Context, [][]byte) *Error {
 	return nil
 }
 
-func (s *session) discardMulti(context.Context, [][]byte) *Error {
+func (s *session) discardMulti(context.Context, [][]byte) *ids.ReplyError {
 	if s.multi == nil {
 		return errNoMulti
 	}

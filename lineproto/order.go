@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -75,7 +76,7 @@ func (s *session) fill(ctx context.Context) (done bool) {
 
 // accept adds an order that has waited to the backlog, or returns the reason for
 // refusing it.
-func (s *session) accept() *Error {
+func (s *session) accept() *ids.ReplyError {
 	o := &s.order
 	if !o.waits || o.accepted {
 		return nil
@@ -83,14 +84,14 @@ func (s *session) accept() *Error {
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
 		s.srv.backlog.Add(-lacks)
-		return &Error{BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d", ceiling)}
+		return ids.Reply(ids.BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d", ceiling))
 	}
 	o.accepted = true
 	return nil
 }
 
 // take reserves up to n IDs for the order.
-func (s *session) take(ctx context.Context, n int) *Error {
+func (s *session) take(ctx context.Context, n int) *ids.ReplyError {
 	r, e := s.reserve(ctx, n)
 	if e != nil {
 		return e
@@ -120,15 +121,15 @@ func (s *session) take(ctx context.Context, n int) *Error {
 // reserve calls the Backend's Reserve and checks the length. It notes whether the
 // tick has run out, so that the next reservation will wait, and whether a
 // reservation has waited.
-func (s *session) reserve(ctx context.Context, n int) (worker.Run, *Error) {
+func (s *session) reserve(ctx context.Context, n int) (worker.Run, *ids.ReplyError) {
 	b := s.srv.cfg.Backend
 	waits := b.Waits()
 	r, err := b.Reserve(ctx, n)
 	if err != nil {
-		return r, asError(err)
+		return r, ids.ReplyOf(err)
 	}
 	if r.Len < 1 || r.Len > n {
-		return r, &Error{NOTREADY, fmt.Sprintf("internal error: the node reserved %d of %d IDs. Try another node", r.Len, n)}
+		return r, ids.Reply(ids.NOTREADY, fmt.Sprintf("internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
 	}
 	s.ranOut = r.Len < n
 	s.waited = s.waited || b.Waits() != waits
@@ -153,7 +154,7 @@ func (s *session) finish() {
 // fail answers an order with an error. IDs that were reserved for the order are lost,
 // which does no harm. The error answers all remaining requests of a stretch, because
 // each new try might wait.
-func (s *session) fail(e *Error) {
+func (s *session) fail(e *ids.ReplyError) {
 	o := s.order
 	s.drop()
 	n := 1

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // asked is a session with its input.
@@ -67,7 +69,7 @@ func TestRefusalReplacesTheWholeReply(t *testing.T) {
 		calls := 0
 		b := &fakeBackend{ceiling: 10_000, reserve: func(context.Context, int) error {
 			if calls++; calls == refuseAt+1 {
-				return &Error{FENCED, "lease lost"}
+				return ids.Reply(ids.FENCED, "lease lost")
 			}
 			return nil
 		}}
@@ -97,7 +99,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 	first.turn(minSlice)
 	const busy = "-BUSY clients are waiting for too many IDs. Retry later. limit_ids=4000\n"
-	if out := second.turn(minSlice); out != busy+"1064\n"+ids(1065, 9) {
+	if out := second.turn(minSlice); out != busy+"1064\n"+idLines(1065, 9) {
 		t.Fatalf("%q, want to be refused, and to go on", out)
 	}
 	if out := third.turn(minSlice); out != "" || s.backlog.Load() != 3000-minSlice+1000-minSlice {
@@ -129,7 +131,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-func ids(first int64, n int) string {
+func idLines(first int64, n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintln(&b, first+int64(i))
@@ -163,7 +165,7 @@ func TestPipelinedGETsAreAnsweredInTurns(t *testing.T) {
 	for range 4 {
 		got += a.turn(30)
 	}
-	if want := strings.ReplaceAll(ids(1000, 100), "\n", "\r\n") + "PONG\n"; got != want {
+	if want := strings.ReplaceAll(idLines(1000, 100), "\n", "\r\n") + "PONG\n"; got != want {
 		t.Fatalf("%q", got)
 	}
 }

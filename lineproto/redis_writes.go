@@ -1,6 +1,10 @@
 package lineproto
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flaked/flaked/ids"
+)
 
 // redisWrites are commands of Redis that change a value, or watch one. Some
 // clients of INCR also send them.
@@ -12,8 +16,8 @@ var redisWrites = []string{
 }
 
 // errRedisWrite is the reply to them.
-var errRedisWrite = &Error{ERR, "not supported: flaked stores no values. " +
-	"Take values of a sequence with NEXT or INCR. Create or change a sequence with the command `flaked seq`"}
+var errRedisWrite = ids.Reply(ids.ERR, "not supported: flaked stores no values. "+
+	"Take values of a sequence with NEXT or INCR. Create or change a sequence with the command `flaked seq`")
 
 func isRedisWrite(verb []byte) bool {
 	return slices.ContainsFunc(redisWrites, func(name string) bool { return equalFold(verb, name) })

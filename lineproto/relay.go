@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -113,12 +114,12 @@ func (r *relay) handOn() {
 
 // Reserve reserves between 1 and n IDs of the Backend for a caller that is not a
 // connection of this server. It waits for its turn among the connections that have
-// goroutines. It returns an *Error with BUSY if ctx ends before its turn.
+// goroutines. It returns an *ids.ReplyError with BUSY if ctx ends before its turn.
 func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	var p place[chan struct{}]
 	may, err := s.relay.take(ctx, &p, n, rankOf(n, false))
 	if err != nil {
-		return worker.Run{}, &Error{BUSY, "clients are waiting for too many IDs. Retry later"}
+		return worker.Run{}, ids.Reply(ids.BUSY, "clients are waiting for too many IDs. Retry later")
 	}
 	var run worker.Run
 	defer func() { s.relay.pass(run.Len) }() // even after a panic, which net/http survives

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // The relay gives the turn to one waiter at a time, in the order of turns.
@@ -155,11 +157,11 @@ func TestReserveTakesTurns(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if run, err := s.Reserve(ctx, 10_000); asError(err).Code != BUSY {
+	if run, err := s.Reserve(ctx, 10_000); ids.ReplyOf(err).Code != ids.BUSY {
 		t.Errorf("%+v, %v, want BUSY: somebody else has the turn", run, err)
 	}
 	s.relay.pass(1)
-	b.reserve = func(context.Context, int) error { return &Error{FENCED, "lease lost"} }
+	b.reserve = func(context.Context, int) error { return ids.Reply(ids.FENCED, "lease lost") }
 	if _, err := s.Reserve(t.Context(), 10_000); err == nil || s.relay.taken {
 		t.Errorf("%v, taken %v", err, s.relay.taken)
 	}

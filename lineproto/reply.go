@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -19,11 +20,11 @@ type framing interface {
 	// list appends a table that a person reads line by line.
 	list(out []byte, lines []string) []byte
 	// stats appends a table of names and values.
-	stats(out []byte, stats []Stat) []byte
+	stats(out []byte, stats [][2]string) []byte
 	// bye appends the reply to QUIT.
 	bye(out []byte) []byte
 	// fail appends an error.
-	fail(out []byte, e *Error) []byte
+	fail(out []byte, e *ids.ReplyError) []byte
 	// begin opens a reply of n IDs, values or lines of text. Calls of ids or text append
 	// them.
 	begin(out []byte, n int) []byte
@@ -59,16 +60,16 @@ func (l lines) list(out []byte, lines []string) []byte {
 	return l.end(out)
 }
 
-func (l lines) stats(out []byte, stats []Stat) []byte {
+func (l lines) stats(out []byte, stats [][2]string) []byte {
 	for _, s := range stats {
-		out = append(append(out, oneLine(s.Name)...), ' ')
-		out = l.text(out, s.Value)
+		out = append(append(out, oneLine(s[0])...), ' ')
+		out = l.text(out, s[1])
 	}
 	return l.end(out)
 }
 
-func (l lines) fail(out []byte, e *Error) []byte {
-	out = append(append(out, '-'), e.Code.String()...)
+func (l lines) fail(out []byte, e *ids.ReplyError) []byte {
+	out = append(append(out, '-'), ids.Codes[resultOf(e)-1]...)
 	if e.Text != "" {
 		out = append(out, ' ')
 	}

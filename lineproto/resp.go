@@ -3,6 +3,8 @@ package lineproto
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // Limits of a request in RESP: MaxArray bytes, and MaxArgs strings, the verb included.
@@ -47,7 +49,7 @@ func (a *array) unfinished() bool { return a.held != nil }
 // that was held. used is how many bytes of in are consumed. If the request is not
 // whole, ok is false and there is no error. After an error the rest of the input must
 // not be parsed.
-func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *Error) {
+func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *ids.ReplyError) {
 	had := len(a.held)
 	if had > 0 {
 		// No request needs more than maxHeld. Input behind the request is not consumed.
@@ -81,7 +83,7 @@ func (a *array) hold(in []byte) {
 // parse parses in, which begins with the request, from a.at on. It keeps no args of an
 // unfinished request, and parses the request once more when it is whole. So an
 // unfinished request needs memory for its bytes only.
-func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *Error) {
+func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *ids.ReplyError) {
 	resumed := a.at > 0
 	if !resumed {
 		n, used, e := header(in, '*')
@@ -121,13 +123,13 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 }
 
 var (
-	errManyArgs  = &Error{ERR, fmt.Sprintf("request of more than %d arguments", MaxArgs)}
-	errLongArray = &Error{ERR, fmt.Sprintf("request longer than %d bytes", MaxArray)}
+	errManyArgs  = ids.Reply(ids.ERR, fmt.Sprintf("request of more than %d arguments", MaxArgs))
+	errLongArray = ids.Reply(ids.ERR, fmt.Sprintf("request longer than %d bytes", MaxArray))
 )
 
 // protocolError returns an error that begins like Redis's. Some clients look for these
 // words.
-func protocolError(what string) *Error { return &Error{ERR, "Protocol error: " + what} }
+func protocolError(what string) *ids.ReplyError { return ids.Reply(ids.ERR, "Protocol error: "+what) }
 
 // maxHeader is the most digits of a length. No length that is allowed has so many.
 const maxHeader = 8
@@ -135,7 +137,7 @@ const maxHeader = 8
 // header parses the line that in begins with: kind and a length. used is the number of
 // bytes of the line, 0 if it is not whole. Negative lengths, which stand for null, are
 // refused because requests do not need them. Signs and leading zeros are refused too.
-func header(in []byte, kind byte) (n, used int, e *Error) {
+func header(in []byte, kind byte) (n, used int, e *ids.ReplyError) {
 	if len(in) == 0 {
 		return 0, 0, nil
 	}

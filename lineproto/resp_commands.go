@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // Commands of RESP alone, which Redis clients send to set up a connection. The replies
@@ -35,7 +37,7 @@ func (s *session) clientID() int64 {
 }
 
 // hello does everything that it is asked for, or nothing.
-func (s *session) hello(_ context.Context, args [][]byte) *Error {
+func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 	who := s.who
 	var token []byte
 	if len(args) > 0 {
@@ -45,7 +47,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 		case "3":
 			who.proto = 3
 		default:
-			return &Error{NOPROTO, "unsupported protocol version: flaked speaks 2 and 3"}
+			return ids.Reply(ids.NOPROTO, "unsupported protocol version: flaked speaks 2 and 3")
 		}
 		args = args[1:]
 	}
@@ -60,7 +62,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 			who.name = string(args[1])
 			args = args[2:]
 		default:
-			return &Error{ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]"}
+			return ids.Reply(ids.ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]")
 		}
 	}
 	if token != nil {
@@ -89,7 +91,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *Error {
 // maxClientName is the most bytes of a client's name.
 const maxClientName = 255
 
-var errClientName = &Error{ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName)}
+var errClientName = ids.Reply(ids.ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName))
 
 func isClientName(b []byte) bool {
 	for _, c := range b {
@@ -100,7 +102,7 @@ func isClientName(b []byte) bool {
 	return len(b) <= maxClientName
 }
 
-func (s *session) client(_ context.Context, args [][]byte) *Error {
+func (s *session) client(_ context.Context, args [][]byte) *ids.ReplyError {
 	r := s.fr.(resp)
 	is := func(sub string, more int) bool { return len(args) == 1+more && equalFold(args[0], sub) }
 	switch {
@@ -128,7 +130,7 @@ func (s *session) client(_ context.Context, args [][]byte) *Error {
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
-		return &Error{ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF"}
+		return ids.Reply(ids.ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF")
 	}
 	s.out = r.status(s.out, "OK")
 	return nil
@@ -146,7 +148,7 @@ func mayTrack(args [][]byte) bool {
 
 // command answers that no command is known. Clients then send keys and arguments as
 // they are.
-func (s *session) command(_ context.Context, args [][]byte) *Error {
+func (s *session) command(_ context.Context, args [][]byte) *ids.ReplyError {
 	r := s.fr.(resp)
 	switch {
 	case len(args) > 1 && equalFold(args[0], "INFO"):
@@ -161,35 +163,35 @@ func (s *session) command(_ context.Context, args [][]byte) *Error {
 	case equalFold(args[0], "COUNT"):
 		s.out = appendHeader(s.out, ':', 0)
 	default:
-		return &Error{ERR, "COMMAND supports COUNT, DOCS, INFO and LIST"}
+		return ids.Reply(ids.ERR, "COMMAND supports COUNT, DOCS, INFO and LIST")
 	}
 	return nil
 }
 
-func (s *session) config(_ context.Context, args [][]byte) *Error {
+func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) < 2 || !equalFold(args[0], "GET") {
-		return &Error{ERR, "CONFIG supports only GET, which returns nothing"}
+		return ids.Reply(ids.ERR, "CONFIG supports only GET, which returns nothing")
 	}
 	s.out = s.fr.(resp).beginMap(s.out, 0)
 	return nil
 }
 
-func (s *session) selectDB(_ context.Context, args [][]byte) *Error {
+func (s *session) selectDB(_ context.Context, args [][]byte) *ids.ReplyError {
 	if string(args[0]) != "0" {
-		return &Error{ERR, "SELECT supports only database 0"}
+		return ids.Reply(ids.ERR, "SELECT supports only database 0")
 	}
 	s.out = s.fr.status(s.out, "OK")
 	return nil
 }
 
-func (s *session) echo(_ context.Context, args [][]byte) *Error {
+func (s *session) echo(_ context.Context, args [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, string(args[0]))
 	return nil
 }
 
 // info executes INFO. It shows the contents of STATS and WORKER in the sections that
 // tools ask Redis for.
-func (s *session) info(_ context.Context, args [][]byte) *Error {
+func (s *session) info(_ context.Context, args [][]byte) *ids.ReplyError {
 	wants := func(section string) bool {
 		return len(args) == 0 || slices.ContainsFunc(args, func(a []byte) bool {
 			return equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING")
@@ -222,19 +224,19 @@ func (s *session) info(_ context.Context, args [][]byte) *Error {
 }
 
 // role says what a Redis server without replicas says.
-func (s *session) role(context.Context, [][]byte) *Error {
+func (s *session) role(context.Context, [][]byte) *ids.ReplyError {
 	out := appendBulk(appendHeader(s.out, '*', 3), "master")
 	s.out = appendHeader(appendHeader(out, ':', 0), '*', 0)
 	return nil
 }
 
-func (s *session) dbSize(context.Context, [][]byte) *Error {
+func (s *session) dbSize(context.Context, [][]byte) *ids.ReplyError {
 	s.out = appendHeader(s.out, ':', 0)
 	return nil
 }
 
 // unsubscribe answers as for a client that has subscribed to nothing.
-func (s *session) unsubscribe(_ context.Context, channels [][]byte) *Error {
+func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyError {
 	r, kind := s.fr.(resp), byte('*')
 	if r == 3 {
 		kind = '>'
@@ -258,7 +260,7 @@ func (s *session) unsubscribe(_ context.Context, channels [][]byte) *Error {
 }
 
 // reset makes the connection as it was at its beginning.
-func (s *session) reset(context.Context, [][]byte) *Error {
+func (s *session) reset(context.Context, [][]byte) *ids.ReplyError {
 	s.who.proto, s.who.name = 0, ""
 	s.multi, s.authed, s.rights = nil, false, nil
 	s.fr = s.who.framing()

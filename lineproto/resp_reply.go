@@ -3,6 +3,7 @@ package lineproto
 import (
 	"strconv"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -42,16 +43,16 @@ func (resp) list(out []byte, lines []string) []byte {
 	return append(out, "\r\n"...)
 }
 
-func (r resp) stats(out []byte, stats []Stat) []byte { return r.list(out, statLines(nil, stats)) }
+func (r resp) stats(out []byte, stats [][2]string) []byte { return r.list(out, statLines(nil, stats)) }
 
-func statLines(lines []string, stats []Stat) []string {
+func statLines(lines []string, stats [][2]string) []string {
 	for _, s := range stats {
-		lines = append(lines, oneLine(s.Name)+":"+oneLine(s.Value))
+		lines = append(lines, oneLine(s[0])+":"+oneLine(s[1]))
 	}
 	return lines
 }
 
-func (resp) fail(out []byte, e *Error) []byte { return linesCRLF.fail(out, e) }
+func (resp) fail(out []byte, e *ids.ReplyError) []byte { return linesCRLF.fail(out, e) }
 
 func (resp) begin(out []byte, n int) []byte { return appendHeader(out, '*', n) }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -63,12 +64,11 @@ type waiter interface {
 }
 
 var (
-	errNoSequences = &Error{ERR, "reason=no-sequence this node serves no sequences"}
-	errRange       = &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange)}
-	errStopping    = &Error{NOTREADY, "stopping"}
+	errRange    = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange))
+	errStopping = ids.Reply(ids.NOTREADY, "stopping")
 )
 
-func (s *session) next(_ context.Context, args [][]byte) *Error {
+func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 1 {
 		return s.ask(seqNext, args[0], 1)
 	}
@@ -89,27 +89,31 @@ func (s *session) next(_ context.Context, args [][]byte) *Error {
 	return s.ask(seqMany, args[0], int(n))
 }
 
-func (s *session) rangeOf(_ context.Context, args [][]byte) *Error {
+func (s *session) rangeOf(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqRange, args)
 }
 
-func (s *session) incr(_ context.Context, args [][]byte) *Error { return s.ask(seqIncr, args[0], 1) }
+func (s *session) incr(_ context.Context, args [][]byte) *ids.ReplyError {
+	return s.ask(seqIncr, args[0], 1)
+}
 
-func (s *session) incrBy(_ context.Context, args [][]byte) *Error {
+func (s *session) incrBy(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqIncrBy, args)
 }
 
-func (s *session) show(_ context.Context, args [][]byte) *Error { return s.ask(seqShow, args[0], 1) }
+func (s *session) show(_ context.Context, args [][]byte) *ids.ReplyError {
+	return s.ask(seqShow, args[0], 1)
+}
 
 // showAll begins the reply to SEQS.
-func (s *session) showAll(_ context.Context, args [][]byte) *Error {
+func (s *session) showAll(_ context.Context, args [][]byte) *ids.ReplyError {
 	var prefix []byte
 	if s.srv.cfg.Sequences == nil {
-		return errNoSequences
+		return ids.ErrNoSequences
 	}
 	if len(args) > 0 && len(args[0]) > 0 {
 		if prefix = args[0]; sequence.CheckName(prefix) != nil {
-			return &Error{ERR, sequence.CheckName(prefix).Error()}
+			return ids.Reply(ids.ERR, sequence.CheckName(prefix).Error())
 		}
 	}
 	q := s.request()
@@ -135,7 +139,7 @@ func (s *session) list() bool {
 }
 
 // askWhole asks for consecutive values of the sequence args[0], as many as args[1] says.
-func (s *session) askWhole(kind seqKind, args [][]byte) *Error {
+func (s *session) askWhole(kind seqKind, args [][]byte) *ids.ReplyError {
 	n, ok := number(args[1])
 	if !ok || n > maxRange {
 		return errRange
@@ -144,15 +148,15 @@ func (s *session) askWhole(kind seqKind, args [][]byte) *Error {
 }
 
 // ask makes a request for a sequence the session's task.
-func (s *session) ask(kind seqKind, name []byte, n int) *Error {
+func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 	if s.srv.cfg.Sequences == nil {
-		return errNoSequences
+		return ids.ErrNoSequences
 	}
 	if err := sequence.CheckName(name); err != nil {
-		return &Error{ERR, err.Error()}
+		return ids.Reply(ids.ERR, err.Error())
 	}
 	if !s.rights.MayUse(name) {
-		return NoRight(string(name))
+		return ids.NoRight(string(name))
 	}
 	q := s.request()
 	q.kind, q.n, q.times, q.alone, q.wait = kind, n, 1, false, sequence.Wait{}
@@ -211,7 +215,7 @@ func (s *session) serve() bool {
 			q.times -= k
 		case !errors.Is(err, sequence.ErrPending):
 			if q.alone = true; k == 1 {
-				s.refuseSequence(asError(err), 1)
+				s.refuseSequence(ids.ReplyOf(err), 1)
 			}
 		case q.stopped:
 			s.forsake()
@@ -249,7 +253,7 @@ func (s *session) attempt(k int) error {
 		return err
 	}
 	if s.runs = runs; !holds(runs, n, whole) {
-		return &Error{NOTREADY, fmt.Sprintf("internal error: a sequence did not return %d values. Try another node", n)}
+		return ids.Reply(ids.NOTREADY, fmt.Sprintf("internal error: a sequence did not return %d values. Try another node", n))
 	}
 	s.values(runs)
 	return nil
@@ -291,7 +295,7 @@ func (s *session) values(runs []worker.Run) {
 }
 
 // refuseSequence answers k requests for a sequence with an error.
-func (s *session) refuseSequence(e *Error, k int) {
+func (s *session) refuseSequence(e *ids.ReplyError, k int) {
 	s.counts.add(s, s.seq.index, resultOf(e), int64(k))
 	s.seq.times -= k
 	for range k {

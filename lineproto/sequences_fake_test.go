@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -37,7 +38,7 @@ func newFakeSequences() *fakeSequences { return &fakeSequences{list: make(map[st
 func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeSequence, error) {
 	switch string(name) {
 	case "none":
-		return nil, &Error{ERR, "reason=no-sequence there is no sequence none"}
+		return nil, ids.Reply(ids.ERR, "reason=no-sequence there is no sequence none")
 	case "broken":
 		return nil, errors.New("out of order")
 	}
@@ -72,7 +73,7 @@ func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake 
 		return nil, err
 	}
 	if s.taken+int64(n) > s.most {
-		return nil, &Error{EXHAUSTED, "the sequence is used up"}
+		return nil, ids.Reply(ids.EXHAUSTED, "the sequence is used up")
 	}
 	first := s.start + s.taken*s.step
 	s.taken += int64(n)

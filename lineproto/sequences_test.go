@@ -446,7 +446,7 @@ func sequencePipeline(rnd *rand.Rand, name string) (in, want string) {
 			}
 		case 3:
 			asks.WriteString("NEXT " + name + " " + count + "\n")
-			replies.WriteString(ids(int64(last)+1, n))
+			replies.WriteString(idLines(int64(last)+1, n))
 			last += n
 		case 4:
 			asks.WriteString(request("RANGE", name, count))

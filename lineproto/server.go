@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // Server answers the line protocol on any number of listeners. Make it with New.
@@ -19,7 +21,7 @@ type Server struct {
 	// help and helpRESP are the lines of HELP in the two framings.
 	help, helpRESP []string
 
-	errTag, errCount, errNext, errLong, errGathered *Error
+	errTag, errCount, errNext, errLong, errGathered *ids.ReplyError
 
 	began    time.Time
 	counters counters
@@ -47,12 +49,12 @@ func New(cfg Config) (*Server, error) {
 		began:    time.Now(),
 		closed:   make(chan struct{}),
 		table:    commandTable(cfg.MaxBatch),
-		errTag:   &Error{ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)},
-		errCount: &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)},
-		errNext:  &Error{ERR, fmt.Sprintf("a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes", cfg.MaxBatch, maxTag)},
-		errLong:  &Error{ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)},
+		errTag:   ids.Reply(ids.ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)),
+		errCount: ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)),
+		errNext:  ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes", cfg.MaxBatch, maxTag)),
+		errLong:  ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)),
 
-		errGathered: &Error{BUSY, fmt.Sprintf("unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)},
+		errGathered: ids.Reply(ids.BUSY, fmt.Sprintf("unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)),
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
@@ -162,7 +164,7 @@ func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 // busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients
 // of both framings understand.
 func (s *Server) busy(out []byte) []byte {
-	return linesCRLF.fail(out, &Error{BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)})
+	return linesCRLF.fail(out, ids.Reply(ids.BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)))
 }
 
 // drainGrace is how long connections are served as before when draining begins.

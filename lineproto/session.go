@@ -3,6 +3,7 @@ package lineproto
 import (
 	"context"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -135,7 +136,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			// The next round of the loop takes it.
 		case lineNUL:
 			s.mirror()
-			s.refuse(&Error{ERR, "request contains a NUL byte"}, nil)
+			s.refuse(ids.Reply(ids.ERR, "request contains a NUL byte"), nil)
 		case lineTooLong:
 			s.mirror()
 			s.refuse(s.srv.errLong, line)
@@ -194,7 +195,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 	}
 	e := s.exec(ctx, index, verb, s.args)
 	s.trim()
-	if e != nil && (e.Code == ERR || e.Code == NOAUTH) && (isHTTP(line) || isProxyHeader(line)) {
+	if e != nil && (e.Code == ids.ERR || e.Code == ids.NOAUTH) && (isHTTP(line) || isProxyHeader(line)) {
 		s.refuse(e, line)
 		return
 	}
@@ -208,7 +209,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 // executed answers a request with its error, if it has one, and counts the request
 // unless it has begun an order or asks for a sequence. size is how many bytes of the request
 // are at the end of the consumed input.
-func (s *session) executed(index int, e *Error, size int) {
+func (s *session) executed(index int, e *ids.ReplyError, size int) {
 	switch {
 	case e != nil:
 		s.out = s.fr.fail(s.out, e)
@@ -329,7 +330,7 @@ func (s *session) trim() {
 
 // exec executes a request of either framing. index is the result of lookup. Unless exec
 // returns an error, it has appended the reply or begun an order.
-func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *Error {
+func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *ids.ReplyError {
 	c, e := s.check(index, verb, args)
 	if e != nil {
 		return e
@@ -338,7 +339,7 @@ func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byt
 }
 
 // check returns the row of a request, or the error with which the request is refused unread.
-func (s *session) check(index int, verb []byte, args [][]byte) (*command, *Error) {
+func (s *session) check(index int, verb []byte, args [][]byte) (*command, *ids.ReplyError) {
 	known := index < len(s.srv.table)
 	if s.locked() && !(known && s.srv.table[index].open) {
 		return nil, errNoAuth
@@ -361,7 +362,7 @@ func (s *session) inRESP() bool {
 
 // refuse answers malformed input, in HTTP if line looks like it, and ends the session:
 // the input that follows may begin within a request.
-func (s *session) refuse(e *Error, line []byte) {
+func (s *session) refuse(e *ids.ReplyError, line []byte) {
 	switch {
 	case isHTTP(line):
 		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // TestBatch: a GET n is answered with n lines, however many reservations it takes and
@@ -52,7 +54,7 @@ func TestAllOrNothing(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 10, reserve: func(context.Context, int) error {
 		if calls++; calls == 3 {
-			return &Error{CLOCK, "clock went back behind_ms=70 retry_after_ms=70"}
+			return ids.Reply(ids.CLOCK, "clock went back behind_ms=70 retry_after_ms=70")
 		}
 		return nil
 	}}
@@ -72,7 +74,7 @@ func TestGETsAfterAFailedReservationGetTheError(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 2, reserve: func(context.Context, int) error {
 		if calls++; calls == 2 {
-			return &Error{FENCED, "lease lost"}
+			return ids.Reply(ids.FENCED, "lease lost")
 		}
 		return nil
 	}}
@@ -92,11 +94,11 @@ func TestErrorReplies(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&Error{NOTREADY, "starting reason=no_bound"}, "-NOTREADY starting reason=no_bound\n"},
-		{&Error{EXHAUSTED, ""}, "-EXHAUSTED\n"},
-		{fmt.Errorf("node: %w", &Error{FENCED, "worker 7"}), "-FENCED worker 7\n"},
-		{&Error{NOAUTH, "a\nb\r\nc"}, "-NOAUTH a b  c\n"},
-		{&Error{Code(99), "x"}, "-ERR x\n"},
+		{ids.Reply(ids.NOTREADY, "starting reason=no_bound"), "-NOTREADY starting reason=no_bound\n"},
+		{ids.Reply(ids.EXHAUSTED, ""), "-EXHAUSTED\n"},
+		{fmt.Errorf("node: %w", ids.Reply(ids.FENCED, "worker 7")), "-FENCED worker 7\n"},
+		{ids.Reply(ids.NOAUTH, "a\nb\r\nc"), "-NOAUTH a b  c\n"},
+		{ids.Reply("NEWER", "x"), "-ERR x\n"},
 		{errors.New("no\nnews"), "-NOTREADY no news\n"},
 		{context.Canceled, "-NOTREADY context canceled\n"},
 	} {
@@ -108,14 +110,11 @@ func TestErrorReplies(t *testing.T) {
 			}
 		}
 	}
-	if got := (&Error{BUSY, "x"}).Error(); got != "-BUSY x" {
-		t.Errorf("Error() is %q", got)
-	}
 }
 
 // TestMultilineBackend: text of a Backend stays in its line.
 func TestMultilineBackend(t *testing.T) {
-	b := &fakeBackend{stats: []Stat{{"a\nb", "c\r\nd"}}}
+	b := &fakeBackend{stats: [][2]string{{"a\nb", "c\r\nd"}}}
 	if out, _ := talk(newTestServer(t, Config{Backend: b}), "STATS\n"); out != "a b c  d\nEND\n" {
 		t.Fatalf("got %q", out)
 	}
@@ -218,7 +217,7 @@ func TestCounters(t *testing.T) {
 // TestStatsCountsItsOwnConnection: STATS counts the earlier requests of its connection.
 func TestStatsCountsItsOwnConnection(t *testing.T) {
 	var s *Server
-	b := &statsBackend{f: func() []Stat { return []Stat{{"ids", fmt.Sprint(s.Counters().IDs)}} }}
+	b := &statsBackend{f: func() [][2]string { return [][2]string{{"ids", fmt.Sprint(s.Counters().IDs)}} }}
 	s = newTestServer(t, Config{Backend: b})
 	if out, _ := talk(s, "GET\nGET 7\nSTATS\n"); !strings.HasSuffix(out, "ids 8\nEND\n") {
 		t.Fatalf("got %q", out)
@@ -227,10 +226,10 @@ func TestStatsCountsItsOwnConnection(t *testing.T) {
 
 type statsBackend struct {
 	fakeBackend
-	f func() []Stat
+	f func() [][2]string
 }
 
-func (b *statsBackend) Stats() []Stat { return b.f() }
+func (b *statsBackend) Stats() [][2]string { return b.f() }
 
 // TestWrongRunLengthIsAnError: a run of a wrong length is answered with an error, never with a wrong
 // number of IDs.

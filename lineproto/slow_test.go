@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -25,7 +26,7 @@ type slowBackend struct {
 func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	for {
 		if b.refuse.Load() {
-			return worker.Run{}, &Error{NOTREADY, "stopping"}
+			return worker.Run{}, ids.Reply(ids.NOTREADY, "stopping")
 		}
 		wait, k := b.take(n)
 		if k > 0 {

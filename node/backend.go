@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/worker"
 )
@@ -38,9 +39,9 @@ func (n *Node) explain(t *tenure, err error) error {
 	switch {
 	case errors.As(err, &behind):
 		n.behindOnce(behind.Behind)
-		return &Refusal{Cause: CauseClockBehind, Behind: behind.Behind}
+		return newRefusal(Refusal{Cause: CauseClockBehind, Behind: behind.Behind})
 	case errors.Is(err, worker.ErrTimeExhausted):
-		return &Refusal{Cause: CauseTimeUsedUp}
+		return newRefusal(Refusal{Cause: CauseTimeUsedUp})
 	case errors.Is(err, worker.ErrLimit):
 		return n.atBound()
 	case errors.Is(err, worker.ErrClosed):
@@ -49,10 +50,10 @@ func (n *Node) explain(t *tenure, err error) error {
 	return errStopping
 }
 
-var errStopping = &Refusal{Cause: CauseStopping, Phase: Stopping}
+var errStopping = newRefusal(Refusal{Cause: CauseStopping, Phase: Stopping})
 
 // errDraining is the error of Ready after Drain.
-var errDraining = &Refusal{Cause: CauseDraining, Phase: Serving}
+var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 
 // atBound returns the refusal of a clock that has reached the tenure's bound: it says why the
 // bound has not moved on.
@@ -61,15 +62,15 @@ func (n *Node) atBound() *Refusal {
 	defer n.mu.Unlock()
 	switch {
 	case n.now() >= n.claim.LeaseUntil:
-		return &Refusal{Cause: CauseLeaseExpired}
+		return newRefusal(Refusal{Cause: CauseLeaseExpired})
 	case n.borrow > 0 && n.claim.LeaseUntil <= n.reservedUntil:
-		return &Refusal{Cause: CauseLeaseBorrowed}
+		return newRefusal(Refusal{Cause: CauseLeaseBorrowed})
 	case n.stalled():
-		return &Refusal{Cause: CauseReservedBound, Bound: BoundStalled}
+		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundStalled})
 	case n.disk.err != nil:
-		return &Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable}
+		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable})
 	}
-	return &Refusal{Cause: CauseReservedBound, Bound: BoundLate}
+	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
 }
 
 // behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh
@@ -127,6 +128,34 @@ func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
 // Layout returns the cluster's layout, or the zero Layout while it is not known.
 func (n *Node) Layout() worker.Layout {
 	return n.peek().layout
+}
+
+// Version returns the release of the program, from Config.Labels.
+func (n *Node) Version() string { return n.cfg.Labels.Version }
+
+// instant is RFC 3339, always with three digits of milliseconds.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// Decode describes an ID in one line of name=value pairs. It returns an *ids.ReplyError with ERR if
+// the layout cannot have made the ID, and with NOTREADY while the layout is not known.
+func (n *Node) Decode(id worker.ID) (string, error) {
+	layout := n.Layout()
+	if layout == (worker.Layout{}) {
+		return "", ids.ErrNoLayout
+	}
+	f, err := layout.Decode(id)
+	if err != nil {
+		return "", ids.Reply(ids.ERR, err.Error())
+	}
+	text := fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
+		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)
+	if layout.SegmentBits > 0 {
+		text += fmt.Sprintf(" segment=%d", f.Segment)
+	}
+	if layout.RollbackBits > 0 {
+		text += fmt.Sprintf(" rollback=%d", f.Rollback)
+	}
+	return text, nil
 }
 
 // Worker describes the node in one line of name=value pairs: worker ("none" if it has none),

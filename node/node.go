@@ -44,7 +44,8 @@ type Node struct {
 	wakeKeeper chan struct{} // capacity 1: wakes keep
 	wakeDisk   chan struct{} // capacity 1: wakes extendLoop
 
-	meter meter
+	meter   meter
+	started int64 // New, Unix ms by the machine's clock
 
 	turns turns // for Live
 	// saveMu is held from building a local record until the record is written. Otherwise an
@@ -189,6 +190,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
+	n.started = cfg.Clock.Wall() / 1e6
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
@@ -248,7 +250,7 @@ func (n *Node) refuse(p Phase, cause Cause) {
 // refuseLocked is refuse for a complete Refusal. mu is held.
 func (n *Node) refuseLocked(r Refusal) {
 	n.phase = r.Phase
-	n.refusal.Store(&r)
+	n.refusal.Store(newRefusal(r))
 	n.serving.Store(nil)
 }
 

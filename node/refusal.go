@@ -1,6 +1,11 @@
 package node
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+)
 
 // Cause is why a node refuses, as a fixed word without figures.
 type Cause string
@@ -51,8 +56,8 @@ const (
 	BoundUnwritable Bound = "unwritable" // the disk takes no writes
 )
 
-// Refusal is the error of Reserve and Ready: why a node makes no ID now. It must not be
-// changed, since several goroutines may have it.
+// Refusal is the error of Reserve and Ready: why a node makes no ID now. It wraps the
+// *ids.ReplyError that a client gets. It must not be changed, since several goroutines may have it.
 type Refusal struct {
 	Cause Cause
 	// Phase is the node's phase if the refusal is due to that phase, otherwise empty.
@@ -65,6 +70,52 @@ type Refusal struct {
 	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for
 	// CauseClockWrong.
 	Offset time.Duration
+
+	reply *ids.ReplyError
 }
 
-func (r *Refusal) Error() string { return "refuses: " + string(r.Cause) }
+// newRefusal returns r with its words. They are made once, because a lasting refusal answers many requests.
+func newRefusal(r Refusal) *Refusal {
+	r.reply = r.words()
+	return &r
+}
+
+func (r *Refusal) Error() string { return r.reply.Error() }
+func (r *Refusal) Unwrap() error { return r.reply }
+
+// words returns the reply that clients get. docs/troubleshooting.md lists the texts.
+func (r *Refusal) words() *ids.ReplyError {
+	switch r.Cause {
+	case CauseClockBehind:
+		ms := int64((r.Behind + time.Millisecond - 1) / time.Millisecond) // rounded up
+		return ids.Reply(ids.CLOCK, fmt.Sprintf("the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms))
+	case CauseClockWrong:
+		return ids.Reply(ids.CLOCK, fmt.Sprintf("most voters say that this node's clock is wrong offset_ms=%d", r.Offset.Milliseconds()))
+	case CauseLeaseExpired:
+		return ids.Reply(ids.FENCED, "the lease has expired: ZooKeeper could not be reached to renew it")
+	case CauseLostWorker:
+		return ids.Reply(ids.FENCED, "this node lost its worker and is registering as a new one")
+	case CauseTimeUsedUp:
+		return ids.Reply(ids.EXHAUSTED, "the layout's time field is used up")
+	case CauseDraining:
+		return ids.Reply(ids.NOTREADY, "draining: the node stops soon")
+	case CauseStopping:
+		return ids.Reply(ids.NOTREADY, "stopping")
+	}
+	return ids.Reply(ids.NOTREADY, r.phrase()+" reason="+string(r.Cause))
+}
+
+// phrase returns the text of a NOTREADY reply before " reason=".
+func (r *Refusal) phrase() string {
+	switch {
+	case r.Cause == CauseLeaseBorrowed:
+		return "a burst has borrowed up to the end of the lease"
+	case r.Bound == BoundLate:
+		return "reserved bound reached: the process stood still, and is writing a new reserved bound"
+	case r.Bound == BoundStalled:
+		return "reserved bound reached: the state directory does not answer"
+	case r.Bound == BoundUnwritable:
+		return "reserved bound reached: the state directory cannot be written"
+	}
+	return string(r.Phase)
+}

@@ -19,15 +19,12 @@ type Snapshot struct {
 	Node   string `json:"node"` // its identity, a UUID, empty before there is one
 	Phase  Phase  `json:"phase"`
 	// Ready: a GET would be answered with an ID. Otherwise Code and Reason are the words of
-	// the refusal, such as "NOTREADY" and "starting reason=no-worker-yet". Node.Snapshot
-	// leaves both empty. The packages that know the wire fill them in from Refusal.
+	// the refusal, such as "NOTREADY" and "starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	// Cause is the Cause of Refusal, such as "no-worker-yet". It is empty when the node is ready.
+	// Cause is that of the refusal, such as "no-worker-yet". It is empty when the node is ready.
 	Cause Cause `json:"cause"`
-	// Refusal is nil when the node is ready, and in a Snapshot that was read from JSON.
-	Refusal *Refusal `json:"-"`
 	// Degraded lists what is wrong, in the words of Troubles, although the node may serve. It
 	// is empty if nothing is wrong.
 	Degraded []string `json:"degraded"`
@@ -152,8 +149,8 @@ func (n *Node) Snapshot() Snapshot {
 			Used: n.cluster.HighestSlot + 1,
 		},
 	}
-	if errors.As(ready, &s.Refusal) {
-		s.Cause = s.Refusal.Cause
+	if r, ok := errors.AsType[*Refusal](ready); ok {
+		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
 	}
 	if n.held != nil {
 		s.Worker = new(n.held.worker)

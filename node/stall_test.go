@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	}
 	n.until("the disk is named", func() bool {
 		s := n.Snapshot()
-		return s.Refusal != nil && s.Refusal.Bound == BoundStalled && !s.Disk.OK
+		return strings.Contains(s.Reason, "the state directory does not answer") && !s.Disk.OK
 	})
 	r.clock.step(5 * time.Second)
 	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })

@@ -24,7 +24,7 @@ func withToken(line string) string {
 		}
 		return "-WRONGPASS wrong token\n"
 	}
-	return ids(line)
+	return getIDs(line)
 }
 
 func TestGetSendsTheToken(t *testing.T) {
@@ -92,8 +92,8 @@ func TestGetOverTLS(t *testing.T) {
 	asking.ClientAuth, asking.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 	late := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(-time.Minute)).TLS(t)}}
 	open, closed, expired := fakeTLSNode(t, server), fakeTLSNode(t, asking), fakeTLSNode(t, late)
-	plain := fakeNode(t, "tcp", "127.0.0.1:0", ids)
-	socket := fakeNode(t, "unix", file("s"), ids)
+	plain := fakeNode(t, "tcp", "127.0.0.1:0", getIDs)
+	socket := fakeNode(t, "unix", file("s"), getIDs)
 	_, port, _ := net.SplitHostPort(open)
 	token := certtest.Write(t, dir, "token", []byte(testToken))
 

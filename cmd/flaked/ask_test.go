@@ -54,8 +54,8 @@ func fakeNode(t *testing.T, network, address string, reply func(line string) str
 	return l.Addr().String()
 }
 
-// ids answers GET and GET n as a node does.
-func ids(line string) string {
+// getIDs answers GET and GET n as a node does.
+func getIDs(line string) string {
 	n := 1
 	if _, err := fmt.Sscanf(line, "GET %d", &n); err != nil && line != "GET" {
 		return "-ERR unknown command\n"
@@ -81,10 +81,10 @@ func TestGet(t *testing.T) {
 		out   string
 		err   string
 	}{
-		{"one", ids, "get", 0, "2071483623882690560\n", ""},
-		{"one, asked for", ids, "get 1", 0, "2071483623882690560\n", ""},
-		{"three", ids, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
-		{"many", ids, "get 10000", 0, "2071483623882700559\n", ""},
+		{"one", getIDs, "get", 0, "2071483623882690560\n", ""},
+		{"one, asked for", getIDs, "get 1", 0, "2071483623882690560\n", ""},
+		{"three", getIDs, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
+		{"many", getIDs, "get 10000", 0, "2071483623882700559\n", ""},
 		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
 		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet. The node is starting or stopping"},
 		{"clock", says("-CLOCK behind_ms=400\n"), "get 2", exitFailure, "", "went back"},
@@ -129,7 +129,7 @@ func TestGetUnreachable(t *testing.T) {
 }
 
 func TestGetOverUnixSocket(t *testing.T) {
-	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), ids)
+	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), getIDs)
 	call(t, "", "get", "--addr", addr).wants(t, exitOK, "2071483623882690560\n", "")
 }
 

@@ -125,10 +125,10 @@ type backend struct {
 	server *lineproto.Server
 }
 
-func (b *backend) Stats() []lineproto.Stat {
+func (b *backend) Stats() [][2]string {
 	stats := b.Backend.Stats()
 	b.server.Counters().Each(func(name string, n int64) {
-		stats = append(stats, lineproto.Stat{Name: name, Value: strconv.FormatInt(n, 10)})
+		stats = append(stats, [2]string{name, strconv.FormatInt(n, 10)})
 	})
 	return stats
 }

@@ -77,7 +77,7 @@ var ofTheWire = []testedMutant{
 		"s.authed, s.rights = true, rights", "s.authed, _ = true, rights"}}},
 		"./lineproto", "TestRightsOfTokens|TestRightsOnTheWire"},
 	{mutant{"a sequence is looked up before the rights are checked", []change{{"lineproto/sequences.go",
-		"	if !s.rights.MayUse(name) {\n		return NoRight(string(name))\n	}\n	q := s.request()",
-		"	q := s.request()\n	if !s.rights.MayUse(name) {\n		if _, err := s.srv.cfg.Sequences.Show(&q.wait, name, q.wake); err != nil {\n			return asError(err)\n		}\n		return NoRight(string(name))\n	}"}}},
+		"	if !s.rights.MayUse(name) {\n		return ids.NoRight(string(name))\n	}\n	q := s.request()",
+		"	q := s.request()\n	if !s.rights.MayUse(name) {\n		if _, err := s.srv.cfg.Sequences.Show(&q.wait, name, q.wake); err != nil {\n			return asError(err)\n		}\n		return ids.NoRight(string(name))\n	}"}}},
 		"./lineproto", "TestRightsOfTokens"},
 }

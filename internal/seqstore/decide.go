@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -37,7 +38,14 @@ const (
 // reasons are all reasons.
 var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany}
 
-// Refusal is the error of a request that gets no value.
+// codes are the error codes of the reasons, which tell a client what to do next.
+var codes = map[Reason]ids.Code{
+	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
+	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY, TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
+	Exhausted: ids.EXHAUSTED,
+}
+
+// Refusal is the error of a request that gets no value. It wraps the *ids.ReplyError that a client gets.
 type Refusal struct {
 	Reason Reason
 	// Text says what happened and what to do. NAME stands for the name of the sequence.
@@ -46,7 +54,15 @@ type Refusal struct {
 	RetryAfter time.Duration
 }
 
-func (r *Refusal) Error() string { return r.Text }
+func (r *Refusal) Error() string { return r.Unwrap().Error() }
+
+func (r *Refusal) Unwrap() error {
+	text := "reason=" + string(r.Reason)
+	if r.RetryAfter > 0 {
+		text += fmt.Sprintf(" retry_after_ms=%d", max(1, r.RetryAfter.Milliseconds()))
+	}
+	return ids.Reply(codes[r.Reason], text+" "+r.Text)
+}
 
 // reason returns the reason, and "" for no refusal.
 func (r *Refusal) reason() Reason {

@@ -1,7 +1,6 @@
 package seqstore
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/flaked/flaked/sequence"
@@ -232,5 +231,3 @@ func (s *series) demand(e situation, need int64) sequence.Demand {
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), sequence.MaxBlock))
 	return d
 }
-
-func (r *Refusal) String() string { return fmt.Sprintf("%s: %s", r.Reason, r.Text) }

@@ -1,25 +1,15 @@
-package nodewire
+package node
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 )
 
-// Stats returns the rows of STATS.
-func (b *Backend) Stats() []lineproto.Stat {
-	return append(statsOf(b.Snapshot(), b.version), lineproto.Stat{Name: "started_ms", Value: fmt.Sprint(b.started.UnixMilli())})
-}
-
-// statsOf returns the rows for a node. It leaves out values that are not known yet.
-func statsOf(s node.Snapshot, version string) []lineproto.Stat {
-	var stats []lineproto.Stat
-	add := func(name string, value any) {
-		stats = append(stats, lineproto.Stat{Name: name, Value: fmt.Sprint(value)})
-	}
-	add("version", version)
+// Stats returns the rows of STATS, each a name and a value. It leaves out values that are not known yet.
+func (n *Node) Stats() (rows [][2]string) {
+	s := n.Snapshot()
+	add := func(name string, value any) { rows = append(rows, [2]string{name, fmt.Sprint(value)}) }
+	add("version", n.Version())
 	if s.Name != "" {
 		add("name", s.Name)
 	}
@@ -58,5 +48,6 @@ func statsOf(s node.Snapshot, version string) []lineproto.Stat {
 	add("clock_unfollowed_leap_ms", s.Clock.UnfollowedLeapMs)
 	add("clock_coasting_ms", s.Clock.CoastingMs)
 	add("state_directory_ok", s.Disk.OK)
-	return stats
+	add("started_ms", n.started)
+	return rows
 }
