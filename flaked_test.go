@@ -590,24 +590,33 @@ func TestLogHandlerCallsTheNode(t *testing.T) {
 	}
 }
 
-// A program that imports the package gets these libraries of others, and no more. A client gets none
-// of ZooKeeper's.
+// A program that imports the package links these packages of flaked and these libraries of others, and no
+// more: nothing that only a server needs. A client links none of ZooKeeper's.
 func TestDependencies(t *testing.T) {
-	list := func(pkg string) (libraries []string) {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pkg)
+	const own = "github.com/flaked/flaked"
+	list := func(pkg string) (linked []string) {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{else}}{{.Path}}{{end}}{{end}}", pkg)
 		cmd.Env = append(os.Environ(), "GOOS=linux")
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%v: %v", cmd.Args, err)
 		}
-		libraries = strings.Fields(string(out))
-		slices.Sort(libraries)
-		return slices.DeleteFunc(slices.Compact(libraries), func(m string) bool { return m == "github.com/flaked/flaked" })
+		for _, path := range strings.Fields(string(out)) {
+			if path != own {
+				linked = append(linked, strings.TrimPrefix(path, own+"/"))
+			}
+		}
+		slices.Sort(linked)
+		return slices.Compact(linked)
 	}
 	for pkg, want := range map[string]string{
-		".":        "github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty go.uber.org/atomic golang.org/x/sync golang.org/x/sys",
-		"./client": "github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty go.uber.org/atomic golang.org/x/sys",
-		"./ids":    "go.uber.org/atomic golang.org/x/sys",
+		".": "coordinator " +
+			"github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
+			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
+			"ids internal/clusterview internal/limits internal/logqueue internal/pulse internal/seqstore internal/zkstore localcache node sequence timeguard worker",
+		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
+			"go.uber.org/atomic golang.org/x/sys ids internal/credentials sequence worker",
+		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
 	} {
 		if got := strings.Join(list(pkg), " "); got != want {
 			t.Errorf("%s has %s, want %s", pkg, got, want)

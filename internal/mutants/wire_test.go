@@ -78,6 +78,6 @@ var ofTheWire = []testedMutant{
 		"./lineproto", "TestRightsOfTokens|TestRightsOnTheWire"},
 	{mutant{"a sequence is looked up before the rights are checked", []change{{"lineproto/sequences.go",
 		"	if !s.rights.MayUse(name) {\n		return ids.NoRight(string(name))\n	}\n	q := s.request()",
-		"	q := s.request()\n	if !s.rights.MayUse(name) {\n		if _, err := s.srv.cfg.Sequences.Show(&q.wait, name, q.wake); err != nil {\n			return asError(err)\n		}\n		return ids.NoRight(string(name))\n	}"}}},
+		"	q := s.request()\n	if !s.rights.MayUse(name) {\n		if _, err := s.srv.cfg.Sequences.Show(&q.wait, name, q.wake); err != nil {\n			return ids.ReplyOf(err)\n		}\n		return ids.NoRight(string(name))\n	}"}}},
 		"./lineproto", "TestRightsOfTokens"},
 }
