@@ -2,7 +2,9 @@ package admin
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/lineproto"
@@ -94,6 +96,16 @@ func (doc *Status) count(c lineproto.Counters) {
 	doc.IDs = c.IDs
 }
 
+// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log
+// lines stay at this server, which may be closed to clients.
+func (s *Server) StatusLine() string {
+	doc := s.Status()
+	doc.Events = []Event{}
+	var line strings.Builder
+	encode(&line, doc)
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.Status())
 }
@@ -103,6 +115,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 func writeJSON(w http.ResponseWriter, code int, doc any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
+	encode(w, doc)
+}
+
+// encode writes a JSON document in one line.
+func encode(w io.Writer, doc any) {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(doc)

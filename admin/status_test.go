@@ -7,6 +7,8 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -96,9 +98,20 @@ func TestStatus(t *testing.T) {
 	if string(pretty) != string(want) {
 		t.Errorf("the document is\n%s\nwant\n%s", pretty, want)
 	}
-	var back Status
+	var back, line Status
 	if err := json.Unmarshal([]byte(body), &back); err != nil {
 		t.Errorf("it cannot be read back: %v", err)
+	}
+	s, err := New(whole(full()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := s.StatusLine()
+	if err := json.Unmarshal([]byte(text), &line); err != nil || strings.Contains(text, "\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if back.Events = []Event{}; !reflect.DeepEqual(line, back) {
+		t.Errorf("STATUS says %+v, want %+v", line, back)
 	}
 }
 

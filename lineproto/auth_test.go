@@ -25,7 +25,7 @@ func TestAuth(t *testing.T) {
 		name, in, out string
 		closed        bool
 	}{
-		{"none", "GET\nGET\nPING\nGET 5\nGET x\nMGET a\nTIME\nREADY\nSTATS\nWORKER\nVERSION\nDECODE 5\n", strings.Repeat(noAuth, 12), false},
+		{"none", "GET\nGET\nPING\nGET 5\nGET x\nMGET a\nTIME\nREADY\nSTATS\nSTATUS\nWORKER\nVERSION\nDECODE 5\n", strings.Repeat(noAuth, 13), false},
 		{"a stretch of GETs", strings.Repeat("GET\r\n", 300), strings.Repeat(strings.TrimSuffix(noAuth, "\n")+"\r\n", 300), false},
 		{"good", "AUTH good\nGET\nGET 2\nPING\n", "OK\n1000\n1001\n1002\nPONG\n", false},
 		{"with a user", "auth me good\r\nGET\n", "OK\r\n1000\n", false},

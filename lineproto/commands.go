@@ -83,6 +83,8 @@ func commandTable(maxBatch int) []command {
 			help: "this node's worker, term, node and state"},
 		{name: "STATS", run: (*session).stats,
 			help: "counters: a name and a value on each line, then END"},
+		{name: "STATUS", run: (*session).status,
+			help: "this node's state as JSON, in one line"},
 		{name: "READY", run: (*session).ready,
 			help: "OK if GET would be answered, else the reason"},
 		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
@@ -224,6 +226,15 @@ func (s *session) worker(context.Context, [][]byte) *ids.ReplyError {
 func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
 	s.fold() // counts this connection's too
 	s.out = s.fr.stats(s.out, s.srv.cfg.Backend.Stats())
+	return nil
+}
+
+func (s *session) status(context.Context, [][]byte) *ids.ReplyError {
+	if s.srv.cfg.Status == nil {
+		return errUnknown([]byte("STATUS"))
+	}
+	s.fold() // as for STATS
+	s.out = s.fr.text(s.out, s.srv.cfg.Status())
 	return nil
 }
 

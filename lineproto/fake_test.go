@@ -100,6 +100,9 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 	if cfg.Backend == nil {
 		cfg.Backend = &fakeBackend{}
 	}
+	if cfg.Status == nil {
+		cfg.Status = func() string { return `{"ready":true}` }
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = testLogger(t)
 	}

@@ -69,6 +69,7 @@ var respTranscripts = []transcript{
 	{"time", request("TIME"), bulks("1700000000", "123"), false},
 	{"worker", request("WORKER"), bulk("worker=7 state=serving"), false},
 	{"stats", request("STATS"), bulk("ids:1\r\nworker:7\r\n"), false},
+	{"status", request("STATUS"), bulk(`{"ready":true}`), false},
 	{"ready", request("READY"), "+OK\r\n", false},
 	{"ping", request("PING") + request("PING", "a b\r\n\x00") + request("PING", ""), "+PONG\r\n" + bulk("a b\r\n\x00") + bulk(""), false},
 	{"version", request("VERSION"), bulk("flaked 1.2.3"), false},

@@ -214,6 +214,17 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// A program that gives no status answers STATUS as an older release does.
+func TestStatusIsUnknownWithoutConfig(t *testing.T) {
+	s, err := New(Config{Backend: &fakeBackend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := talk(s, "STATUS\n"); out != "-ERR unknown command \"STATUS\", HELP lists them\n" {
+		t.Error(out)
+	}
+}
+
 // TestStatsCountsItsOwnConnection: STATS counts the earlier requests of its connection.
 func TestStatsCountsItsOwnConnection(t *testing.T) {
 	var s *Server

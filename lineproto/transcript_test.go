@@ -64,6 +64,7 @@ var transcripts = []transcript{
 	{"time", "TIME\n", "1700000000 123\n", false},
 	{"worker", "WORKER\n", "worker=7 state=serving\n", false},
 	{"stats", "STATS\n", "ids 1\nworker 7\nEND\n", false},
+	{"status", "STATUS\n", `{"ready":true}` + "\n", false},
 	{"ready", "READY\r\n", "OK\r\n", false},
 	{"ping", "PING\nPING a  b \nping GET / HTTP/1.1\n", "PONG\na  b\nGET / HTTP/1.1\n", false},
 	{"version", "VERSION\n", "flaked 1.2.3\n", false},

@@ -119,11 +119,14 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	return n, err
 }
 
-// backend is the backend of a node. Its Stats add the server's counters to those of the node.
+// backend is the backend of a node. Its Stats and its status have the server's counters, too.
 type backend struct {
 	lineproto.Backend
 	server *lineproto.Server
+	admin  *admin.Server
 }
+
+func (b *backend) status() string { return b.admin.StatusLine() }
 
 func (b *backend) Stats() [][2]string {
 	stats := b.Backend.Stats()
@@ -131,6 +134,21 @@ func (b *backend) Stats() [][2]string {
 		stats = append(stats, [2]string{name, strconv.FormatInt(n, 10)})
 	})
 	return stats
+}
+
+// servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
+func (o options) servers(n *flaked.Node, listeners int, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*lineproto.Server, *admin.Server, error) {
+	node, sequences := n.LineProtocol()
+	front := &backend{Backend: node}
+	var err error
+	front.server, err = lineproto.New(lineproto.Config{
+		Backend: front, Sequences: sequences, Status: front.status, Authenticate: guard.Authenticate(),
+		MaxConns: o.maxConns(listeners, log), AdminHint: o.adminHint(), Measure: o.admin != "", Logger: log,
+	})
+	if err == nil {
+		front.admin, err = o.adminServer(n, front.server, guard, events, log)
+	}
+	return front.server, front.admin, err
 }
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the
@@ -141,17 +159,10 @@ func (o options) serve(ctx context.Context, n *flaked.Node, guard *credentials.S
 			err = ended
 		}
 	}()
-	nodes, sequences := n.LineProtocol()
-	front := &backend{Backend: nodes}
-	server, err := lineproto.New(lineproto.Config{
-		Backend: front, Sequences: sequences, Authenticate: guard.Authenticate(), MaxConns: o.maxConns(len(listeners), log), AdminHint: o.adminHint(), Logger: log,
-		Measure: adminListener != nil,
-	})
+	server, adminServer, err := o.servers(n, len(listeners), guard, events, log)
 	if err != nil {
 		return err
 	}
-	front.server = server
-
 	outer, stopAll := context.WithCancelCause(ctx)
 	defer stopAll(nil)
 	var serving sync.WaitGroup
@@ -174,12 +185,7 @@ func (o options) serve(ctx context.Context, n *flaked.Node, guard *credentials.S
 		serving.Go(func() { guard.Run(outer, hangups) })
 	}
 	if adminListener != nil {
-		a, err := o.adminServer(n, server, guard, events, log)
-		if err != nil {
-			stopAll(err)
-		} else {
-			serving.Go(func() { stopAll(a.Serve(outer, adminListener)) })
-		}
+		serving.Go(func() { stopAll(adminServer.Serve(outer, adminListener)) })
 	}
 
 	select {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"syscall"
@@ -66,17 +65,17 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 	return authenticate, closed
 }
 
+// adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
 func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
-	authenticate, closed := o.guardAdmin(guard, log)
-	var secured *tls.Config
-	if o.adminTLS {
-		secured = guard.ProbeTLS()
-	}
 	cfg := admin.Of(n)
-	cfg.Counters, cfg.Reserve = server.Counters, server.Reserve
-	cfg.Authenticate, cfg.Closed, cfg.Loopback = authenticate, closed, isLoopback(o.admin) && !o.allowOpen
-	cfg.TLS, cfg.ClientCertificate = secured, o.adminTLS && o.guard.ClientCA != ""
-	cfg.Events, cfg.Logger = events, log
+	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
+	if o.admin != "" {
+		cfg.Authenticate, cfg.Closed = o.guardAdmin(guard, log)
+		cfg.Loopback = isLoopback(o.admin) && !o.allowOpen
+	}
+	if o.adminTLS {
+		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""
+	}
 	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.dev
 	return admin.New(cfg)
 }

@@ -108,7 +108,7 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 // showStatus prints a report. It returns the error that the command ends with, nil if all is well.
 func showStatus(c *cli.Context, r statusReport) error {
 	err := show(c, r, func(w io.Writer) error { return r.print(w) })
-	answered := func(w clusterview.WorkerReport) bool { return w.Says != nil }
+	answered := func(w clusterview.WorkerReport) bool { return w.Says != nil || w.Asked == clusterview.NoStatus }
 	if r.Source == clusterview.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
 		return errors.Join(err, &codedError{exitUnreachable, &problemsError{"no node answered", r.Summary.Problems}})
 	}

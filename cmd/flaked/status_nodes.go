@@ -1,20 +1,22 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/node"
 )
 
 // nodesTime is how long nodes have to answer when ZooKeeper is not read.
@@ -85,15 +87,19 @@ func (a *asker) lineToken(t target) string {
 // no worker.
 func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerReport, cluster string) {
 	w = clusterview.WorkerReport{Worker: -1, Address: t.addr, Asked: clusterview.NoAnswer}
-	stats, err := askStats(ctx, credentials.Client{TLS: a.access.tls, Token: a.lineToken(t)}, t.addr, nodesTime)
+	access := credentials.Client{TLS: a.access.tls, Token: a.lineToken(t)}
+	lines, err := askAt(ctx, access, t.addr, nodesTime, "STATUS", readDocument)
+	var doc admin.Status
 	var silent *silentError
 	var reply *replyError
 	switch {
-	case err == nil && stats["state"] != "":
-		describeStats(&w, stats)
-		return w, stats["cluster"]
+	case err == nil && json.Unmarshal([]byte(lines[0]), &doc) == nil && doc.Node.Phase != "":
+		describe(&w, doc)
+		return w, doc.Cluster.Name
 	case err == nil:
-		w.Asked, w.Why = clusterview.AnotherNode, "its reply to STATS has no state"
+		w.Asked, w.Why = clusterview.AnotherNode, "its reply to STATUS is not a node's"
+	case errors.As(err, &reply) && reply.line == unknownStatus:
+		w.Asked, w.Why = clusterview.NoStatus, "it does not know STATUS, as an older release"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
 		w.Asked, w.Why = clusterview.AccessDenied, clusterview.Clean(reply.line)
 	case ctx.Err() != nil || errors.As(err, &silent) && silent.late:
@@ -106,45 +112,26 @@ func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerRe
 	return w, ""
 }
 
-// describeStats fills in what STATS says.
-func describeStats(w *clusterview.WorkerReport, stats map[string]string) {
-	number := func(name string) *int64 {
-		n, err := strconv.ParseInt(stats[name], 10, 64)
-		if err != nil {
-			return nil
-		}
-		return &n
-	}
-	decimals := func(name string) *float64 {
-		n := number(name)
-		if n == nil {
-			return nil
-		}
-		return new(float64(*n))
-	}
-	s := node.Snapshot{
-		Phase: node.Phase(stats["state"]), Ready: stats["ready"] == "true", Cause: node.Cause(stats["cause"]),
-		LeaseLeftMs: number("lease_left_ms"), ReservedLeftMs: number("reserved_ms"),
-		ZooKeeper: node.ZooKeeperSnapshot{OK: stats["zookeeper_ok"] == "true"},
-	}
-	s.Code, s.Reason, _ = strings.Cut(strings.TrimPrefix(stats["reason"], "-"), " ")
-	if stats["degraded"] != "" {
-		s.Degraded = strings.Split(stats["degraded"], ",")
-	}
-	ids := int64(0)
-	if n := number("ids"); n != nil {
-		ids = *n
-	}
-	w.Asked, w.Says = clusterview.Answered, clusterview.NewAnswer(s, ids)
-	if n := number("worker"); n != nil {
-		w.Worker = int(*n)
-	}
-	if n := number("term"); n != nil {
-		w.Term = *n
+// unknownStatus is the reply of a node that does not know STATUS: an older release, or a program that does not set lineproto.Config.Status.
+const unknownStatus = `-ERR unknown command "STATUS", HELP lists them`
+
+// readDocument reads the one line of a reply to STATUS, which may be longer than other replies.
+func readDocument(r *bufio.Reader) ([]string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, askBytes)).ReadString('\n')
+	return []string{strings.TrimRight(line, "\r\n")}, err
+}
+
+// describe fills in what a node says of itself.
+func describe(w *clusterview.WorkerReport, doc admin.Status) {
+	s := doc.Node
+	w.Asked, w.Says = clusterview.Answered, clusterview.NewAnswer(s, doc.IDs)
+	if s.Worker != nil {
+		w.Worker, w.Term = *s.Worker, s.Term
 	}
 	if w.State = clusterview.Disconnected; s.ZooKeeper.OK {
 		w.State = clusterview.Live
 	}
-	w.Name, w.Node, w.Version, w.Phase = clusterview.Clean(stats["name"]), clusterview.Clean(stats["node"]), clusterview.Clean(stats["version"]), w.Says.Phase
-	w.ReportAgeMs, w.ClockOffsetMs, w.ClockUncertaintyMs = number("heartbeat_age_ms"), decimals("clock_offset_ms"), decimals("clock_uncertainty_ms")
+	w.Name, w.Node, w.Version, w.Phase = clusterview.Clean(s.Name), clusterview.Clean(s.Node), clusterview.Clean(doc.Version), w.Says.Phase
+	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
+	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }

@@ -1,37 +1,59 @@
 package main
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/node"
 )
 
-// statsLines returns a node's reply to STATS. Each value replaces the line of its name, and a
-// name alone removes the line.
-func statsLines(values ...string) string {
-	lines := "version 1.2.3\nname ids-1\nnode n1\ncluster default\nlayout x\nstate serving\nready true\nworker 7\nterm 2\nreserved_ms 2500\n" +
-		"lease_left_ms 60000\nzookeeper_ok true\nheartbeat_age_ms 400\nclock_offset_ms -3\nclock_uncertainty_ms 2\nids 42\n"
-	for _, v := range values {
-		name, _, _ := strings.Cut(v, " ")
-		var kept strings.Builder
-		for line := range strings.Lines(lines) {
-			if !strings.HasPrefix(line, name+" ") {
-				kept.WriteString(line)
-			}
-		}
-		lines = kept.String()
-		if v != name {
-			lines += v + "\n"
-		}
+// change sets what differs in the status of a node.
+type change = func(*node.Snapshot)
+
+// statusOf returns the status of a node that serves, with changes.
+func statusOf(changes ...change) admin.Status {
+	doc := admin.Status{IDs: 42, Cluster: node.ClusterSnapshot{Name: "default"}, Node: node.Snapshot{
+		Name: "ids-1", Node: "n1", Phase: node.Serving, Ready: true, Worker: new(7), Term: 2,
+		LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)),
+		Clock:     node.ClockSnapshot{OffsetMs: new(-3.0), UncertaintyMs: new(2.0)},
+		ZooKeeper: node.ZooKeeperSnapshot{OK: true, HeartbeatAgeMs: new(int64(400)), HeartbeatMs: 3000},
+	}}
+	doc.Version = "1.2.3"
+	for _, change := range changes {
+		change(&doc.Node)
 	}
-	return lines + "END\n"
+	return doc
 }
 
-func answering(values ...string) func(string) string { return says(statsLines(values...)) }
+func troubled(words ...string) change { return func(s *node.Snapshot) { s.Degraded = words } }
+
+func cutOff(s *node.Snapshot) { s.ZooKeeper.OK = false }
+
+func refusing(phase node.Phase, cause node.Cause) change {
+	return func(s *node.Snapshot) {
+		s.Phase, s.Ready, s.Cause = phase, false, cause
+	}
+}
+
+func starting(s *node.Snapshot) {
+	refusing(node.Starting, node.CauseNoWorkerYet)(s)
+	s.Worker, s.Term, s.LeaseLeftMs, s.ReservedLeftMs = nil, 0, nil, nil
+}
+
+// answering returns the reply of such a node to STATUS.
+func answering(t *testing.T, changes ...change) func(string) string {
+	t.Helper()
+	line, err := json.Marshal(statusOf(changes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return says(string(line) + "\n")
+}
 
 // The token crosses the network in the clear, to any address in the cache. Only targets that
 // it is meant for get it.
@@ -56,36 +78,31 @@ func TestTokenIsSentOnlyWhereMeant(t *testing.T) {
 	}
 }
 
-// parsed returns the report of a node with these values in STATS.
-func parsed(values ...string) clusterview.WorkerReport {
-	stats := map[string]string{}
-	for line := range strings.Lines(statsLines(values...)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		stats[name] = value
-	}
+// described returns the report of such a node.
+func described(changes ...change) clusterview.WorkerReport {
 	w := clusterview.WorkerReport{Worker: -1, Address: "a:1"}
-	describeStats(&w, stats)
+	describe(&w, statusOf(changes...))
 	return w
 }
 
-func TestStatsAreParsedIntoAnAnswer(t *testing.T) {
-	r := parsed()
+func TestStatusBecomesAnAnswer(t *testing.T) {
+	r := described()
 	want := clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
 	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != clusterview.Live ||
-		*r.ReportAgeMs != 400 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
+		*r.ReportAgeMs != 400 || r.HeartbeatMs != 3000 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
 		t.Errorf("%+v, says %+v", r, r.Says)
 	}
 	for _, row := range []struct {
-		name   string
-		values []string
-		says   string
+		name    string
+		changes []change
+		says    string
 	}{
 		{"ready", nil, "ready"},
-		{"cut off", []string{"zookeeper_ok false", "degraded zookeeper,from-cache"}, "ready, but no ZooKeeper, from-cache"},
-		{"starting", []string{"state starting", "ready false", "reason -NOTREADY starting reason=no-worker-yet", "cause no-worker-yet", "worker", "lease_left_ms"}, "not ready: no-worker-yet"},
-		{"a terminal's codes", []string{"ready false", "cause \x1b[2J"}, "not ready: \ufffd[2J"},
+		{"cut off", []change{cutOff, troubled("zookeeper", "from-cache")}, "ready, but no ZooKeeper, from-cache"},
+		{"starting", []change{starting}, "not ready: no-worker-yet"},
+		{"a terminal's codes", []change{refusing(node.Serving, "\x1b[2J")}, "not ready: \ufffd[2J"},
 	} {
-		if got := parsed(row.values...).SaysText(); got != row.says {
+		if got := described(row.changes...).SaysText(); got != row.says {
 			t.Errorf("%s: %q, not %q", row.name, got, row.says)
 		}
 	}
@@ -95,9 +112,12 @@ func TestAskStatus(t *testing.T) {
 	a := newAsker(lineAccess{})
 	a.token = "s3cret"
 	for _, row := range []struct{ name, reply, asked, why string }{
-		{"a node", statsLines(), clusterview.Answered, ""},
-		{"something else", "-ERR unknown command 'STATS'\n", clusterview.AnotherNode, "answered -ERR unknown command 'STATS'"},
-		{"something with an END", "hello\nEND\n", clusterview.AnotherNode, "its reply to STATS has no state"},
+		{"a node", answering(t)(""), clusterview.Answered, ""},
+		{"a node with a long status", answering(t, func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), clusterview.Answered, ""},
+		{"an older release", "-ERR unknown command \"STATUS\", HELP lists them\n", clusterview.NoStatus, "it does not know STATUS"},
+		{"something else", "-ERR unknown command 'STATUS'\n", clusterview.AnotherNode, "answered -ERR unknown command 'STATUS'"},
+		{"no JSON", "hello\n", clusterview.AnotherNode, "its reply to STATUS is not a node's"},
+		{"the JSON of something else", "{}\n", clusterview.AnotherNode, "its reply to STATUS is not a node's"},
 		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", clusterview.AccessDenied, "-ERR this port requires TLS. Connect with TLS"},
 		{"asks for another token", "-WRONGPASS wrong token\n", clusterview.AccessDenied, "-WRONGPASS wrong token"},
 	} {
@@ -117,9 +137,6 @@ func TestAskStatus(t *testing.T) {
 }
 
 func TestProblemsOfAskedNodes(t *testing.T) {
-	cutOff := func(values ...string) clusterview.WorkerReport {
-		return parsed(append([]string{"zookeeper_ok false", "degraded zookeeper"}, values...)...)
-	}
 	silent := clusterview.WorkerReport{Worker: -1, Address: "b:1", Asked: clusterview.NoAnswer, Why: "connection refused"}
 	const refused = "ZooKeeper cannot be reached: refused"
 	for _, row := range []struct {
@@ -128,13 +145,14 @@ func TestProblemsOfAskedNodes(t *testing.T) {
 		nodes []clusterview.WorkerReport
 		want  string
 	}{
-		{"all is well", "", []clusterview.WorkerReport{parsed()}, ""},
-		{"one is silent", "", []clusterview.WorkerReport{parsed(), silent}, "critical: node at b:1 did not answer (connection refused). Check the process"},
-		{"not ready", "", []clusterview.WorkerReport{parsed("ready false", "cause clock-wrong")}, "critical: worker 7 (ids-1) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right"},
-		{"starting", "", []clusterview.WorkerReport{parsed("state starting", "worker", "ready false", "cause no-worker-yet")}, "critical: node ids-1 refuses to serve (no-worker-yet): Starting"},
-		{"cut off", "", []clusterview.WorkerReport{cutOff()}, "critical: worker 7 (ids-1) is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection to ZooKeeper before the lease expires."},
-		{"no ZooKeeper", refused, []clusterview.WorkerReport{cutOff()}, "critical: ZooKeeper cannot be reached. Start it again within 1m0s: then the next lease expires."},
-		{"no ZooKeeper from here", refused, []clusterview.WorkerReport{parsed()}, "warning: ZooKeeper cannot be reached from here, but a node can reach it. Check --zk"},
+		{"all is well", "", []clusterview.WorkerReport{described()}, ""},
+		{"one is silent", "", []clusterview.WorkerReport{described(), silent}, "critical: node at b:1 did not answer (connection refused). Check the process"},
+		{"one is older", "", []clusterview.WorkerReport{described(), {Worker: -1, Address: "b:1", Asked: clusterview.NoStatus}}, "warning: the state of the node at b:1 is unknown (no STATUS)"},
+		{"not ready", "", []clusterview.WorkerReport{described(refusing(node.Serving, node.CauseClockWrong))}, "critical: worker 7 (ids-1) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right"},
+		{"starting", "", []clusterview.WorkerReport{described(starting)}, "critical: node ids-1 refuses to serve (no-worker-yet): Starting"},
+		{"cut off", "", []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: worker 7 (ids-1) is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection to ZooKeeper before the lease expires."},
+		{"no ZooKeeper", refused, []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: ZooKeeper cannot be reached. Start it again within 1m0s: then the next lease expires."},
+		{"no ZooKeeper from here", refused, []clusterview.WorkerReport{described()}, "warning: ZooKeeper cannot be reached from here, but a node can reach it. Check --zk"},
 	} {
 		r := clusterview.AssessNodes(row.zk, row.nodes, time.UnixMilli(t0))
 		code, text := explain(t.Context(), degraded(r.Summary.Problems))
@@ -143,20 +161,22 @@ func TestProblemsOfAskedNodes(t *testing.T) {
 		}
 	}
 	for _, word := range node.Troubles() {
-		values := []string{"degraded " + word}
+		changes := []change{troubled(word)}
 		if word == node.TroubleZooKeeper {
-			values = append(values, "zookeeper_ok false")
+			changes = append(changes, cutOff)
 		}
-		if r := clusterview.AssessNodes("", []clusterview.WorkerReport{parsed(values...)}, time.UnixMilli(t0)); len(r.Summary.Problems) != 1 {
+		if r := clusterview.AssessNodes("", []clusterview.WorkerReport{described(changes...)}, time.UnixMilli(t0)); len(r.Summary.Problems) != 1 {
 			t.Errorf("%s: %q", word, r.Summary.Problems)
 		}
 	}
 }
 
 func TestStatusOfAddresses(t *testing.T) {
-	well, cutOff := fakeNode(t, "tcp", "127.0.0.1:0", answering()), fakeNode(t, "tcp", "127.0.0.1:0", answering("zookeeper_ok false"))
+	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)), fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
+	older := fakeNode(t, "tcp", "127.0.0.1:0", says(unknownStatus+"\n"))
 	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
-	call(t, "", "status", "--addr", well, "--addr", cutOff).wants(t, exitDegraded, "nodes asked: 2 answered", "is disconnected, but its node answers")
+	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered", "is disconnected, but its node answers")
+	call(t, "", "status", "--addr", older).wants(t, exitDegraded, "no STATUS", "is unknown (it does not know STATUS, as an older release)")
 	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: node at "+nobody+" did not answer (connection refused)")
 	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
 	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")

@@ -119,6 +119,8 @@ func (r Report) askedNodes(out *problemList) {
 	for _, w := range r.Workers {
 		switch why := " (" + cmp.Or(w.Why, w.Asked) + ")"; {
 		case w.Says != nil:
+		case w.Asked == NoStatus:
+			out.add(Warning, "the state of the node at "+w.Address+" is unknown"+why, "Ask it for STATS and READY, or upgrade it.")
 		case w.Asked == AccessDenied:
 			out.add(Warning, "node at "+w.Address+" denied access"+why, "Give --token-file or --tls, as its answer says.")
 		default:
