@@ -13,6 +13,15 @@ type Wait struct {
 	Since int64
 	// Key is the key of the request, for one value of a strict sequence. "": it has none.
 	Key string
-	// Answer is what package seqstore has decided about the request. nil: nothing yet.
-	Answer any
+	// Result is how the request ends. nil: that is not known yet.
+	Result *Result
+}
+
+// Result is what a request that has waited gets: the values of Block, or an error.
+type Result struct {
+	Values Values
+	Block  Block
+	// Again: an earlier request with the same key got the values, too.
+	Again bool
+	Err   error
 }

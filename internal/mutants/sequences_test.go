@@ -81,7 +81,7 @@ var ofSequences = []mutant{
 	{"a key gets the position of another request", []change{{"internal/seqstore/keys.go",
 		"		first += r.n\n	}\n	if len(added)", "	}\n	if len(added)"}}},
 	{"a value that is answered again counts twice", []change{{"internal/seqstore/strict.go",
-		"if s.askedAt = now; !a.again {", "if s.askedAt = now; true {"}}},
+		"if s.askedAt = now; !got.Again {", "if s.askedAt = now; true {"}}},
 	{"a strict sequence is written by what is older than /seq as it was read", []change{{"internal/seqstore/strict.go",
 		"s.written.state != nil && known.judge(s.written) == foundGood", "s.written.state != nil"}}},
 	{"a strict sequence issues from a stock", []change{{"internal/seqstore/series.go",

@@ -169,7 +169,7 @@ func (s *series) repeat(e situation) (fresh, rest []request) {
 		}
 		switch {
 		case found:
-			r.w.Answer = &answer{values: s.values, block: sequence.Block{First: p, End: p + 1}, again: true}
+			r.w.Result = &sequence.Result{Values: s.values, Block: sequence.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
 		case seen[key], e.keys == nil: // it came after the keys were read
 			rest = append(rest, r)

@@ -17,35 +17,27 @@ import (
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
 const maxCommit = 1_000_000
 
-// answer is what a request gets after a write of a strict sequence.
-type answer struct {
-	values sequence.Values
-	block  sequence.Block
-	err    *Refusal
-	again  bool // the block was answered before, to a request with the same key
-}
-
 // AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says after
 // a loss of data where the sequence goes on need not wait longer for nodes that stand still.
 const AnswerFor = 2 * patience
 
 // takeStrict returns the values that were written for a request, or makes it wait for a write.
 func (s *series) takeStrict(r request, now int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	a, answered := r.w.Answer.(*answer)
-	if r.w.Answer = nil; !answered {
+	got := r.w.Result
+	r.w.Result = nil
+	switch {
+	case got == nil:
 		return s.wait(r, now, to)
+	case got.Err != nil:
+		return to, false, got.Err
+	case now-r.w.Since >= int64(AnswerFor):
+		return to, false, unknown(got.Block.Len(), s.name)
 	}
-	if a.err == nil && now-r.w.Since >= int64(AnswerFor) {
-		a.err = unknown(a.block.Len(), s.name)
-	}
-	if a.err != nil {
-		return to, false, a.err
-	}
-	if s.askedAt = now; !a.again {
+	if s.askedAt = now; !got.Again {
 		s.issued += r.n
 		s.answered += r.n
 	}
-	return appendRuns(to, &a.values, a.block), false, nil
+	return appendRuns(to, &got.Values, got.Block), false, nil
 }
 
 // nextStrict returns the write for the requests that wait, and takes them out of those that wait. It returns nil if there
@@ -65,7 +57,7 @@ func (s *series) nextStrict(e situation) *taking {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
 		case r.n > left && left > 0 && s.known.Incarnation == e.incarnation: // others may get what is left
-			r.w.Answer = &answer{err: s.known.exhausted().about(s.name)}
+			r.w.Result = &sequence.Result{Err: s.known.exhausted().about(s.name)}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -132,7 +124,7 @@ func (r Record) exhausted() *Refusal {
 func (t taking) granted(values sequence.Values) {
 	next := t.block.First
 	for _, r := range t.requests {
-		r.w.Answer = &answer{values: values, block: sequence.Block{First: next, End: next + r.n}}
+		r.w.Result = &sequence.Result{Values: values, Block: sequence.Block{First: next, End: next + r.n}}
 		next += r.n
 	}
 }
@@ -141,7 +133,7 @@ func (t taking) granted(values sequence.Values) {
 func (t taking) unknown(name string) {
 	refusal := unknown(t.block.Len(), name)
 	for _, r := range t.requests {
-		r.w.Answer = &answer{err: refusal}
+		r.w.Result = &sequence.Result{Err: refusal}
 	}
 }
 

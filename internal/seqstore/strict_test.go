@@ -48,7 +48,7 @@ func TestStrictBatch(t *testing.T) {
 		}
 		var refused []int
 		for k, r := range all {
-			if r.w.Answer != nil {
+			if r.w.Result != nil {
 				refused = append(refused, k)
 			}
 		}
@@ -77,22 +77,22 @@ func TestStrictSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		waiting int
-		want    func(*answer) bool
+		want    func(*sequence.Result) bool
 	}{
-		"acknowledged": {nil, 1, func(a *answer) bool { return a.err == nil && a.block == sequence.Block{First: 51, End: 53} }},
+		"acknowledged": {nil, 1, func(a *sequence.Result) bool { return a.Err == nil && a.Block == sequence.Block{First: 51, End: 53} }},
 		"conflict":     {zkstore.ErrBadVersion, 3, nil},
-		"unknown":      {zkstore.ErrUnreachable, 1, func(a *answer) bool { return a.err.Reason == Unknown }},
+		"unknown":      {zkstore.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
 	} {
 		s, e := strictly(50, 1, 2)
 		t1 := s.nextStrict(e)
 		second := t1.requests[1].w
 		wait(5, false)(s)
 		s.settle(*t1, c.err)
-		a, answered := second.Answer.(*answer)
-		if len(s.waiting) != c.waiting || answered != (c.want != nil) || answered && !c.want(a) {
+		a := second.Result
+		if len(s.waiting) != c.waiting || (a != nil) != (c.want != nil) || a != nil && !c.want(a) {
 			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
 		}
-		if last := s.waiting[len(s.waiting)-1]; last.n != 5 || last.w.Answer != nil {
+		if last := s.waiting[len(s.waiting)-1]; last.n != 5 || last.w.Result != nil {
 			t.Errorf("%s: a request that came later: %+v", name, last)
 		}
 	}
