@@ -57,8 +57,8 @@ func (m Map) Check() error {
 // Keyed reports whether the values depend on a key.
 func (m Map) Keyed() bool { return m.Salt > 0 || m.Scatter > 0 }
 
-// Kind names the map: plain, salt-K or scatter-W.
-func (m Map) Kind() string {
+// MapName names the map: plain, salt-K or scatter-W.
+func (m Map) MapName() string {
 	switch {
 	case m.Salt > 0:
 		return fmt.Sprintf("salt-%d", m.Salt)

@@ -84,7 +84,7 @@ Examples:
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.DeletedAt != 0))
+				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.Kind() == seqstore.Tombstone))
 				return err
 			})
 		},
@@ -164,16 +164,16 @@ func definition(c *cli.Context) (d seqstore.Definition, err error) {
 // created returns a line that says what was created, and one that says how to ask for a value. again means that the name
 // was deleted before.
 func created(name string, r seqstore.Record, again bool) string {
-	what, ask := "sequence "+name, name
-	if r.IsTemplate() {
+	what, ask, template := "sequence "+name, name, r.Kind() == seqstore.Template
+	if template {
 		what, ask = "template "+name+". Nodes create each sequence that it matches at its first use", strings.TrimSuffix(name, "*")+"1"
 	}
 	switch {
-	case r.Keyed() && r.IsTemplate():
+	case r.Keyed() && template:
 		what += ", with a key of its own"
 	case r.Keyed():
-		what += ". Its map is " + r.Kind() + ", and its key is in ZooKeeper"
-	case r.IsTemplate():
+		what += ". Its map is " + r.MapName() + ", and its key is in ZooKeeper"
+	case template:
 		what += fmt.Sprintf(", with %d as the first value", r.Value(r.Next))
 	case again:
 		what += fmt.Sprintf(". The name was deleted before, so it goes on above its old values: its first value is %d", r.Value(r.Next))

@@ -35,7 +35,7 @@ Examples:
 					return err
 				}
 				now := time.UnixMilli(o.Now())
-				if r.DeletedAt != 0 {
+				if r.Kind() == seqstore.Tombstone {
 					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name, clusterview.Instant(r.DeletedAt, now))
 					return err
 				}
@@ -75,7 +75,7 @@ Examples:
 				switch {
 				case err != nil:
 					return err
-				case r.DeletedAt == 0:
+				case r.Kind() != seqstore.Tombstone:
 					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
 				case r.IssuableFor(st) > 0:
 					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))

@@ -122,7 +122,7 @@ Examples:
 					Key *string `json:"key"`
 				}{seqReport: d}
 				switch k, err := o.Key(ctx, r); {
-				case err == nil && !r.IsTemplate():
+				case err == nil && r.MaxNames == 0:
 					doc.Key = new(k.Hex())
 				case err != nil && !errors.Is(err, seqstore.ErrNoKey) && !errors.Is(err, zkstore.ErrDenied):
 					return err

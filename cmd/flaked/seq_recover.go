@@ -86,9 +86,9 @@ func (r recoverer) recover(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case record.DeletedAt != 0:
+	case record.Kind() == seqstore.Tombstone:
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
-	case record.Mode != seqstore.Strict || record.IsTemplate():
+	case record.Mode != seqstore.Strict || record.Kind() == seqstore.Template:
 		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE --vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)

@@ -85,7 +85,7 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
 	}
-	if r.DeletedAt != 0 {
+	if r.Kind() == seqstore.Tombstone {
 		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
 	}
 	return d
@@ -165,7 +165,7 @@ func aSecond(n int64) string { return clusterview.Thousands(strconv.FormatInt(n,
 // keyed reports whether the values depend on a key.
 func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
 
-func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.Kind() }
+func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName() }
 
 // seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) [][2]string {

@@ -104,7 +104,7 @@ func changeGiven(c *cli.Context) (change seqstore.Change, err error) {
 
 // changeSequence changes a sequence whose record is r, and prints what it has changed.
 func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, name string, r seqstore.Record, st seqstore.State, change seqstore.Change) error {
-	if r.DeletedAt != 0 {
+	if r.Kind() == seqstore.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
 	if r.Mode == seqstore.Strict {

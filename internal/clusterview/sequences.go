@@ -21,7 +21,7 @@ const (
 func SequenceState(r seqstore.Record, st seqstore.State) string {
 	s := r.Standing(st)
 	switch {
-	case r.DeletedAt != 0:
+	case r.Kind() == seqstore.Tombstone:
 		return SeqDeleted
 	case r.Next >= r.Positions(), s.Refusal == seqstore.NoSequence:
 		return SeqExhausted
@@ -29,7 +29,7 @@ func SequenceState(r seqstore.Record, st seqstore.State) string {
 		return SeqFrozen
 	case r.Incarnation < st.Incarnation:
 		return SeqAfterLoss
-	case r.IsTemplate():
+	case r.Kind() == seqstore.Template:
 		return SeqTemplate
 	}
 	return SeqInUse
@@ -41,7 +41,7 @@ const NearlyUsed = 0.8
 // Taken returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
 func Taken(r seqstore.Record) (done, all int64) {
-	if r.IsTemplate() {
+	if r.MaxNames > 0 {
 		return r.Names, r.MaxNames
 	}
 	return r.Next, r.Positions()
@@ -111,7 +111,7 @@ func (s *Sequences) Add(name string, r seqstore.Record, state string) {
 	switch {
 	case state == SeqDeleted:
 		return
-	case r.IsTemplate():
+	case r.Kind() == seqstore.Template:
 		s.Templates++
 	default:
 		s.Count++

@@ -104,7 +104,7 @@ func judge(found, known *Record, purged int64) finding {
 }
 
 // isPurged reports whether the tombstone r is missing because an operator has purged it.
-func (r Record) isPurged(purged int64) bool { return r.DeletedAt != 0 && r.Gen <= purged }
+func (r Record) isPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
 
 // commit is a write that takes a block. Without a block it only renews the record's time.
 type commit struct {
@@ -256,7 +256,7 @@ func (r Record) renewal(incarnation, now int64, after time.Duration) (c commit, 
 // block was taken, the next skip counts on the credit as it is.
 func (r Record) returnOf(rest taking, incarnation int64) (c commit, possible bool) {
 	ours, b := rest.record, rest.block
-	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.DeletedAt != 0 || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
+	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.Kind() != Sequence || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
 		return commit{}, false
 	}
 	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))

@@ -14,7 +14,7 @@ import (
 
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
-	if !r.IsTemplate() && (r.Next > 0 || r.Incarnation < st.Incarnation) {
+	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
 		// One raise for the time before the deletion that is added after it, and one for clocks that run too fast.
 		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
 		r.WaitFrom = st.Time
@@ -37,7 +37,7 @@ func (r Record) IssuableFor(st State) time.Duration {
 // know what ZooKeeper has lost since the record was written.
 func (r Record) highestIssued() int64 {
 	switch {
-	case r.IsTemplate() && r.Scatter > 0:
+	case r.MaxNames > 0 && r.Scatter > 0:
 		return max(r.Above, r.Highest(0)) // its sequences have keys of their own
 	case r.Next == 0:
 		return r.Above

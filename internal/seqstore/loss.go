@@ -293,7 +293,7 @@ func (i *Issuer) writeBack(ctx context.Context, s *series, v view, r Record) err
 func (i *Issuer) restoreKeys(ctx context.Context, s *series, v view) (again bool, err error) {
 	s.mu.Lock()
 	known := s.keys
-	if s.known.ID != v.record.ID || v.record.DeletedAt != 0 {
+	if s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
 		known = nil
 	}
 	s.mu.Unlock()

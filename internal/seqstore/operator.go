@@ -30,7 +30,7 @@ var ErrNotFound = errors.New("sequence not found")
 // with values that were issued.
 func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
 	r, err := o.update(ctx, name, true, func(st State, old *Record) (Record, error) {
-		if old == nil || old.DeletedAt != 0 {
+		if !old.exists() {
 			return Record{}, ErrNotFound
 		}
 		return old.deleted(st, o.Now()), nil
@@ -53,9 +53,9 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		switch {
 		case err != nil:
 			return err
-		case v.record == nil:
+		case v.record.Kind() == None:
 			return ErrNotFound
-		case v.record.DeletedAt == 0:
+		case v.record.Kind() != Tombstone:
 			return errors.New("the sequence is in use. Delete it first")
 		case v.record.IssuableFor(*v.state) > 0:
 			return ErrTooEarly

@@ -61,7 +61,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	return o.update(ctx, d.Name, true, func(st State, old *Record) (Record, error) {
 		lost := old.forgets(st)
 		switch {
-		case old != nil && old.DeletedAt == 0:
+		case old.exists():
 			return Record{}, ErrExists
 		case lost && !d.StartGiven:
 			return Record{}, ErrStartNeeded

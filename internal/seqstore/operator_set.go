@@ -37,7 +37,7 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
 	return o.update(ctx, name, c.jumps(), func(st State, old *Record) (Record, error) {
-		if old == nil || old.DeletedAt != 0 {
+		if !old.exists() {
 			return Record{}, ErrNotFound
 		}
 		return c.Apply(*old, st)
@@ -61,7 +61,7 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 		return Record{}, refused("%s", err)
 	}
 	if c.MaxNames != nil {
-		if !r.IsTemplate() {
+		if r.Kind() != Template {
 			return Record{}, refused("max-names is for templates only")
 		}
 		if err := checkMaxNames(*c.MaxNames); err != nil {
@@ -94,7 +94,7 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 // position returns the position from which a sequence must go on.
 func (c Change) position(r Record) (p int64, err error) {
 	switch {
-	case r.Scatter > 0 && r.IsTemplate():
+	case r.Scatter > 0 && r.Kind() == Template:
 		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again with a start above %d", r.Highest(0))
 	case c.NextPosition != nil:
 		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {

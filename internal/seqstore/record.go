@@ -103,6 +103,36 @@ func (m Mode) String() string {
 	return string(m)
 }
 
+// Kind says what a record stands for.
+type Kind int
+
+const (
+	// None: there is no record.
+	None Kind = iota
+	// Sequence issues values.
+	Sequence
+	// Template issues none: see template.go.
+	Template
+	// Tombstone: a sequence or a template with this name was deleted: see lives.go.
+	Tombstone
+)
+
+// Kind returns the kind of a record, None for nil.
+func (r *Record) Kind() Kind {
+	switch {
+	case r == nil:
+		return None
+	case r.DeletedAt != 0:
+		return Tombstone
+	case r.MaxNames > 0:
+		return Template
+	}
+	return Sequence
+}
+
+// exists reports whether the record is a sequence or a template that was not deleted.
+func (r *Record) exists() bool { return r.Kind() == Sequence || r.Kind() == Template }
+
 // Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
 type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
@@ -136,7 +166,7 @@ type Record struct {
 	Incarnation int64 `json:"incarnation"`
 	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
 	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
-	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence. Names
+	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence, also after a deletion. Names
 	// is the number that it has created.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
@@ -284,7 +314,7 @@ func parseView(found []zkstore.Record) (v view, err error) {
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
 func parseRecord(b []byte) (r Record, err error) {
-	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && !r.IsTemplate() && r.KeyCheck == "" {
+	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && r.MaxNames == 0 && r.KeyCheck == "" {
 		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
 	}
 	return r, nil

@@ -58,12 +58,13 @@ func (i *Issuer) Report() Report {
 	for _, s := range i.list() {
 		s.mu.Lock()
 		r.Issued, r.Blocks, r.Waits = r.Issued+s.issued, r.Blocks+s.blocks, r.Waits+s.waits
-		switch {
-		case s.known == nil, s.known.DeletedAt != 0:
-		case !s.known.IsTemplate():
+		switch s.known.Kind() {
+		case Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
-		case s.known.Incarnation < r.State.Incarnation:
-			r.FrozenTemplates++
+		case Template:
+			if s.known.Incarnation < r.State.Incarnation {
+				r.FrozenTemplates++
+			}
 		}
 		s.mu.Unlock()
 	}
@@ -81,7 +82,7 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil || s.known.DeletedAt != 0 || s.known.IsTemplate() {
+	if s.known.Kind() != Sequence {
 		return u, false
 	}
 	return s.use(i.cfg.Mono()), true

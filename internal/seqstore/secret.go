@@ -26,7 +26,7 @@ type secret struct {
 }
 
 // hasKey reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
-func (r Record) hasKey() bool { return r.Keyed() && !r.IsTemplate() && r.DeletedAt == 0 }
+func (r Record) hasKey() bool { return r.Keyed() && r.Kind() == Sequence }
 
 // dirs returns the paths above a record and its key.
 func (r Record) dirs(name string) []string {

@@ -99,7 +99,7 @@ func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker
 	switch {
 	case s.forgotten:
 		return to, false, errForgotten
-	case s.absent(now), s.known != nil && s.known.DeletedAt != 0:
+	case s.absent(now), s.known.Kind() == Template, s.known.Kind() == Tombstone:
 		return to, false, noSequence(s.name)
 	case r.whole && s.known != nil && s.known.Keyed():
 		return to, false, wrongMode(s.name)

@@ -34,7 +34,7 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	switch {
 	case s.forgotten:
 		return "", errForgotten
-	case s.known != nil && s.known.DeletedAt == 0:
+	case s.known.Kind() == Sequence:
 		return s.describe(), nil
 	case s.known != nil, s.absent(now):
 		return "", noSequence(s.name)
@@ -51,7 +51,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 			continue
 		}
 		s.mu.Lock()
-		if s.known != nil && s.known.DeletedAt == 0 && !s.known.IsTemplate() && strings.HasPrefix(s.name, string(prefix)) {
+		if s.known.Kind() == Sequence && strings.HasPrefix(s.name, string(prefix)) {
 			lines = append(lines, s.describe())
 		}
 		s.mu.Unlock()
@@ -63,7 +63,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 // describe returns the line of SEQ. mu is held.
 func (s *series) describe() string {
 	r := s.known
-	line := fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s", s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Kind())
+	line := fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s", s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName())
 	if r.Mode == Strict {
 		line = fmt.Sprintf("%s unanswered=%d", line, s.unanswered())
 	} else {

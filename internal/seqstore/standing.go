@@ -11,7 +11,7 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	if r.IsTemplate() {
+	if r.MaxNames > 0 {
 		_, _, refusal := r.create("", st)
 		return Standing{Refusal: refusal.reason()}
 	}

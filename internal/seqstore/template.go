@@ -13,9 +13,6 @@ import (
 // asked for an unknown name that a template matches, it creates the sequence with the template's values and
 // settings. Among several templates that match, the one with the longest name counts.
 
-// IsTemplate reports whether the record is a template.
-func (r Record) IsTemplate() bool { return r.MaxNames > 0 }
-
 // newRecord returns the record of a sequence that did not exist.
 func newRecord(m sequence.Map, s Settings, st State) Record {
 	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation, Above: -1}
@@ -134,7 +131,7 @@ func (i *Issuer) templateOf(ctx context.Context, name string) (template string, 
 		if err != nil {
 			return "", nil, stat, err
 		}
-		if r.DeletedAt == 0 {
+		if r.Kind() == Template {
 			return names[k], &r, f.Stat, nil
 		}
 	}

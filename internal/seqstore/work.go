@@ -47,7 +47,7 @@ func (s *series) urgency(e situation) urgency {
 		return awaited
 	case s.stale, len(s.attempts) > 0:
 		return needed
-	case s.known == nil, !s.used(), s.known.DeletedAt != 0, e.sent < s.retryAt:
+	case s.known.Kind() != Sequence, !s.used(), e.sent < s.retryAt:
 		return idle
 	case s.short(), s.wantsMore(e.now):
 		return needed
@@ -108,7 +108,7 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 		if v.keys != nil {
 			s.keys = v.keys.entries
 		}
-		if s.known.DeletedAt == 0 {
+		if s.known.Kind() == Sequence {
 			t = s.next(e, want)
 		}
 	})
@@ -171,7 +171,7 @@ func (s *series) adopt(r Record) {
 	switch {
 	case s.known != nil && r.ID != s.known.ID: // its positions have nothing to do with the old ones
 		s.stock, s.last = sequence.Stock{}, sequence.Block{}
-	case r.DeletedAt != 0:
+	case r.Kind() == Tombstone:
 		s.stock.Drop()
 		s.last = sequence.Block{}
 	}
