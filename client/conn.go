@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -41,10 +41,11 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	nc, err := c.access.Dial(bounded, n.network, n.address)
-	var refused *credentials.RefusedError
+	var refused *ReplyError
 	switch {
 	case errors.As(err, &refused):
-		return nil, replyError(n.addr, refused.Reply)
+		refused.Addr = n.addr
+		return nil, refused
 	case err != nil:
 		return nil, inWords(n.addr, err)
 	}
@@ -169,7 +170,7 @@ func (c *conn) refusal(line []byte, whole bool) error {
 		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
 	}
 	c.broken, c.used = !whole || c.in.Buffered() > 0, time.Now()
-	return replyError(c.addr, string(line))
+	return ids.ParseReply(c.addr, string(line))
 }
 
 // number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.

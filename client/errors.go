@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/flaked/flaked/ids"
@@ -33,12 +32,6 @@ func reason(err error) string {
 		return reply.Reason()
 	}
 	return ""
-}
-
-// replyError parses an error line.
-func replyError(addr, line string) *ReplyError {
-	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
-	return &ReplyError{Addr: addr, Code: ids.Code(code), Text: text}
 }
 
 // networkError is an error of the network in plain words. Unwrap returns Go's own error.

@@ -3,6 +3,8 @@ package client
 import (
 	"fmt"
 	"testing"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // A node whose layout is used up refuses everything until somebody acts. A sequence that is used up concerns
@@ -14,7 +16,7 @@ func TestLasting(t *testing.T) {
 		"-NOAUTH":                            true,
 		"-NOTREADY starting reason=starting": false,
 	} {
-		if err := fmt.Errorf("x: %w", replyError("a", line)); lasting(err) != want {
+		if err := fmt.Errorf("x: %w", ids.ParseReply("a", line)); lasting(err) != want {
 			t.Errorf("%s: %v", line, !want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // queued returns a client of two nodes, with calls for one value of each of these sequences in its queue.
@@ -47,7 +49,7 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 		c := queued(t, "order", "order", "order")
 		j := filled(c, 0)
 		first, last := j.calls[0], j.calls[2]
-		c.unsettle(j, replyError("a.invalid", text))
+		c.unsettle(j, ids.ParseReply("a.invalid", text))
 		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
 			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
 		}

@@ -31,16 +31,26 @@ func ReplyOf(err error) *ReplyError {
 	return Reply(NOTREADY, err.Error())
 }
 
-// Error returns the reply as it is sent, without its line ending, behind the address of the node.
+// ParseReply returns the error reply of the node at addr. line has no line ending.
+func ParseReply(addr, line string) *ReplyError {
+	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
+	return &ReplyError{Addr: addr, Code: Code(code), Text: text}
+}
+
+// Line returns the reply as it is sent, without its line ending.
+func (e *ReplyError) Line() string {
+	if e.Text == "" {
+		return "-" + string(e.Code)
+	}
+	return "-" + string(e.Code) + " " + e.Text
+}
+
+// Error returns Line behind the address of the node.
 func (e *ReplyError) Error() string {
-	text := "-" + string(e.Code)
-	if e.Text != "" {
-		text += " " + e.Text
-	}
 	if e.Addr == "" {
-		return text
+		return e.Line()
 	}
-	return e.Addr + " answered " + text
+	return e.Addr + " answered " + e.Line()
 }
 
 // RetryAfter returns how long the node asks not to be asked, at most 1 hour. It returns 0 if

@@ -89,7 +89,7 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	}
 	if errors.Is(err, errNotTLS) {
 		plainly := socket(c.nc)
-		if _, err := plainly.Write(linesCRLF.fail(nil, ids.Reply(ids.ERR, "this port requires TLS. Connect with TLS"))); err == nil {
+		if _, err := plainly.Write(linesCRLF.fail(nil, ids.ErrNeedsTLS)); err == nil {
 			c.lingerOn(plainly, noDeadline)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/credentials"
 )
 
@@ -104,11 +105,11 @@ func tlsAdvice(err error) (advice string, ok bool) {
 
 // accessAdvice returns what to do about a node that refuses clients without a token or without
 // TLS. It begins with a full stop, and is "" for any other reply.
-func accessAdvice(reply *replyError) string {
+func accessAdvice(reply *ids.ReplyError) string {
 	switch {
-	case reply.code() == "NOAUTH", reply.code() == "WRONGPASS":
-		return meaning("NOAUTH")
-	case reply.line == "-ERR this port requires TLS. Connect with TLS":
+	case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
+		return meaning(ids.NOAUTH)
+	case reply.Text == ids.ErrNeedsTLS.Text:
 		return ". Give --tls, and --tls-ca FILE if its authority is your own"
 	}
 	return ""

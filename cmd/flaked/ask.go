@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/credentials"
 )
 
@@ -26,17 +27,6 @@ const maxReply = 4 << 10
 
 // splitAddr splits an address as credentials.SplitAddr does.
 func splitAddr(addr string) (network, address string, err error) { return credentials.SplitAddr(addr) }
-
-// replyError is an error reply of a node: -CODE text.
-type replyError struct{ addr, line string }
-
-func (e *replyError) Error() string { return fmt.Sprintf("%s answered %s", e.addr, e.line) }
-
-// code returns the reply's first word without the dash.
-func (e *replyError) code() string {
-	code, _, _ := strings.Cut(strings.TrimPrefix(e.line, "-"), " ")
-	return code
-}
 
 // conversation asks the node at --addr.
 type conversation struct {
@@ -56,7 +46,7 @@ func (v *conversation) ask(ctx context.Context, request string, n int) ([]string
 }
 
 // askAt sends one request to a node and returns the lines of its reply. An error reply becomes
-// a *replyError. If the node does not answer, the error has the code exitUnreachable.
+// an *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
 func askAt(ctx context.Context, access credentials.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
 	network, address, err := splitAddr(addr)
 	if err != nil {
@@ -68,16 +58,17 @@ func askAt(ctx context.Context, access credentials.Client, addr string, timeout 
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	lines, err := exchange(bounded, access, network, address, request, read)
-	var refused *credentials.RefusedError
+	var refused *ids.ReplyError
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &refused):
-		return nil, &replyError{addr, refused.Reply}
+		refused.Addr = addr
+		return nil, refused
 	case err != nil:
 		return nil, unanswered(addr, timeout, err)
 	case strings.HasPrefix(lines[0], "-"):
-		return nil, &replyError{addr, lines[0]}
+		return nil, ids.ParseReply(addr, lines[0])
 	}
 	return lines, nil
 }

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // batches says how to ask a node for numbers.
 type batches struct {
-	what    string                   // a number, for people: "an ID"
-	request func(n int) string       // the request for n numbers
-	advice  func(*replyError) string // what to do about an error reply, after a full stop
+	what    string                       // a number, for people: "an ID"
+	request func(n int) string           // the request for n numbers
+	advice  func(*ids.ReplyError) string // what to do about an error reply, after a full stop
 }
 
 // largestBatch is the most numbers of one request that every node accepts.
@@ -54,7 +56,7 @@ func (b batches) check(addr string, lines []string) error {
 
 // failed adds to an error what to do, and how much of the output is there.
 func (b batches) failed(err error, printed, n int) error {
-	if reply, ok := errors.AsType[*replyError](err); ok {
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		err = exitWith(exitFailure, "%w%s", err, b.advice(reply))
 	}
 	if printed == 0 {

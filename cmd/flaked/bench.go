@@ -15,8 +15,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/load"
 )
 
@@ -110,11 +110,11 @@ func within(n, most int) bool { return n >= 1 && n <= most }
 
 // benchFailed returns the error of a run that has no result.
 func benchFailed(c *cli.Context, cfg load.Config, err error) error {
-	var refused *credentials.RefusedError
+	var refused *ids.ReplyError
 	switch {
 	case errors.As(err, &refused):
-		reply := &replyError{c.String("addr"), refused.Reply}
-		return exitWith(exitFailure, "%w%s", reply, cmp.Or(meaning(reply.code()), accessAdvice(reply)))
+		refused.Addr = c.String("addr")
+		return exitWith(exitFailure, "%w%s", refused, cmp.Or(meaning(refused.Code), accessAdvice(refused)))
 	case errors.Is(err, syscall.EMFILE):
 		return exitWith(exitFailure, "%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
@@ -208,7 +208,7 @@ func benchVerdict(r *load.Report) error {
 	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
 		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
 		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(r.Errors.ByCode[a], r.Errors.ByCode[b]) })
-		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), clusterview.Clean(most), meaning(most)))
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), clusterview.Clean(most), meaning(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
 		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -106,7 +107,7 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 		return found, err
 	}
 	stats, err := askStats(c.Context, node.access, node.addr, node.timeout)
-	var reply *replyError
+	var reply *ids.ReplyError
 	switch {
 	case errors.As(err, &reply):
 		return found, exitWith(exitFailure, "%w%s", err, accessAdvice(reply))

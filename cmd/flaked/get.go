@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/ids"
 )
 
 func getCommand() *cli.Command {
@@ -43,26 +45,26 @@ func get(c *cli.Context) error {
 			return "GET"
 		}
 		return "GET " + strconv.Itoa(n)
-	}, advice: func(reply *replyError) string { return cmp.Or(meaning(reply.code()), accessAdvice(reply)) }})
+	}, advice: func(reply *ids.ReplyError) string { return cmp.Or(meaning(reply.Code), accessAdvice(reply)) }})
 }
 
 // meaning returns what an error reply means and what to do, after a full stop. It returns ""
 // for a code that needs no explanation.
-func meaning(code string) string {
+func meaning(code ids.Code) string {
 	switch code {
-	case "NOTREADY":
+	case ids.NOTREADY:
 		return ". The node is starting or stopping, or has no usable timestamps. Ask another node, or try again in a moment"
-	case "CLOCK":
+	case ids.CLOCK:
 		return ". The node's clock went back or is wrong, and the node waits until it is right. Ask another node"
-	case "FENCED":
+	case ids.FENCED:
 		return ". The node lost its worker or its lease expired, and it serves again when ZooKeeper is reachable. Ask another node"
-	case "EXHAUSTED":
+	case ids.EXHAUSTED:
 		return ". The time field of the layout is used up. Create a cluster with another layout"
-	case "BUSY":
+	case ids.BUSY:
 		return ". The node is at the limit that the reply names. Ask another node, or try again in a moment"
-	case "NOPERM":
+	case ids.NOPERM:
 		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind this token in the nodes' token file"
-	case "NOAUTH", "WRONGPASS":
+	case ids.NOAUTH, ids.WRONGPASS:
 		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""

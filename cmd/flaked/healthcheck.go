@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/ids"
 )
 
 func healthcheckCommand() *cli.Command {
@@ -30,9 +32,9 @@ func healthcheck(c *cli.Context) error {
 		return err
 	}
 	lines, err := node.ask(c.Context, "READY", 1)
-	var reply *replyError
+	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "not ready: %s%s", reply.line, accessAdvice(reply))
+		return exitWith(exitFailure, "not ready: %s%s", reply.Line(), accessAdvice(reply))
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -54,16 +55,16 @@ func nextValues(c *cli.Context) error {
 
 // refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for
 // a reply that says so itself.
-func refusedValues(reply *replyError) string {
+func refusedValues(reply *ids.ReplyError) string {
 	switch {
-	case reply.code() == "NOPERM":
-		return meaning("NOPERM")
-	case strings.Contains(reply.line, " reason=no-sequence this node"):
+	case reply.Code == ids.NOPERM:
+		return meaning(ids.NOPERM)
+	case reply.Text == ids.ErrNoSequences.Text:
 		return ". Ask a node that does"
-	case reply.code() == "ERR" && strings.Contains(reply.line, " reason="), reply.code() == "EXHAUSTED", strings.Contains(reply.line, " reason=ceiling"):
+	case reply.Code == ids.ERR && reply.Reason() != "", reply.Code == ids.EXHAUSTED, reply.Reason() == "ceiling":
 		return ""
-	case strings.Contains(reply.line, " reason="):
+	case reply.Reason() != "":
 		return ". Ask another node, or try again in a moment"
 	}
-	return cmp.Or(meaning(reply.code()), accessAdvice(reply))
+	return cmp.Or(meaning(reply.Code), accessAdvice(reply))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/seqstore"
@@ -195,19 +196,19 @@ func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record)
 		return n
 	}
 	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) })
-	var reply *replyError
+	var reply *ids.ReplyError
 	var silent *silentError
 	switch {
 	case err == nil:
 		n.asked, n.why, n.taken = takenBy(lines[0], record)
-	case errors.As(err, &reply) && strings.Contains(reply.line, " reason=no-sequence"):
+	case errors.As(err, &reply) && reply.Reason() == "no-sequence":
 		n.asked, n.why = clusterview.Answered, "it does not know the sequence"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		n.asked, n.why = clusterview.AccessDenied, clusterview.Clean(reply.line)
+		n.asked, n.why = clusterview.AccessDenied, clusterview.Clean(reply.Line())
 	case errors.As(err, &silent) && !silent.late:
 		n.why = clusterview.Clean(silent.why)
 	case errors.As(err, &reply):
-		n.why = clusterview.Clean(reply.line)
+		n.why = clusterview.Clean(reply.Line())
 	default:
 		n.asked, n.why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	}

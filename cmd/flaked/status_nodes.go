@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 )
@@ -91,17 +92,17 @@ func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerRe
 	lines, err := askAt(ctx, access, t.addr, nodesTime, "STATUS", readDocument)
 	var doc admin.Status
 	var silent *silentError
-	var reply *replyError
+	var reply *ids.ReplyError
 	switch {
 	case err == nil && json.Unmarshal([]byte(lines[0]), &doc) == nil && doc.Node.Phase != "":
 		describe(&w, doc)
 		return w, doc.Cluster.Name
 	case err == nil:
 		w.Asked, w.Why = clusterview.AnotherNode, "its reply to STATUS is not a node's"
-	case errors.As(err, &reply) && reply.line == unknownStatus:
+	case errors.As(err, &reply) && reply.Line() == unknownStatus:
 		w.Asked, w.Why = clusterview.NoStatus, "it does not know STATUS, as an older release"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		w.Asked, w.Why = clusterview.AccessDenied, clusterview.Clean(reply.line)
+		w.Asked, w.Why = clusterview.AccessDenied, clusterview.Clean(reply.Line())
 	case ctx.Err() != nil || errors.As(err, &silent) && silent.late:
 		w.Asked, w.Why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	case errors.As(err, &silent):

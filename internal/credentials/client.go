@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // Client connects to a node. The zero Client is for nodes without TLS and tokens.
@@ -18,15 +20,10 @@ type Client struct {
 	Token string
 }
 
-// RefusedError is a node's answer to a token other than OK. Reply is normally an error reply
-// of the line protocol, and has no line ending.
-type RefusedError struct{ Reply string }
-
-func (e *RefusedError) Error() string { return "the node answered " + e.Reply }
-
 // Dial returns a connection on which requests may be sent: it has connected, completed the
 // TLS handshake and sent the token. The end of ctx stops Dial, but does not close a
-// connection that Dial has returned.
+// connection that Dial has returned. If the node refuses the token, the error is an
+// *ids.ReplyError without an address.
 func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -75,7 +72,7 @@ func (c Client) auth(ctx context.Context, nc net.Conn) error {
 		}
 	}
 	if line := strings.TrimRight(string(reply), "\r"); line != "OK" {
-		return &RefusedError{line}
+		return ids.ParseReply("", line)
 	}
 	if !stop() {
 		return ctx.Err()

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
@@ -405,11 +406,11 @@ func TestDialSendsTheToken(t *testing.T) {
 	defer wg.Wait()
 	defer l.Close()
 	c := Client{Token: secret}
-	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "hm"} {
+	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
 		replies <- reply
 		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
-		var no *RefusedError
-		if refused == "" && err != nil || refused != "" && (!errors.As(err, &no) || no.Reply != refused) {
+		var no *ids.ReplyError
+		if refused == "" && err != nil || refused != "" && (!errors.As(err, &no) || no.Line() != refused) {
 			t.Errorf("%q: %v", reply, err)
 		}
 		if line := <-got; line != secret {
