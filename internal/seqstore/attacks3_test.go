@@ -94,7 +94,7 @@ func TestPauseForOthersIsShorterThanThePatience(t *testing.T) {
 	}
 	series := a.is.named("invoice")
 	for k := range 10 {
-		series.sawWriter(Record{Mode: Strict, Nonce: fmt.Sprintf("other%03d", k)}, situation{nonce: "mine----", sent: a.is.cfg.Mono()})
+		series.asStrict().sawWriter(fmt.Sprintf("other%03d", k), situation{nonce: "mine----", sent: a.is.cfg.Mono()})
 	}
 	a.calls = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "multi" {
@@ -113,7 +113,7 @@ func TestWritersAreForgotten(t *testing.T) {
 		s.set("invoice", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 		s.run(4 * time.Second)
 	}
-	if n := len(a.is.named("invoice").writers); n > 2 {
+	if n := len(a.is.named("invoice").asStrict().writers); n > 2 {
 		t.Errorf("%d writers", n)
 	}
 }
@@ -178,7 +178,7 @@ func TestDamagedKeysKeepNothingOfAnEarlierSession(t *testing.T) {
 	if r := a.askKey("l").reason(); r != Frozen {
 		t.Error(r)
 	}
-	if _, ok := a.is.named("invoice").lastWritten(a.is.known); ok {
+	if _, ok := a.is.lastWritten(a.is.named("invoice")); ok {
 		t.Error("the node would write by what it wrote in an earlier session")
 	}
 }

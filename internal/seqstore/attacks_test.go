@@ -157,7 +157,7 @@ func TestRangeThatNoBlockHas(t *testing.T) {
 	a.ask("order", 20, false).first() // takes another block
 	s.run(time.Second)
 	series := a.is.named("order")
-	n := int(series.stock.Left())
+	n := int(series.segment().stock.Left())
 	c := a.ask("order", n, true)
 	if c.first(); len(c.runs) != 1 {
 		t.Error(c.runs)
@@ -460,7 +460,7 @@ func TestUnknownOutcomesDoNotPileUp(t *testing.T) {
 		_ = a.round()
 		s.now += 1001
 	}
-	if n := len(a.is.named("order").attempts); n > 16 {
+	if n := len(a.is.named("order").segment().attempts); n > 16 {
 		t.Errorf("%d attempts are remembered", n)
 	}
 }
@@ -474,7 +474,7 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s.run(time.Second)
 	a.store.Expire()
 	wakes := 0
-	left := a.is.named("order").stock.Left()
+	left := a.is.named("order").segment().stock.Left()
 	for range left - 2 {
 		a.ask("order", 1, false)
 		select {

@@ -18,8 +18,8 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := int64(1)
 	i := New(Config{Mono: func() int64 { return now }})
 	s := i.named("order")
-	s.known = &Record{Map: m, Settings: Settings{HoldMs: 1000}}
-	s.accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
+	s.know(Record{Map: m, Settings: Settings{HoldMs: 1000}})
+	s.segment().accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
 	s.learnKey(&secret{key: sequence.NewKey()})
 	i.read.Store(now)
 	name := []byte("order")

@@ -142,9 +142,6 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node
 // would like, and need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
 func (r Record) plan(incarnation, want, need, now int64) (commit, *Refusal) {
-	if r.Mode == Strict {
-		return r.planStrict(incarnation, need, now)
-	}
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
@@ -190,20 +187,8 @@ func (r Record) taking(b sequence.Block, left sequence.Budget) commit {
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const reserveParts = 10
 
-// mostAtOnce returns the most positions that one request gets.
-func (r Record) mostAtOnce() int64 {
-	if r.Mode == Strict {
-		return maxCommit
-	}
-	return r.ceiling().Burst()
-}
-
-func (r Record) tooMany() *Refusal {
-	text := "the sequence gives at most %d values at once. Ask for fewer"
-	if r.Mode == Segment {
-		text += ", or raise its ceiling: flaked seq set NAME --ceiling VALUE"
-	}
-	return &Refusal{Reason: TooMany, Text: fmt.Sprintf(text, r.mostAtOnce())}
+func tooMany(most int64, advice string) *Refusal {
+	return &Refusal{Reason: TooMany, Text: fmt.Sprintf("the sequence gives at most %d values at once. Ask for fewer%s", most, advice)}
 }
 
 func (r Record) overCeiling(waitMs int64) *Refusal {

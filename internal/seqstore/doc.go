@@ -4,13 +4,13 @@
 // Where to begin reading:
 //
 //   - Issuer (issuer.go) is all sequences of a node. Take issues values, or makes a request wait.
-//   - series (series.go) is one sequence of the node: its record as last known, its stock of positions, and
-//     the requests that wait.
+//   - series (series.go) is one sequence of the node: its record as last known, and the requests that wait. Its mode issues
+//     the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write, and keys.go has the
+//     keys of strict requests.
 //   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
 //     happens there. For each series, Round reads the record, decides, and writes.
 //   - decide.go and work.go have the decisions. They do no I/O: which block to take, what a record that was read
 //     shows, what to put back.
-//   - strict.go has what is different for strict sequences, which have no stock, and keys.go the keys of their requests.
 //   - loss.go follows the changes of operators, reports that ZooKeeper has lost data, and puts back what the node knows
 //     better. Package coordinator raises the incarnation. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.

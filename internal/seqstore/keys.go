@@ -152,7 +152,7 @@ func (i *Issuer) readKeyring(ctx context.Context, id string) (*keyring, error) {
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key that
 // has none, all but the first wait on: they get its value from the keys.
-func (s *series) repeat(e situation) (fresh, rest []request) {
+func (s *strict) repeat(e situation) (fresh, rest []request) {
 	if !s.keyed() {
 		return s.waiting, nil
 	}

@@ -292,9 +292,9 @@ func (i *Issuer) writeBack(ctx context.Context, s *series, v view, r Record) err
 // operator says where.
 func (i *Issuer) restoreKeys(ctx context.Context, s *series, v view) (again bool, err error) {
 	s.mu.Lock()
-	known := s.keys
-	if s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
-		known = nil
+	var known []keyEntry
+	if m := s.asStrict(); m != nil && s.known.ID == v.record.ID && v.record.Kind() != Tombstone {
+		known = m.keys
 	}
 	s.mu.Unlock()
 	if len(known) == 0 {

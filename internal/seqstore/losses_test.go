@@ -307,11 +307,11 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			return zkstore.NoFault
 		}
 		s.now, a.is.follows = s.now+5000, 0
-		a.ask("order", int(a.is.named("order").stock.Left()), false).first() // so that it needs a block
+		a.ask("order", int(a.is.named("order").segment().stock.Left()), false).first() // so that it needs a block
 		for range 3 {
 			_ = a.round()
 		}
-		if first := a.is.named("order").last.First; !put || first < before.Next+500_000 {
+		if first := a.is.named("order").segment().last.First; !put || first < before.Next+500_000 {
 			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first, before.Next, before.Incarnation, put)
 		}
 	}

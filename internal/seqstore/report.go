@@ -103,7 +103,8 @@ func (t *totals) add(s *series) bool {
 
 // use returns what is known of the series. mu is held.
 func (s *series) use(now int64) Use {
-	u := Use{Name: s.name, Record: *s.known, Held: s.stock.Left(), Block: s.last, Unanswered: s.unanswered(), PerSecond: s.window.rate(s.issued, now)}
+	u := Use{Name: s.name, Record: *s.known, PerSecond: s.window.rate(s.issued, now)}
+	s.mode.report(&u)
 	if now < s.retryAt || len(s.waiting) > 0 {
 		u.Refusal = s.refusal.reason()
 	}

@@ -181,7 +181,7 @@ func (i *Issuer) due(followed bool) (due []*series) {
 func countUsed(all []*series) (n int64) {
 	for _, s := range all {
 		s.mu.Lock()
-		if s.used() {
+		if m, ok := s.mode.(*segment); ok && m.used() {
 			n++
 		}
 		s.mu.Unlock()
@@ -197,10 +197,6 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.reason }
 
-// maxAttempts is the number of writes with unknown outcome that a node remembers for a sequence. The block
-// of an older one is lost if it was written.
-const maxAttempts = 8
-
 // maxConflicts is the number of tries in one round while another node is faster.
 const maxConflicts = 3
 
@@ -208,7 +204,7 @@ const maxConflicts = 3
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e situation) (err error) {
 	for conflicts := range maxConflicts {
 		e.sent = i.cfg.Mono()
-		v, known := s.lastWritten(i.known)
+		v, known := i.lastWritten(s)
 		if !known || conflicts > 0 {
 			if v, err = i.look(ctx, s, false); err != nil {
 				return err
@@ -254,18 +250,33 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e sit
 	return nil
 }
 
-// pauseSeries lets a round that comes a little later try again. If a thousand nodes ask for one name at once, each
-// success of one makes all others fail, so that they must not all try again at once.
+// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was not
+// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow within
+// a session.
+func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mode != nil {
+		v = s.mode.lastWritten()
+	}
+	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
+}
+
+// pauseSeries lets a round that comes a little later try again.
 func (i *Issuer) pauseSeries(s *series) {
 	s.mu.Lock()
-	most := 10 * time.Millisecond << min(s.conflicts, 7)
-	if s.known != nil && s.known.Mode == Strict {
-		most = strictPause * time.Duration(max(1, s.others(i.cfg.Mono())))
+	most := backoff(s.conflicts)
+	if s.mode != nil {
+		most = s.mode.pause(i.cfg.Mono())
 	}
 	s.conflicts++
 	s.mu.Unlock()
 	i.pauseUpTo(s, most)
 }
+
+// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success of one
+// makes all others fail, so that they must not all try again at once.
+func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
@@ -299,7 +310,7 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
 	s.mu.Lock()
 	known := s.known
-	synced = synced || len(s.attempts) > 0 || i.known.incarnation > s.incarnation
+	synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
 	s.mu.Unlock()
 	for reads := 1; ; reads++ {
 		if synced {
@@ -336,18 +347,18 @@ func (i *Issuer) write(ctx context.Context, s *series, v view, t taking) (confli
 	if err = zkstore.ErrBadVersion; hold.mayTake() {
 		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
 	}
-	if len(t.requests) > 0 {
-		return i.writtenStrict(s, v, t, sent, err)
+	now := i.cfg.Mono()
+	s.mu.Lock()
+	woken, pause := s.mode.wrote(t, v, sent, now, err)
+	s.mu.Unlock()
+	if pause > 0 {
+		i.pauseUpTo(s, pause)
 	}
-	switch {
-	case err == nil:
-		s.change(func() { s.accept(t, i.cfg.Mono()) })
-	case outpaced(err):
+	for _, r := range woken {
+		r.wake()
+	}
+	if outpaced(err) {
 		return true, nil
-	case errors.Is(err, zkstore.ErrUnreachable):
-		s.change(func() {
-			s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
-		})
 	}
 	return false, err
 }

@@ -70,7 +70,7 @@ func TestLostAnswerLosesNoPositions(t *testing.T) {
 		a := s.node()
 		s.create("order", plain(), settings(1000))
 		a.ask("order", 1, false).first()
-		left := int(a.is.named("order").stock.Left())
+		left := int(a.is.named("order").segment().stock.Left())
 		faults := 0
 		a.calls = func(c zkstore.Call) zkstore.Fault {
 			if c.Op == "multi" && faults == 0 {

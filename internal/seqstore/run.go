@@ -69,9 +69,13 @@ func (i *Issuer) Wake() {
 func (i *Issuer) giveBack(ctx context.Context) error {
 	rests := make(map[*series]taking)
 	for _, s := range i.list() {
-		if rest, ok := s.close(); ok {
-			rests[s] = rest
+		s.mu.Lock()
+		if s.mode != nil {
+			if rest, ok := s.mode.close(); ok {
+				rests[s] = rest
+			}
 		}
+		s.mu.Unlock()
 	}
 	if len(rests) == 0 {
 		return nil
@@ -104,17 +108,4 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 	}
 	_, err = i.write(ctx, s, v, taking{record: c.written(i.cfg.Nonce(), i.cfg.By)})
 	return err
-}
-
-// close ends the issuing of values. It returns the positions at the end of the stock that follow each other, with
-// the ID and the incarnation of the record from which the last of them were taken.
-func (s *series) close() (rest taking, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tail := s.stock.Tail()
-	s.stock.Drop()
-	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
-		return taking{}, false
-	}
-	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, true
 }

@@ -14,10 +14,10 @@ const second = int64(time.Second)
 // owner returns a series with a record and the positions from 0 to n-1.
 func owner(n int64) *series {
 	r := usual(func(r *Record) { r.Next = n })
-	s := &series{name: "order", known: &r, highest: n}
-	if n > 0 {
-		s.last, s.lastIncarnation = sequence.Block{End: n}, r.Incarnation
-		s.stock.Add(s.last)
+	s := knowing(r)
+	if m := s.segment(); n > 0 {
+		m.last, m.lastIncarnation = sequence.Block{End: n}, r.Incarnation
+		m.stock.Add(m.last)
 	}
 	return s
 }
@@ -35,9 +35,9 @@ func TestTake(t *testing.T) {
 		"enough in stock":                      {n: 100, now: second},
 		"not enough in stock":                  {n: 101, now: second, want: "waits"},
 		"more than the ceiling ever allows":    {n: 10_001, now: second, want: string(TooMany)},
-		"nothing is known":                     {change: func(s *series) { s.known = nil }, n: 1, now: second, want: "waits"},
-		"it was absent a second ago":           {change: func(s *series) { s.known, s.absentAt = nil, second }, n: 1, now: 2 * second, want: string(NoSequence)},
-		"it was absent long ago":               {change: func(s *series) { s.known, s.absentAt = nil, second }, n: 1, now: 4 * second, want: "waits"},
+		"nothing is known":                     {change: func(s *series) { s.vanish(0) }, n: 1, now: second, want: "waits"},
+		"it was absent a second ago":           {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second, want: string(NoSequence)},
+		"it was absent long ago":               {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second, want: "waits"},
 		"it is deleted":                        {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1, now: second, want: string(NoSequence)},
 		"others wait":                          {change: wait(1, false), n: 1, now: second, want: "waits"},
 		"others wait, and it has waited":       {change: wait(1, false), since: 1, n: 1, now: second},
@@ -51,8 +51,8 @@ func TestTake(t *testing.T) {
 		"it has waited for a while":            {since: second, n: 101, now: 6*second - 1, want: "waits"},
 		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(NoBlock)},
 		"whole, from one block":                {n: 100, whole: true, now: second},
-		"whole, but the stock is in two parts": {change: func(s *series) { s.stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, whole: true, now: second, want: "waits"},
-		"not whole, and the stock is in two":   {change: func(s *series) { s.stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, now: second},
+		"whole, but the stock is in two parts": {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, whole: true, now: second, want: "waits"},
+		"not whole, and the stock is in two":   {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, now: second},
 	} {
 		s := owner(100)
 		if c.change != nil {
@@ -108,11 +108,11 @@ func TestNeeds(t *testing.T) {
 		"the smallest need":  {[]w{{500, true}, {170, false}, {300, true}}, needs{970, 20, true}},
 	} {
 		s := owner(100)
-		s.stock.Add(sequence.Block{First: 200, End: 250})
+		s.segment().stock.Add(sequence.Block{First: 200, End: 250})
 		for _, r := range c.waiting {
 			wait(r.n, r.whole)(s)
 		}
-		if got := s.needs(); got != c.want {
+		if got := s.segment().needs(); got != c.want {
 			t.Errorf("%s: %+v, not %+v", name, got, c.want)
 		}
 	}
@@ -121,8 +121,8 @@ func TestNeeds(t *testing.T) {
 func TestShortStock(t *testing.T) {
 	for left, want := range map[int64]bool{100: false, 90: false, 89: true, 0: true} {
 		s := owner(100)
-		s.stock.SkipTo(100 - left)
-		if got := s.short(); got != want {
+		s.segment().stock.SkipTo(100 - left)
+		if got := s.segment().short(); got != want {
 			t.Errorf("%d of 100 left: %v", left, got)
 		}
 	}
@@ -159,8 +159,12 @@ func TestDecide(t *testing.T) {
 		v := view{state: &State{Incarnation: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
 		taken, err := s.decide(v, c.e)
 		var lost *lostError
-		if errors.As(err, &lost) != c.lost || s.stock.Left() != c.left {
-			t.Errorf("%s: %v, %d left", name, err, s.stock.Left())
+		var left int64
+		if s.mode != nil {
+			left = s.segment().stock.Left()
+		}
+		if errors.As(err, &lost) != c.lost || left != c.left {
+			t.Errorf("%s: %v, %d left", name, err, left)
 		}
 		if (taken != nil) != (c.block.Len() > 0) || taken != nil && (taken.block != c.block || taken.record.Nonce != "mine") {
 			t.Errorf("%s: takes %+v", name, taken)
@@ -178,7 +182,7 @@ func TestDecide(t *testing.T) {
 func used(n int64) func() *series {
 	return func() *series {
 		s := owner(100)
-		s.stock.SkipTo(n)
+		s.segment().stock.SkipTo(n)
 		return s
 	}
 }
@@ -211,10 +215,11 @@ func TestResolve(t *testing.T) {
 		"put back":              {usual(func(r *Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
 	} {
 		s := owner(100)
-		s.attempts, s.tried = []taking{attempt("a"), attempt("b")}, 3
+		m := s.segment()
+		m.attempts, m.tried = []taking{attempt("a"), attempt("b")}, 3
 		v := view{state: &State{Incarnation: 1}, record: &c.found, stat: zkstore.Stat{Version: c.version}}
-		if _, err := s.decide(v, situation{incarnation: 1, sent: 1}); err != nil || s.stock.Left() != c.left || len(s.attempts) != c.open {
-			t.Errorf("%s: %v, %d left, %d attempts", name, err, s.stock.Left(), len(s.attempts))
+		if _, err := s.decide(v, situation{incarnation: 1, sent: 1}); err != nil || m.stock.Left() != c.left || len(m.attempts) != c.open {
+			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}
 	}
 }

@@ -63,11 +63,6 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 // describe returns the line of SEQ. mu is held.
 func (s *series) describe() string {
 	r := s.known
-	line := fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s", s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName())
-	if r.Mode == Strict {
-		line = fmt.Sprintf("%s unanswered=%d", line, s.unanswered())
-	} else {
-		line = fmt.Sprintf("%s held=%d ceiling=%d", line, s.stock.Left(), r.ceiling())
-	}
-	return line
+	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s", s.name, r.Mode, r.Start,
+		r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(), s.mode.report(new(Use)))
 }

@@ -50,7 +50,7 @@ func (s *simStrict) ended(i *Issuer) {
 
 func unansweredBy(i *Issuer) (n int64) {
 	for _, s := range i.list() {
-		n += s.committed - s.answered + s.unknown
+		n += s.unanswered
 	}
 	return n
 }

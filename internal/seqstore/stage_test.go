@@ -146,6 +146,15 @@ func (a *actor) gone() {
 	}
 }
 
+func (s *series) segment() *segment { return s.mode.(*segment) }
+
+// knowing returns a series that knows a record.
+func knowing(r Record) *series {
+	s := &series{name: "order", incarnation: 1}
+	s.know(r)
+	return s
+}
+
 func (s *stage) operator() Operator {
 	return Operator{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
 }

@@ -1,5 +1,7 @@
 package seqstore
 
+import "github.com/flaked/flaked/sequence"
+
 // Standing is what the record of a sequence says about the next block.
 type Standing struct {
 	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
@@ -11,11 +13,15 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	if r.MaxNames > 0 {
-		_, _, refusal := r.create("", st)
-		return Standing{Refusal: refusal.reason()}
+	c, refusal := commit{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
+	switch {
+	case r.MaxNames > 0:
+		_, _, refusal = r.create("", st)
+	case r.Mode == Strict:
+		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
+	default:
+		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
 	}
-	c, refusal := r.plan(st.Incarnation, 1, 1, st.Time)
 	if refusal != nil {
 		return Standing{Refusal: refusal.reason()}
 	}

@@ -14,6 +14,25 @@ import (
 // ZooKeeper has acknowledged it. A request that comes later waits for the next write. So a request that is sent
 // after another was answered, by any node, gets a higher value.
 
+// strict is the strict mode. A request with unknown outcome is answered so, and its positions are given up: another write may
+// follow it, so nothing needs to be resolved.
+type strict struct {
+	*series
+	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
+	// ns of the monotonic clock.
+	writers map[string]int64
+	// keys are the keys of requests, as the node last read or wrote them.
+	keys []keyEntry
+	// written is the record and the state with their versions after a write, until the next decision. That one needs no read.
+	written view
+}
+
+// asStrict returns the strict mode of the sequence known, nil if it is not strict.
+func (s *series) asStrict() *strict {
+	m, _ := s.mode.(*strict)
+	return m
+}
+
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
 const maxCommit = 1_000_000
 
@@ -21,8 +40,8 @@ const maxCommit = 1_000_000
 // a loss of data where the sequence goes on need not wait longer for nodes that stand still.
 const AnswerFor = 2 * patience
 
-// takeStrict returns the values that were written for a request, or makes it wait for a write.
-func (s *series) takeStrict(r request, now int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+// take returns the values that were written for a request, or makes it wait for a write.
+func (s *strict) take(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	got := r.w.Result
 	r.w.Result = nil
 	switch {
@@ -35,14 +54,32 @@ func (s *series) takeStrict(r request, now int64, to []worker.Run) (_ []worker.R
 	}
 	if s.askedAt = now; !got.Again {
 		s.issued += r.n
-		s.answered += r.n
+		s.unanswered -= r.n
 	}
 	return appendRuns(to, &got.Values, got.Block), false, nil
 }
 
-// nextStrict returns the write for the requests that wait, and takes them out of those that wait. It returns nil if there
-// are none, or if they must be refused.
-func (s *series) nextStrict(e situation) *taking {
+func (s *strict) tooMany(n int64) *Refusal {
+	if n > maxCommit {
+		return tooMany(maxCommit, "")
+	}
+	return nil
+}
+
+func (s *strict) urgency(situation) urgency { return idle }
+func (s *strict) unsure() bool              { return false }
+func (s *strict) lastWritten() view         { return s.written }
+func (s *strict) resolve(view)              {}
+func (s *strict) drop()                     { s.written = view{} }
+func (s *strict) close() (taking, bool)     { return taking{}, false }
+
+func (s *strict) report(u *Use) string {
+	u.Unanswered = s.unanswered
+	return fmt.Sprintf("unanswered=%d", u.Unanswered)
+}
+
+// next returns the write for the requests that wait, or nil if there are none, or if they must be refused.
+func (s *strict) next(e situation) *taking {
 	if len(s.waiting) == 0 {
 		return nil
 	}
@@ -142,35 +179,6 @@ func unknown(n int64, name string) *Refusal {
 		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)}
 }
 
-// unanswered returns how many positions the node has written, or perhaps written, and not answered: values that are
-// missing, and those that are being answered.
-func (s *series) unanswered() int64 {
-	if s.known.Mode != Strict {
-		return 0
-	}
-	return s.committed - s.answered + s.unknown
-}
-
-// settle ends a write that took positions for requests. The requests that were answered look at the series again.
-func (s *series) settle(t taking, err error) {
-	s.mu.Lock()
-	switch {
-	case err == nil:
-		s.committed += t.block.Len()
-		t.granted(s.values)
-	case outpaced(err):
-		s.waiting = append(t.requests, s.waiting...)
-		t.requests = nil
-	default:
-		s.unknown += t.block.Len()
-		t.unknown(s.name)
-	}
-	s.mu.Unlock()
-	for _, r := range t.requests {
-		r.wake()
-	}
-}
-
 // strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them. It is
 // short, because those that were faster leave the sequence alone for longer.
 const strictPause = 500 * time.Microsecond
@@ -179,58 +187,69 @@ const strictPause = 500 * time.Microsecond
 // sequence to others for no longer, so that requests do not wait in vain.
 const sharedFor = time.Second
 
-// others returns how many other nodes have written the sequence lately. mu is held.
-func (s *series) others(now int64) int {
+func (s *strict) pause(now int64) time.Duration {
+	return strictPause * time.Duration(max(1, s.others(now)))
+}
+
+// others returns how many other nodes have written the sequence lately.
+func (s *strict) others(now int64) int {
 	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(sharedFor) })
 	return len(s.writers)
 }
 
-// sawWriter notes the node that has written a record that was read. mu is held.
-func (s *series) sawWriter(r Record, e situation) {
+func (s *strict) saw(v view, e situation) {
+	if s.written = (view{}); v.keys != nil {
+		s.keys = v.keys.entries
+	}
+	s.sawWriter(v.record.Nonce, e)
+}
+
+// sawWriter notes the node that has written a record with this nonce.
+func (s *strict) sawWriter(nonce string, e situation) {
 	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
-	if r.Mode != Strict || process(r.Nonce) == process(e.nonce) {
+	if process(nonce) == process(e.nonce) {
 		return
 	}
 	if s.writers == nil {
 		s.writers = make(map[string]int64)
 	}
-	s.writers[process(r.Nonce)] = e.sent
+	s.writers[process(nonce)] = e.sent
 	s.others(e.sent) // forgets old ones
 }
 
-// writtenStrict ends the write of a strict sequence. sent is when it was sent, and err its result. conflict means that
-// another write was faster. While other nodes write too, a node that was fast leaves the sequence to them for about
-// the time of a write. Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (i *Issuer) writtenStrict(s *series, v view, t taking, sent int64, err error) (conflict bool, _ error) {
-	now := i.cfg.Mono()
-	s.mu.Lock()
-	others := s.others(now)
-	if err == nil {
-		s.accept(t, i.cfg.Mono())
-		if v.stat.Version != zkstore.AnyVersion-1 { // two writes were needed: see setRecord
-			s.written = v
-			s.written.record, s.written.stat, s.written.secret = &t.record, zkstore.Stat{Version: v.stat.Version + 1}, nil
-			if t.keys != nil {
-				s.written.keys = t.keys.written()
-			}
+// wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast. Else the
+// node that is nearest to ZooKeeper's leader would always be the fastest.
+func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+	switch {
+	case err == nil:
+		s.accept(t, now)
+		s.unanswered += t.block.Len()
+		t.granted(s.values)
+		if t.keys != nil {
+			s.keys = t.keys.entries
 		}
+		s.remember(t, v)
+		if others := s.others(now); others > 0 {
+			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
+		}
+	case outpaced(err):
+		s.waiting = append(t.requests, s.waiting...)
+		return nil, 0
+	default:
+		s.unanswered += t.block.Len()
+		t.unknown(s.name)
 	}
-	s.mu.Unlock()
-	if others > 0 && err == nil {
-		i.pauseUpTo(s, min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor))
-	}
-	s.settle(t, err)
-	if outpaced(err) {
-		return true, nil
-	}
-	return false, err
+	return t.requests, pause
 }
 
-// lastWritten returns what the last write of a strict sequence left in ZooKeeper, if it was made in this session, and /seq
-// was not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions
-// only grow within a session.
-func (s *series) lastWritten(known knowledge) (v view, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.written, s.written.state != nil && known.judge(s.written) == foundGood && !s.stale // a new session makes all records stale
+// remember notes what a write has left in ZooKeeper. v is what was read before.
+func (s *strict) remember(t taking, v view) {
+	if v.stat.Version == zkstore.AnyVersion-1 {
+		return // two writes were needed: see setVersion
+	}
+	s.written = v
+	s.written.record, s.written.stat, s.written.secret = &t.record, zkstore.Stat{Version: v.stat.Version + 1}, nil
+	if t.keys != nil {
+		s.written.keys = t.keys.written()
+	}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
-func strictly(left int64, waiting ...int64) (*series, situation) {
+func strictly(left int64, waiting ...int64) (*strict, situation) {
 	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
-	s := &series{name: "order", known: &r, incarnation: 1}
+	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	return s, situation{incarnation: 1, sent: 1000, now: 1000, nonce: "mine"}
+	return s.asStrict(), situation{incarnation: 1, sent: 1000, now: 1000, nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -35,7 +35,7 @@ func TestStrictBatch(t *testing.T) {
 	} {
 		s, e := strictly(c.left, c.waiting...)
 		all := s.waiting
-		got := s.nextStrict(e)
+		got := s.next(e)
 		var taken int64
 		if got != nil {
 			taken = int64(len(got.requests))
@@ -66,7 +66,7 @@ func TestStrictPlanNeverSkips(t *testing.T) {
 	if _, refusal := r.planStrict(r.Incarnation+1, 1, 1000); refusal.reason() != Frozen {
 		t.Errorf("%v", refusal)
 	}
-	c, refusal := r.plan(r.Incarnation, 1000, 7, 1000)
+	c, refusal := r.planStrict(r.Incarnation, 7, 1000)
 	if refusal != nil || c.block != (sequence.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
 		t.Errorf("%+v, %v", c, refusal)
 	}
@@ -84,10 +84,10 @@ func TestStrictSettle(t *testing.T) {
 		"unknown":      {zkstore.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
 	} {
 		s, e := strictly(50, 1, 2)
-		t1 := s.nextStrict(e)
+		t1 := s.next(e)
 		second := t1.requests[1].w
-		wait(5, false)(s)
-		s.settle(*t1, c.err)
+		wait(5, false)(s.series)
+		s.wrote(*t1, view{}, 0, 0, c.err)
 		a := second.Result
 		if len(s.waiting) != c.waiting || (a != nil) != (c.want != nil) || a != nil && !c.want(a) {
 			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
@@ -102,21 +102,21 @@ func TestStrictSettle(t *testing.T) {
 func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s, e := strictly(50, 3)
-		t1 := s.nextStrict(e)
-		s.settle(*t1, nil)
+		t1 := s.next(e)
+		s.wrote(*t1, view{}, 0, 0, nil)
 		r, now := t1.requests[0], int64(1e9)
 		if late {
 			now += int64(AnswerFor)
 		}
-		runs, _, err := s.takeStrict(r, now, nil)
+		runs, _, err := s.take(r, now, 0, nil)
 		var refused *Refusal
-		if late && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered() != 3) {
-			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered())
+		if late && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered != 3) {
+			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered)
 		}
-		if !late && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered() != 0) {
-			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered())
+		if !late && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered != 0) {
+			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered)
 		}
-		if _, _, err := s.takeStrict(r, now, nil); err == nil {
+		if _, _, err := s.take(r, now, 0, nil); err == nil {
 			t.Error("the answer was given twice")
 		}
 	}

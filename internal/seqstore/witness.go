@@ -55,8 +55,8 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 			r := *s.known
 			w.Records[s.name] = r.raised(max(r.Next, s.highest))
 			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
-			if len(s.keys) > 0 {
-				w.Keys[s.name] = (&keyring{entries: s.keys}).marshal()
+			if m := s.asStrict(); m != nil && len(m.keys) > 0 {
+				w.Keys[s.name] = (&keyring{entries: m.keys}).marshal()
 			}
 		}
 		s.mu.Unlock()
@@ -136,7 +136,9 @@ func (i *Issuer) remember(w Witness) {
 		s := i.named(name)
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
-		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
+		if m := s.asStrict(); m != nil {
+			m.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
+		}
 	}
 }
 

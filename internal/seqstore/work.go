@@ -2,8 +2,6 @@ package seqstore
 
 import (
 	"time"
-
-	"github.com/flaked/flaked/sequence"
 )
 
 // This file decides what a round does with a series. It does no I/O.
@@ -22,9 +20,6 @@ type situation struct {
 	// keys are those of a strict sequence. nil: they were not read, because no request with a key waited.
 	keys *keyring
 }
-
-// used reports whether this node has taken a block of the sequence.
-func (s *series) used() bool { return s.last.Len() > 0 }
 
 // urgency says how soon a round must work on a series.
 type urgency int
@@ -45,20 +40,12 @@ func (s *series) urgency(e situation) urgency {
 		return idle
 	case len(s.waiting) > 0:
 		return awaited
-	case s.stale, len(s.attempts) > 0:
+	case s.stale, s.mode != nil && s.mode.unsure():
 		return needed
-	case s.known.Kind() != Sequence, !s.used(), e.sent < s.retryAt:
+	case s.known.Kind() != Sequence, e.sent < s.retryAt:
 		return idle
-	case s.short(), s.wantsMore(e.now):
-		return needed
-	case e.now-s.known.At >= s.renewAfter(e).Milliseconds():
-		return renew
 	}
-	return idle
-}
-
-func (s *series) renewAfter(e situation) time.Duration {
-	return renewalInterval(e.spread, time.Duration(e.sent-s.askedAt))
+	return s.mode.urgency(e)
 }
 
 func (s *series) isStale() bool {
@@ -88,10 +75,9 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 		s.mu.Unlock()
 		return nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
 	}
-	want := s.needs()
 	s.mu.Unlock()
 	s.change(func() {
-		s.stale, s.incarnation, s.written = false, e.incarnation, view{}
+		s.stale, s.incarnation = false, e.incarnation
 		if found == foundAbsent {
 			s.vanish(e.sent)
 			if e.refusal != nil {
@@ -101,15 +87,17 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 			return
 		}
 		s.absentAt = 0
-		s.resolve(v)
-		s.sawWriter(*v.record, e)
-		s.adopt(*v.record)
-		s.learnKey(v.secret)
-		if v.keys != nil {
-			s.keys = v.keys.entries
+		if s.mode != nil {
+			s.mode.resolve(v)
 		}
-		if s.known.Kind() == Sequence {
-			t = s.next(e, want)
+		s.know(*v.record)
+		s.mode.saw(v, e)
+		s.learnKey(v.secret)
+		switch s.known.Kind() {
+		case Sequence:
+			t = s.next(e)
+		case Tombstone:
+			s.mode.drop()
 		}
 	})
 	return t, nil
@@ -119,115 +107,50 @@ func (s *series) decide(v view, e situation) (t *taking, err error) {
 // means that the node did not know it.
 func (s *series) damaged(at int64) (news bool) {
 	news = s.refusal == nil || s.refusal.Reason != Frozen
-	s.stock.Drop()
-	s.stale, s.last, s.attempts, s.written = false, sequence.Block{}, nil, view{}
+	if s.stale = false; s.mode != nil {
+		s.mode.drop()
+	}
 	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
 	return news
 }
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.absentAt = nil, nil, at
-	s.stock = sequence.Stock{}
-	s.attempts, s.last = nil, sequence.Block{}
+	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
 }
 
-// resolve finds out which of the attempts was written. At most one was, because all were made at one
-// version. If another write followed, the blocks of all attempts are lost.
-func (s *series) resolve(v view) {
-	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == s.known.Nonce {
-		return // a write may still arrive: the next attempt is made at the same version
-	}
-	for _, t := range s.attempts {
-		if t.record.Nonce == v.record.Nonce {
-			s.accept(t, 0)
-		}
-	}
-	s.attempts = nil
-}
-
-// accept takes over a write that was acknowledged, with its block.
-func (s *series) accept(t taking, mono int64) {
-	s.know(t.record)
-	if t.keys != nil {
-		s.keys = t.keys.entries
-	}
-	s.attempts = nil
-	if t.block.Len() == 0 {
-		return
-	}
-	s.refuse(nil, mono)
-	s.conflicts = 0
-	s.blocks++
-	if t.record.Mode == Strict {
-		return
-	}
-	s.last, s.lastIncarnation = t.block, t.record.Incarnation
-	s.stock.Add(t.block)
-}
-
-// adopt takes over a record that was read. Another node may have written it, or an operator.
-func (s *series) adopt(r Record) {
-	switch {
-	case s.known != nil && r.ID != s.known.ID: // its positions have nothing to do with the old ones
-		s.stock, s.last = sequence.Stock{}, sequence.Block{}
-	case r.Kind() == Tombstone:
-		s.stock.Drop()
-		s.last = sequence.Block{}
-	}
-	s.stock.SkipTo(r.From)
-	s.know(r)
-}
-
-// know takes over a record.
+// know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r Record) {
-	if s.known == nil || s.known.ID != r.ID {
-		s.highest, s.secret, s.keys = 0, nil, nil
+	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
+		s.highest, s.secret, s.mode = 0, nil, newMode(s, r.Mode)
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 }
 
-// next returns the write that is due now, or nil. want is what the requests need that waited.
-func (s *series) next(e situation, want needs) *taking {
+// accept takes over a write that was acknowledged.
+func (s *series) accept(t taking, mono int64) {
+	if s.know(t.record); t.block.Len() > 0 {
+		s.refuse(nil, mono)
+		s.conflicts = 0
+		s.blocks++
+	}
+}
+
+// next returns the write that is due now, or nil.
+func (s *series) next(e situation) *taking {
 	if s.known.hasKey() && s.secret == nil {
 		s.refuse(lostKey(s.name), e.sent)
 		return nil
 	}
 	if e.unconfirmed > 0 {
 		var refusal *Refusal
-		if want.lacking {
+		if len(s.waiting) > 0 {
 			refusal = confirming(e.unconfirmed)
 		}
 		s.refuse(refusal, e.sent)
 		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
 		return nil
 	}
-	if s.known.Mode == Strict {
-		return s.nextStrict(e)
-	}
-	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
-		c, refusal := s.known.plan(e.incarnation, s.demand(e, want.all).Size(), want.least, e.now)
-		if refusal != nil {
-			s.refuse(refusal.about(s.name), e.sent)
-			return nil
-		}
-		return &taking{record: c.written(e.nonce, e.by), block: c.block}
-	}
-	if c, due := s.known.renewal(e.incarnation, e.now, s.renewAfter(e)); due {
-		return &taking{record: c.written(e.nonce, e.by)}
-	}
-	return nil
-}
-
-// demand returns what the size of the next block depends on.
-func (s *series) demand(e situation, need int64) sequence.Demand {
-	budget := s.known.ceiling().At(s.known.budget(), e.now)
-	d := sequence.Demand{
-		Supply: max(s.known.supply(), e.spread), Smallest: s.known.Block, Last: s.last.Len(), Need: need, Credit: budget.Credit,
-	}
-	d.Rate = s.window.rate(s.issued, e.sent)
-	s.window.roll(s.issued, e.sent)
-	s.target = int64(min(d.Rate*d.Supply.Seconds(), sequence.MaxBlock))
-	return d
+	return s.mode.next(e)
 }
