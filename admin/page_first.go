@@ -81,11 +81,7 @@ func wrongOf(v view) []clusterview.Problem {
 		out = append(out, v.Status.Sequences.Problems()...)
 	}
 	if v.Dev {
-		out = append(out, clusterview.Problem{
-			Severity: clusterview.Critical,
-			Text:     "This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs",
-			Advice:   "Do not keep its IDs. For unique IDs, start the node with --zk.",
-		})
+		out = append(out, clusterview.Development)
 	}
 	return out
 }
@@ -93,10 +89,12 @@ func wrongOf(v view) []clusterview.Problem {
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
 func clusterWrong(v view, c seen) (out []string) {
-	if v.Stale && !v.Own.CutOff() {
-		out = append(out, "Last reading of ZooKeeper: "+v.ReadAt+" UTC. Check whether ZooKeeper is slow or down.")
-	} else if c.err != nil && v.ReadAt == "" && !v.Own.CutOff() {
-		out = append(out, "Reading the cluster from ZooKeeper failed. Check whether ZooKeeper is down.")
+	if !v.Own.CutOff() && (v.Stale || c.err != nil) {
+		since := ""
+		if v.ReadAt != "" {
+			since = " since " + v.ReadAt + " UTC"
+		}
+		out = append(out, clusterview.Unread.With(since).String())
 	}
 	for _, problem := range c.Summary.Problems {
 		text := problem.String()

@@ -53,18 +53,18 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "ZooKeeper is down", v: view{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
 			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"This node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help.|" +
+				"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected. Start it."},
 		{name: "a heartbeat is late", v: view{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"This node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before 10:47:08 UTC. A restart does not help."},
+				"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."},
 		{name: "only the cluster cannot be read", v: view{Own: own(well), Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: Last reading of ZooKeeper: 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
 		{name: "the disk is full", v: view{Own: own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
 		})},
 			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
-				"This node cannot write to the state directory (no space left).>Check its disk. The reserved bound is only seconds ahead. Free space or repair it at once."},
+				"The node cannot write to its state directory (no space left).>Free space on its disk or repair it at once. The reserved bound is only seconds ahead."},
 		{name: "the lease is over", v: view{Own: refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
@@ -72,7 +72,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
 		})}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, the other clocks are wrong: flaked doctor says whose.|" +
+				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, others are wrong: see CLOCK in flaked status.|" +
 				"worker 71 (b) refuses to serve. See its log."},
 		{name: "the clock went back", v: view{Own: refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
@@ -82,9 +82,9 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
 		{name: "it cannot start", v: view{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to ZooKeeper. The node then starts by itself."},
+				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."},
 		{name: "a development node", v: view{Dev: true, Own: own(well)},
-			want: "warn|Serving IDs|No time limit||This is a development node (--dev): it has no ZooKeeper. It saves nothing to disk. Any other development node would issue the same IDs.>" +
+			want: "warn|Serving IDs|No time limit||This is a development node (--dev), without ZooKeeper and state directory. Any other one would issue the same IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestPageMarksStaleReading(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		body := page()
-		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 && strings.Contains(body, "Last reading of ZooKeeper: ") {
+		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 && strings.Contains(body, "could not be read from ZooKeeper since ") {
 			for _, now := range []string{"</i> live</td>"} {
 				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) || !strings.Contains(body, was) {
 					t.Errorf("want %q and no %q in\n%s", was, now, body)

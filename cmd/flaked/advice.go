@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/seqstore"
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/node"
@@ -34,19 +35,19 @@ func advise(err error) (lead, advice string, known error) {
 		return "", rangeAdvice(e), e
 	}
 	if e, ok := errors.AsType[*node.OtherClusterError](err); ok {
-		return "", ". Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory", e
+		return "", adviceOf(clusterview.OtherCluster), e
 	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
 		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced", e
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {
-			return "", ". Wait, or ask the operator whether `flaked cluster thaw` may end the freeze early", e
+			return "", adviceOf(clusterview.FrozenByOperator), e
 		}
-		return "", ". If you know that no holder is left, `flaked cluster thaw` ends the freeze early", e
+		return "", adviceOf(clusterview.Frozen), e
 	}
 	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return "", ". See flaked cluster thaw --help", err
+		return "", adviceOf(clusterview.Frozen), err
 	}
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", "", err // a command has said what to do
@@ -55,9 +56,9 @@ func advise(err error) (lead, advice string, known error) {
 		is     error
 		advice string
 	}{
-		{zkstore.ErrUnreachable, ". Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum"},
-		{coordinator.ErrNoCluster, ". Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster"},
-		{zkstore.ErrDenied, ". Give --zk-auth-file with the user that created the records"},
+		{zkstore.ErrUnreachable, adviceOf(clusterview.ZooKeeperDown)},
+		{coordinator.ErrNoCluster, adviceOf(clusterview.NoCluster)},
+		{zkstore.ErrDenied, adviceOf(clusterview.ZooKeeperDenied)},
 		{seqstore.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
 		{seqstore.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{seqstore.ErrNotFound, ". `flaked seq list` prints the names"},
@@ -70,6 +71,9 @@ func advise(err error) (lead, advice string, known error) {
 	}
 	return "", "", err
 }
+
+// adviceOf returns the advice of a cause as the end of a sentence, which may go on.
+func adviceOf(p clusterview.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
 
 func rangeAdvice(e *node.RangeError) string {
 	verb := "Give"

@@ -52,12 +52,9 @@ func TestAdvised(t *testing.T) {
 		{"no segment", noSegment, "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
 		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " + leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
 		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
-		{"another cluster", &node.OtherClusterError{Ours: "a", Found: "b"}, "the state directory belongs to cluster a, but the node was started in cluster b. Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"},
 		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"}, "the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced"},
 		{"frozen", fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
-			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier holders of workers may come back. If you know that no holder is left, `flaked cluster thaw` ends the freeze early"},
-		{"frozen by hand", &coordinator.FrozenError{Until: 1_700_000_000_000, By: "me"},
-			"registration is frozen until 2023-11-14T22:13:20Z by operator me. Wait, or ask the operator whether `flaked cluster thaw` may end the freeze early"},
+			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier holders of workers may come back. Start the missing nodes again, or see flaked cluster thaw --help"},
 		{"said already", exitWith(exitUnreachable, "%w. Start one", zkstore.ErrUnreachable), "ZooKeeper cannot be reached. Start one"},
 	} {
 		if row.err == nil {

@@ -42,7 +42,7 @@ func TestBench(t *testing.T) {
 		{"at a rate", counting(), "--rate 200", exitOK, "200 requests a second, connections 1, pipeline 1", ""},
 		{"the same ID", says("2071483623882690560\n"), "", exitFailure, "wrong: 2071483623882690560 received again on connection 0", "duplicate IDs"},
 		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure, "OUT OF ORDER on their connection", "out of order"},
-		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY. The node is starting"},
+		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY. Ask another node"},
 		{"no node", says("what?\n"), "", exitFailure, "protocol ", "most of them protocol"},
 		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return slow(line) }, "--rate 100000 --timeout 1s", exitDegraded, "were due, and not answered in time", "did not keep up with 100,000 requests a second"},
 		{"hangs", says("hang"), "--timeout 100ms", exitFailure, "timeout ", "most of them timeout"},

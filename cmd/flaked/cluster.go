@@ -199,9 +199,8 @@ func clusterRows(r clusterview.ClusterReport) [][2]string {
 	if r.IDsEndMs != 0 {
 		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
 	}
-	if r.Frozen {
-		rows = append(rows, [2]string{"frozen until", fmt.Sprintf("%s, %s (see flaked cluster thaw --help)",
-			time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339), r.FrozenWhy())})
+	if p, frozen := r.FrozenProblem(); frozen {
+		rows = append(rows, [2]string{"frozen", p.String()})
 	}
 	return rows
 }

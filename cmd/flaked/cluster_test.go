@@ -107,8 +107,8 @@ func TestClusterCommands(t *testing.T) {
 	}
 	cl.FrozenUntil = time.Now().Add(time.Hour).UnixMilli()
 	put(t, store, "/cluster", cl, false)
-	call(t, "", "cluster", "show").wants(t, exitOK, ", because ZooKeeper lost data (see", "")
-	call(t, "", "status").wants(t, exitDegraded, "registration frozen until ", "warning: registration is frozen until")
+	call(t, "", "cluster", "show").wants(t, exitOK, ", because ZooKeeper lost data. Start the missing nodes", "")
+	call(t, "", "status").wants(t, exitDegraded, "0 live", "warning: Registration is frozen until")
 	const words = "no lost holder of cluster other is left"
 	call(t, "", "cluster", "thaw").wants(t, exitUsage, "", "all workers of cluster other become available to new nodes. If a holder of one of them")
 	call(t, "", "cluster", "thaw", "--confirm", "yes").wants(t, exitUsage, "", "--confirm \"yes\" does not match. Nothing was changed. Use --confirm '"+words+"'")

@@ -52,16 +52,10 @@ func get(c *cli.Context) error {
 // for a code that needs no explanation.
 func meaning(code ids.Code) string {
 	switch code {
-	case ids.NOTREADY:
-		return ". The node is starting or stopping, or has no usable timestamps. Ask another node, or try again in a moment"
-	case ids.CLOCK:
-		return ". The node's clock went back or is wrong, and the node waits until it is right. Ask another node"
-	case ids.FENCED:
-		return ". The node lost its worker or its lease expired, and it serves again when ZooKeeper is reachable. Ask another node"
+	case ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY:
+		return ". Ask another node, or try again in a moment"
 	case ids.EXHAUSTED:
-		return ". The time field of the layout is used up. Create a cluster with another layout"
-	case ids.BUSY:
-		return ". The node is at the limit that the reply names. Ask another node, or try again in a moment"
+		return ". Create a cluster with another layout"
 	case ids.NOPERM:
 		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind this token in the nodes' token file"
 	case ids.NOAUTH, ids.WRONGPASS:

@@ -47,12 +47,6 @@ func TestGlossary(t *testing.T) {
 	for _, phase := range node.Phases() {
 		knows("a node", string(phase))
 	}
-	for _, cause := range node.Causes() {
-		knows("a refusal", string(cause))
-	}
-	for _, trouble := range node.Troubles() {
-		knows("a node", trouble)
-	}
 	for _, label := range pageLabel.FindAllStringSubmatch(string(page), -1) {
 		knows("the status page", label[1])
 	}

@@ -88,7 +88,7 @@ func ofSequence(name string, err error) error {
 		for _, e := range late.Behind {
 			behind = append(behind, clusterview.Whom([]clusterview.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 		}
-		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seqstore.GuardTime, listed(behind))
+		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seqstore.GuardTime, clusterview.Listed(behind, len(behind)))
 	}
 	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrTooEarly} {
 		if errors.Is(err, is) {

@@ -26,7 +26,7 @@ func TestSeqNext(t *testing.T) {
 		{"no block", says("-NOTREADY reason=no-block x\n"), "order", exitFailure, "", "x. Ask another node, or try again in a moment.\n"},
 		{"ceiling", says("-NOTREADY reason=ceiling retry_after_ms=5 the ceiling. Retry\n"), "order", exitFailure, "", "the ceiling. Retry.\n"},
 		{"exhausted", says("-EXHAUSTED the max. Raise it\n"), "order", exitFailure, "", "the max. Raise it.\n"},
-		{"busy", says("-BUSY x\n"), "order", exitFailure, "", "The node is at the limit"},
+		{"busy", says("-BUSY x\n"), "order", exitFailure, "", "Ask another node"},
 		{"no token", says("-NOAUTH x\n"), "order", exitFailure, "", "Give a token that the node knows"},
 		{"no right", says("-NOPERM reason=no-right this token may not use sequence order\n"), "order", exitFailure, "",
 			"may not use sequence order. Give another token with --token-file FILE or FLAKED_TOKEN, or add the sequence to next= behind this token in the nodes' token file.\n"},

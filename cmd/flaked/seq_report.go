@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/clusterview"
@@ -204,13 +203,4 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
 		{"incarnation", fmt.Sprintf("%d (the cluster's: %d)", d.Incarnation, d.ClusterIncarnation)},
 	}...)
-}
-
-// listed returns up to ten names, and the number of the others.
-func listed(names []string) string {
-	const most = 10
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -146,12 +146,12 @@ func TestProblemsOfAskedNodes(t *testing.T) {
 		want  string
 	}{
 		{"all is well", "", []clusterview.WorkerReport{described()}, ""},
-		{"one is silent", "", []clusterview.WorkerReport{described(), silent}, "critical: node at b:1 did not answer (connection refused). Check the process"},
-		{"one is older", "", []clusterview.WorkerReport{described(), {Worker: -1, Address: "b:1", Asked: clusterview.NoStatus}}, "warning: the state of the node at b:1 is unknown (no STATUS)"},
+		{"one is silent", "", []clusterview.WorkerReport{described(), silent}, "critical: The node does not answer at b:1 (connection refused). Check the process"},
+		{"one is older", "", []clusterview.WorkerReport{described(), {Worker: -1, Address: "b:1", Asked: clusterview.NoStatus}}, "warning: The state of the node is unknown at b:1 (no STATUS)"},
 		{"not ready", "", []clusterview.WorkerReport{described(refusing(node.Serving, node.CauseClockWrong))}, "critical: worker 7 (ids-1) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right"},
 		{"starting", "", []clusterview.WorkerReport{described(starting)}, "critical: node ids-1 refuses to serve (no-worker-yet): Starting"},
-		{"cut off", "", []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: worker 7 (ids-1) is disconnected, but its node answers: it is disconnected from ZooKeeper. Restore the connection to ZooKeeper before the lease expires."},
-		{"no ZooKeeper", refused, []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: ZooKeeper cannot be reached. Start it again within 1m0s: then the next lease expires."},
+		{"cut off", "", []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: worker 7 (ids-1): The node has had no answer from ZooKeeper. Restore ZooKeeper, or the network to it, before the lease expires."},
+		{"no ZooKeeper", refused, []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: ZooKeeper cannot be reached, and the next lease expires in 1m0s. Check --zk (FLAKED_ZK), and"},
 		{"no ZooKeeper from here", refused, []clusterview.WorkerReport{described()}, "warning: ZooKeeper cannot be reached from here, but a node can reach it. Check --zk"},
 	} {
 		r := clusterview.AssessNodes(row.zk, row.nodes, time.UnixMilli(t0))
@@ -175,9 +175,9 @@ func TestStatusOfAddresses(t *testing.T) {
 	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)), fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
 	older := fakeNode(t, "tcp", "127.0.0.1:0", says(unknownStatus+"\n"))
 	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
-	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered", "is disconnected, but its node answers")
-	call(t, "", "status", "--addr", older).wants(t, exitDegraded, "no STATUS", "is unknown (it does not know STATUS, as an older release)")
-	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: node at "+nobody+" did not answer (connection refused)")
+	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered", "The node has had no answer from ZooKeeper")
+	call(t, "", "status", "--addr", older).wants(t, exitDegraded, "no STATUS", "is unknown at "+older+" (it does not know STATUS, as an older release)")
+	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: The node does not answer at "+nobody+" (connection refused)")
 	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
 	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")
 }

@@ -34,7 +34,7 @@ func TestStatusCountsSequences(t *testing.T) {
 	if _, err := o.Set(t.Context(), "near", seqstore.Change{Next: new(int64(801))}); err != nil {
 		t.Fatal(err)
 	}
-	ends("\n2 named sequences, 1 template: 1 used to 80 % or more (near). `flaked seq list` shows them")
+	ends("\n2 named sequences, 1 template. Sequences used to 80 % or more: near. `flaked seq list` shows them")
 
 	var doc struct {
 		clusterview.Report

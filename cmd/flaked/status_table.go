@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/flaked/flaked/internal/clusterview"
 )
@@ -87,9 +86,6 @@ func statusFooter(r clusterview.Report) (lines []string) {
 	}
 	if line := askedLine(r.Workers); s.Asked && line != "" {
 		lines = append(lines, line)
-	}
-	if c.Frozen {
-		lines = append(lines, "registration frozen until "+clusterview.Instant(c.FrozenUntilMs, time.UnixMilli(s.NowMs)))
 	}
 	if s.Used == 0 {
 		lines = append(lines, "no node has registered yet: start one with `flaked serve`")

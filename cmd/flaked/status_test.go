@@ -126,5 +126,5 @@ const statusGolden = `{"source":"zookeeper","zookeeper_error":"",
 "says":{"ready":true,"reason":"","cause":"","phase":"serving","degraded":["zookeeper"],"lease_left_ms":3,"reserved_left_ms":4,"zookeeper_ok":false,"ids":5}},
 {"worker":10,"name":"","address":"","state":"free","phase":"released","term":3,"clock_offset_ms":null,"clock_uncertainty_ms":null,"lease_left_ms":null,"lease_ends_ms":null,"report_age_ms":null,
 "version":"","node":"","host":"","pid":0,"confirmed":true,"heartbeat_ms":3000,"admin":"","granted_ms":null,"released_by":"","asked":"","why":"","says":null}],
-"summary":{"slots":1024,"used":2,"held":1,"live":1,"disconnected":0,"stopped":0,"releasing":0,"record_missing":0,"free":1023,"asked":true,"shortest_lease_ms":3600000,"now_ms":1795196809000,"degraded":false,"problems":[{"severity":"warning","text":"a <problem>","advice":"mend it"}]},
+"summary":{"slots":1024,"used":2,"held":1,"live":1,"disconnected":0,"stopped":0,"releasing":0,"record_missing":0,"free":1023,"asked":true,"shortest_lease_ms":3600000,"now_ms":1795196809000,"degraded":false,"problems":[{"cause":"","severity":"warning","text":"a <problem>","advice":"mend it"}]},
 "sequences":null,"sequences_error":""}`

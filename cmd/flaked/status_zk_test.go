@@ -105,7 +105,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	if r.Workers[2].State != "disconnected" || len(r.Summary.Problems) != 1 {
 		t.Errorf("%+v", r)
 	}
-	call(t, "", "status").wants(t, exitDegraded, "disconnected", "critical: worker 2 (c) is ")
+	call(t, "", "status").wants(t, exitDegraded, "disconnected", "critical: worker 2 (c): The node is ")
 	if err := store.Delete(t.Context(), "/workers/0001", zkstore.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		began := time.Now()
 		r := call(t, "", "status", row.flag)
 		took := time.Since(began)
-		r.wants(t, exitDegraded, "1024 of 1024 workers held", "0 of 1024 workers are free. Stop nodes with --release-on-exit")
+		r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with --release-on-exit")
 		if n := strings.Count(r.stdout, " disconnected "); n != 1024 || !strings.Contains(r.stdout, row.asked) {
 			t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
 		}

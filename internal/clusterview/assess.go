@@ -3,7 +3,6 @@ package clusterview
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -72,7 +71,7 @@ func (r *Report) Judge() {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
-	r.Summary.Problems = slices.Insert(problems(*r), 0, outage(r.Workers)...)
+	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 

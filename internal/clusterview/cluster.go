@@ -52,11 +52,3 @@ func DescribeCluster(name string, cl coordinator.Cluster, now time.Time) Cluster
 	}
 	return r
 }
-
-// FrozenWhy words the reason for a freeze.
-func (r ClusterReport) FrozenWhy() string {
-	if r.FrozenBy != "" {
-		return "by " + Clean(r.FrozenBy)
-	}
-	return "because ZooKeeper lost data"
-}

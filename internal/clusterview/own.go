@@ -1,7 +1,10 @@
 package clusterview
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/flaked/flaked/node"
 )
@@ -31,50 +34,105 @@ func (w OwnWorker) CutOff() bool {
 // Clock.WorstMs, because that may be the fault of one other node's clock.
 func (w OwnWorker) ClockOff() bool {
 	c := w.Clock
-	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 || c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
+	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 ||
+		c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
 }
 
 // Problems returns the problems of the worker, the refusal first.
 func (w OwnWorker) Problems() (out []Problem) {
+	add := func(p Problem) { out = append(out, p.With(w.details(p.Cause))) }
 	if !w.Ready {
-		out = append(out, refusalOf(w.Cause, "The node refuses: -"+w.Code+" "+w.Reason).problem("", refusalDetails(w.Snapshot)))
+		add(Cause(string(w.Cause)))
 	}
-	if w.CutOff() && w.Cause != node.CauseZooKeeperUnreachable && w.Cause != node.CauseLeaseExpired {
-		out = append(out, w.withoutZooKeeper())
+	switch {
+	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
+	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
+		add(fromCache)
+	default:
+		add(noZooKeeper)
 	}
 	for _, word := range w.Degraded {
-		row, known := troubles[word]
 		switch {
-		case !known:
-			out = append(out, Problem{Warning, word, "See degraded in docs/http.md."})
-		// Another problem covers these: ClusterReport.FrozenProblem, withoutZooKeeper, and the refusal.
+		// Another problem covers these: ClusterReport.FrozenProblem, noZooKeeper, and the refusal.
 		case word == node.TroubleFrozen, word == node.TroubleZooKeeper, word == node.TroubleFromCache:
-		case word == node.TroubleDisk && !w.Ready, word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
+		case word == node.TroubleDisk && !w.Ready:
+		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
 		default:
-			out = append(out, row.problem(thisNode, troubleDetails(word, w.Snapshot)))
+			add(Cause(word))
 		}
 	}
 	return out
 }
 
-const thisNode = "This node "
-
-func (w OwnWorker) withoutZooKeeper() Problem {
-	if w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "" {
-		return troubles[node.TroubleFromCache].problem(thisNode, "")
+// details returns the details of a problem that only the node itself knows.
+func (w OwnWorker) details(cause string) string {
+	c := w.Clock
+	switch cause {
+	case string(node.CauseZooKeeperUnreachable), string(node.CauseLeaseExpired):
+		return because(w.ZooKeeper.Error)
+	case string(node.CauseReservedBound), node.TroubleDisk:
+		return because(w.Disk.Error)
+	case string(node.CauseClockBehind):
+		return " by " + about(c.BehindMs)
+	case string(node.CauseClockWrong):
+		return fmt.Sprintf("%s, compared with %d of %d other clocks", amount(c.WorstMs), c.Against, c.Voters)
+	case node.TroubleZooKeeper:
+		since := ""
+		if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
+			since = " since " + time.UnixMilli(w.NowMs-*age).UTC().Format(time.TimeOnly) + " UTC"
+		}
+		return since + because(w.ZooKeeper.Error)
+	case node.TroubleOffset:
+		return fmt.Sprintf("%s, compared with the worst of %d other clocks", amount(c.WorstMs), c.Voters)
+	case node.TroubleLeap:
+		return " " + about(c.UnfollowedLeapMs)
+	case node.TroubleCoasting:
+		return " by " + about(c.CoastingMs)
 	}
-	p := troubles[node.TroubleZooKeeper].problem(thisNode, troubleDetails(node.TroubleZooKeeper, w.Snapshot))
-	if p.Advice = restoreZK + "."; w.Ready && w.LeaseEndsMs != nil {
-		p.Advice = restoreZK + ", before " + timeOfDay(*w.LeaseEndsMs) + ". A restart does not help."
-	}
-	return p
+	return ""
 }
 
 // Starting reports whether a cause is normal after a start and passes by itself.
 func Starting(cause node.Cause) bool {
 	switch cause {
-	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor, node.CauseNewWorker:
+	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,
+		node.CauseNewWorker:
 		return true
 	}
 	return false
+}
+
+// because returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
+func because(err string) string {
+	for _, words := range []string{
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left", "read-only",
+		"permission denied", "under way for more than 1s", "input/output error",
+	} {
+		if strings.Contains(err, words) {
+			return " (" + words + ")"
+		}
+	}
+	return ""
+}
+
+// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
+func amount(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	way := " fast"
+	if *ms < 0 {
+		way = " slow"
+	}
+	return ": " + Size(*ms) + way
+}
+
+// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
+func about(ms int64) string {
+	if ms >= 1000 {
+		ms = (ms + 500) / 1000 * 1000
+	}
+	return Brief(ms)
 }

@@ -85,9 +85,6 @@ type SomeSequences struct {
 	Names []string `json:"names"`
 }
 
-// mostNames is the number of names that SomeSequences has at most.
-const mostNames = 5
-
 // NewSequences returns counts of no sequences.
 func NewSequences() *Sequences {
 	none := SomeSequences{Names: []string{}}
@@ -127,39 +124,25 @@ func (s *Sequences) Add(name string, r seqstore.Record, state string) {
 }
 
 func (s *SomeSequences) add(name string) {
-	if s.Count++; len(s.Names) < mostNames {
+	if s.Count++; len(s.Names) < mostListed {
 		s.Names = append(s.Names, Clean(name))
 	}
 }
 
-// String returns the names, and how many more there are.
-func (s SomeSequences) String() string {
-	text := strings.Join(s.Names, ", ")
-	if more := s.Count - len(s.Names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// Line returns the counts in one line.
+// Line returns the counts and the problems in one line.
 func (s Sequences) Line() string {
 	line := plural(s.Count, "named sequence")
 	if s.Templates > 0 {
 		line += ", " + plural(s.Templates, "template")
 	}
-	var parts []string
-	for _, p := range []struct {
-		some SomeSequences
-		is   string
-	}{{s.Frozen, "frozen"}, {s.Exhausted, "exhausted"}, {s.NearlyUsed, "used to 80 % or more"}} {
-		if p.some.Count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s (%s)", p.some.Count, p.is, p.some))
-		}
+	problems := s.Problems()
+	for _, p := range problems {
+		line += ". " + p.Text
 	}
-	if len(parts) == 0 {
-		return line
+	if len(problems) > 0 {
+		line += ". `flaked seq list` shows them"
 	}
-	return line + ": " + strings.Join(parts, ", ") + ". `flaked seq list` shows them"
+	return line
 }
 
 func plural(n int, noun string) string {
@@ -171,15 +154,14 @@ func plural(n int, noun string) string {
 
 // Problems returns the sequences of which clients get no values, or soon none.
 func (s Sequences) Problems() (out []Problem) {
-	add := func(some SomeSequences, severity Severity, text, advice string) {
+	add := func(some SomeSequences, p Problem) {
 		if some.Count > 0 {
-			out = append(out, Problem{severity, text + ": " + some.String(), strings.Replace(advice, "NAME", some.Names[0], 1)})
+			p.Advice = strings.Replace(p.Advice, "NAME", some.Names[0], 1)
+			out = append(out, p.With(": "+Listed(some.Names, some.Count)))
 		}
 	}
-	add(s.Frozen, Critical, "Frozen sequences, which issue no values", "flaked seq show 'NAME' says why, and what to do.")
-	add(s.Exhausted, Critical, "Exhausted sequences, of which nodes have taken all values",
-		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete a sequence that nobody needs.")
-	add(s.NearlyUsed, Warning, "Sequences used to 80 % or more",
-		"Raise the max before they are exhausted (flaked seq set 'NAME' --max VALUE), and a template's --max-names.")
+	add(s.Frozen, sequencesFrozen)
+	add(s.Exhausted, sequencesExhausted)
+	add(s.NearlyUsed, sequencesNearlyUsed)
 	return out
 }

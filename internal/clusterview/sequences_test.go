@@ -47,7 +47,9 @@ func TestSequencesAreCounted(t *testing.T) {
 	for n := range 5 {
 		found = append(found, seqstore.Named{Name: fmt.Sprint("more-", n), Record: record(900, now, 2)})
 	}
-	const want = "9 named sequences, 2 templates: 2 frozen (frozen:*, old), 2 exhausted (full:*, all), 6 used to 80 % or more (many, more-0, more-1, more-2, more-3 and 1 more). `flaked seq list` shows them"
+	const want = "9 named sequences, 2 templates. Frozen sequences, which issue no values: frozen:*, old. " +
+		"Exhausted sequences, whose values are all taken: full:*, all. " +
+		"Sequences used to 80 % or more: many, more-0, more-1, more-2, more-3 and 1 more. `flaked seq list` shows them"
 	if got := CountSequences(found, seqstore.State{Incarnation: 2, Time: now}).Line(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -89,6 +89,19 @@ func Thousands(digits string) string {
 	return digits
 }
 
+// mostListed is the number of names in a text.
+const mostListed = 5
+
+// Listed joins the first five names, and says how many more of all there are.
+func Listed(names []string, all int) string {
+	shown := names[:min(mostListed, len(names))]
+	text := strings.Join(shown, ", ")
+	if all > len(shown) {
+		text += fmt.Sprintf(" and %d more", all-len(shown))
+	}
+	return text
+}
+
 // OffsetText formats the offset of the worker's clock and its uncertainty, "" if it is not known.
 func (w WorkerReport) OffsetText() string {
 	ms, uncertain, known := w.Offset()

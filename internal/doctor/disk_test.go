@@ -39,11 +39,11 @@ func TestDoctorReportsDiskFaults(t *testing.T) {
 	at(t, look(patience), "durability").wants(t, "full", Fail, "no space left on device")
 	disk.Free()
 	disk.ReadOnly()
-	at(t, look(patience), "durability").wants(t, "read-only", Fail, "Repair the disk")
+	at(t, look(patience), "durability").wants(t, "read-only", Fail, "repair it at once")
 	disk.ReadWrite()
 	disk.Freeze()
 	begin := time.Now()
-	at(t, look(300*time.Millisecond), "durability").wants(t, "stalled", Fail, "Check the disk, which may have stalled")
+	at(t, look(300*time.Millisecond), "durability").wants(t, "stalled", Fail, "is not synced in time")
 	if took := time.Since(begin); took > patience {
 		t.Errorf("it took %s", took)
 	}

@@ -93,7 +93,7 @@ func TestProbes(t *testing.T) {
 		{"wrong password", zkstore.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
 		{"another's records", fine, denied, "access", Fail, "may not create records in /flaked/x. Give --zk-auth-file with the user", true},
 		{"another's parent", with(func(p *zkstore.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "Let an administrator create /flaked/x for this user", false},
-		{"lost underway", fine, cut, "access", Fail, "a majority", false},
+		{"lost underway", fine, cut, "access", Fail, "has a quorum", false},
 	} {
 		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: zkstore.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
 		at(t, found, tc.check).wants(t, tc.name, tc.level, tc.text)
@@ -146,7 +146,7 @@ func TestCluster(t *testing.T) {
 		f.wants(t, tc.name, tc.level, tc.text)
 	}
 	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn, "registration is frozen until")
+	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn, "Registration is frozen until")
 }
 
 func TestWorkers(t *testing.T) {
@@ -185,7 +185,7 @@ func TestOffsets(t *testing.T) {
 		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK, text: "ahead of that of ZooKeeper's leader", peer: "the farthest clock of 2 other nodes"},
 		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) ahead of", peer: "no clock to compare"},
 		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind", peer: "no clock"},
-		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "A node with this clock refuses", peer: "A node with this clock refuses"},
+		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "then set the clock right", peer: "then set the clock right"},
 		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader", peer: "clock of 2 other nodes"},
 		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. See CLOCK"},
 	} {

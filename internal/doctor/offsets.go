@@ -8,6 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -29,14 +30,15 @@ func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " that of ZooKeeper's leader"}
 	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
+	wrong := clusterview.Cause(string(node.CauseClockWrong)).Advice
 	switch {
 	case !own.Beyond(limits.WarnSkew):
 	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):
-		zookeeper.Level, zookeeper.Advice = Fail, "Set the clock right (chronyc tracking). A node with this clock refuses"
+		zookeeper.Level, zookeeper.Advice = Fail, wrong
 	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
-		zookeeper.Level, zookeeper.Advice = Warn, "The other nodes' clocks agree with this one. Check the clock of ZooKeeper's leader"
+		zookeeper.Level, zookeeper.Advice = Warn, clusterview.LeaderClock.Advice
 	default:
-		zookeeper.Level, zookeeper.Advice = Warn, "Check the time synchronisation of this machine (chronyc tracking)"
+		zookeeper.Level, zookeeper.Advice = Warn, clusterview.ClockOff.Advice
 	}
 	others := Finding{Check: "clock-peers", Level: OK}
 	switch {
@@ -44,7 +46,7 @@ func judgeOffsets(p zkstore.Probe, peers []timeguard.Offset) []Finding {
 		others.Text = "no other node reports, so there is no clock to compare with"
 		return []Finding{zookeeper, others}
 	case verdict.Wrong():
-		others.Level, others.Advice = Fail, "Set the clock right (chronyc tracking). A node with this clock refuses"
+		others.Level, others.Advice = Fail, wrong
 	case verdict.Worst.Beyond(limits.WarnSkew):
 		others.Level, others.Advice = Warn, "See CLOCK in flaked status for the clock that is off"
 	}

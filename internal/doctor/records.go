@@ -58,9 +58,9 @@ func failed(check string, err error) Finding {
 	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "Check ZooKeeper's log"}
 	switch {
 	case errors.Is(err, zkstore.ErrUnreachable):
-		f.unreachable, f.Advice = true, "Check --zk, and that a majority of the servers runs"
+		f.unreachable, f.Advice = true, clusterview.ZooKeeperDown.Advice
 	case errors.Is(err, zkstore.ErrDenied):
-		f.Advice = "Give --zk-auth-file with the user that created the records"
+		f.Advice = clusterview.ZooKeeperDenied.Advice
 	}
 	return f
 }
@@ -128,7 +128,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 		return []Finding{f}
 	case errors.Is(err, coordinator.ErrNoCluster):
 		f.Level, f.Text = Fail, fmt.Sprintf("cluster %q does not exist", cfg.ZK.Cluster)
-		f.Advice = "Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster"
+		f.Advice = clusterview.NoCluster.Advice
 		return []Finding{f}
 	case err != nil:
 		return []Finding{failed("cluster", err)}
@@ -140,11 +140,11 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 	if d.belongs() && d.record.Cluster.UUID != cl.UUID {
 		f.Level = Fail
 		f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
-		f.Advice = "Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory"
+		f.Advice = clusterview.OtherCluster.Advice
 	}
 	found := []Finding{f}
 	if p, frozen := clusterview.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
-		found = append(found, Finding{Check: "cluster", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
+		found = append(found, Finding{Check: "cluster", Level: Warn, Text: p.Text, Advice: p.Advice})
 	}
 	return append(found, judgeLayout(cl, now))
 }
@@ -162,9 +162,9 @@ func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
-		f.Advice = "Create a cluster with another layout. See flaked layout"
+		f.Advice = clusterview.TimeEnding.Advice
 	case left < 5*year:
-		f.Level, f.Advice = Warn, "Plan a cluster with another layout. See flaked layout"
+		f.Level, f.Advice = Warn, clusterview.TimeEnding.Advice
 	}
 	return f
 }
@@ -175,9 +175,9 @@ func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64
 	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
 	case s.Free <= 0:
-		f.Level, f.Advice = Fail, clusterview.FreeWorkers
+		f.Level, f.Advice = Fail, clusterview.FewFree.Advice
 	case s.FewFree():
-		f.Level, f.Advice = Warn, clusterview.FreeWorkers
+		f.Level, f.Advice = Warn, clusterview.FewFree.Advice
 	}
 	return f
 }

@@ -47,7 +47,7 @@ func judgeSequences(s *clusterview.Sequences) (found []Finding) {
 		return []Finding{{Check: "sequences", Level: OK, Text: "there are no named sequences"}}
 	}
 	for _, p := range s.Problems() {
-		found = append(found, Finding{Check: "sequences", Level: Warn, Text: p.Text, Advice: strings.TrimSuffix(p.Advice, ".")})
+		found = append(found, Finding{Check: "sequences", Level: Warn, Text: p.Text, Advice: p.Advice})
 	}
 	if len(found) == 0 {
 		found = append(found, Finding{Check: "sequences", Level: OK, Text: s.Line() + ". None is frozen, exhausted or used to 80 % or more"})

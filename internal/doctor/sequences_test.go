@@ -24,7 +24,7 @@ func TestSequences(t *testing.T) {
 		{"none", nil, OK, "there are no named sequences"},
 		{"all is well", &clusterview.Sequences{Count: 3}, OK, "3 named sequences. None is frozen"},
 		{"frozen", &clusterview.Sequences{Count: 3, Frozen: some("a", "b")}, Warn, "Frozen sequences, which issue no values: a, b. flaked seq show 'a' says"},
-		{"exhausted", &clusterview.Sequences{Count: 3, Exhausted: some("a")}, Warn, "Exhausted sequences, of which nodes have taken all values: a. Raise the max (flaked seq set 'a' --max VALUE)"},
+		{"exhausted", &clusterview.Sequences{Count: 3, Exhausted: some("a")}, Warn, "Exhausted sequences, whose values are all taken: a. Raise the max (flaked seq set 'a' --max VALUE)"},
 		{"nearly used", &clusterview.Sequences{Count: 3, NearlyUsed: some("a")}, Warn, "used to 80 % or more: a. Raise the max before"},
 	} {
 		found := judgeSequences(tc.s)

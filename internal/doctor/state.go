@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/node"
 )
@@ -68,7 +69,7 @@ func unreadable(d stateDir) Finding {
 	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err), Advice: "Check --state-dir"}
 	switch {
 	case errors.Is(d.err, errSlow):
-		f.Text, f.Advice = d.path+" does not answer", "Check the disk, which may have stalled"
+		f.Text, f.Advice = d.path+" does not answer", clusterview.Disk.Advice
 	case errors.Is(d.err, fs.ErrPermission):
 		f.Advice = "Run doctor as the node's user"
 	}
@@ -99,7 +100,7 @@ func judgeDir(d stateDir, cfg Config) Finding {
 		f.Advice = "Start with an empty directory, and see docs/operate.md"
 	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
 		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
-		f.Advice = "Give each cluster its own --state-dir"
+		f.Advice = clusterview.OtherCluster.Advice
 	case d.belongs():
 		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Claim.Worker, d.record.ClusterName)
 	default:
@@ -149,7 +150,7 @@ func judgeSpace(path string, x localcache.Examination) Finding {
 		f.Text = fmt.Sprintf("%d inodes are free for %s", x.FreeInodes, path)
 	}
 	if few {
-		f.Level, f.Advice = Warn, "Free space: a node that cannot write its bound refuses"
+		f.Level, f.Advice = Warn, clusterview.Disk.Advice
 	}
 	if none {
 		f.Level = Fail
@@ -169,13 +170,13 @@ func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	f := Finding{Check: "durability", Level: Fail}
 	switch {
 	case errors.Is(err, errSlow):
-		f.Text, f.Advice = "a write to "+path+" is not synced in time", "Check the disk, which may have stalled"
+		f.Text, f.Advice = "a write to "+path+" is not synced in time", clusterview.Disk.Advice
 		return f
 	case errors.Is(err, fs.ErrPermission):
 		f.Text, f.Advice = err.Error(), "Run doctor as the node's user"
 		return f
 	case err != nil:
-		f.Text, f.Advice = err.Error(), "Repair the disk"
+		f.Text, f.Advice = err.Error(), clusterview.Disk.Advice
 		return f
 	}
 	slices.Sort(took)
@@ -183,7 +184,7 @@ func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle), round(worst))
 	switch {
 	case worst >= stalledSync:
-		f.Level, f.Advice = Fail, "Use a faster disk, or one with less load. A node refuses while its bound is not stored"
+		f.Level, f.Advice = Fail, "Use a faster disk, or one with less load"
 	case middle >= slowSync:
 		f.Level, f.Advice = Warn, "Use a faster disk, or one with less load"
 	}

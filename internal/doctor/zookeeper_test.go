@@ -40,7 +40,7 @@ func TestDoctorReportsMissingServers(t *testing.T) {
 	}
 	ens.Kill((follower + 1) % 3)
 	r = look(all, time.Second)
-	at(t, r.Findings, "session").wants(t, "two of three are down", Fail, "that a majority of the servers runs")
+	at(t, r.Findings, "session").wants(t, "two of three are down", Fail, "has a quorum")
 	if !r.Summary.Unreachable { // the last server may not know yet, and answer
 		t.Errorf("two of three are down: %+v", r.Findings)
 	}

@@ -28,7 +28,7 @@ func TestStatusWithZooKeeperDown(t *testing.T) {
 	}
 	zk.Kill(0)
 	n.heartbeats(false)
-	if r := status("--addr", addr); r.code != 4 || !strings.Contains(r.stdout, " "+n.name+" ") || !strings.Contains(r.stderr, "it is disconnected from ZooKeeper") || r.took > 5*time.Second {
+	if r := status("--addr", addr); r.code != 4 || !strings.Contains(r.stdout, " "+n.name+" ") || !strings.Contains(r.stderr, "The node has had no answer from ZooKeeper") || r.took > 5*time.Second {
 		t.Errorf("exit %d after %s\n%s%s", r.code, r.took, r.stdout, r.stderr)
 	}
 	refused(t, status("--zk", s.connect, "--zk-session-timeout", "1s"), 3, "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")

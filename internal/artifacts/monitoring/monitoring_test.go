@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flaked/flaked/internal/clusterview"
 )
 
 const (
@@ -107,8 +109,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// The rules pass promtool's checks and tests. Each alert asks for metrics that exist, and links
-// its advice in the documents.
+// The rules pass promtool's checks and tests. Each alert asks for metrics that exist, gives the advice of its cause, and
+// links more in the documents.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile)
@@ -119,6 +121,9 @@ func TestAlerts(t *testing.T) {
 		page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"], "https://github.com/flaked/flaked/blob/main/"), "#")
 		if !strings.Contains(read(t, "../../../"+page), `<a id="`+anchor+`">`) {
 			t.Errorf("%s: %s has no anchor %q", r.Alert, page, anchor)
+		}
+		if cause := r.Annotations["cause"]; cause != "" && !strings.Contains(r.Annotations["description"], clusterview.Cause(cause).Advice) {
+			t.Errorf("%s does not say %q", r.Alert, clusterview.Cause(cause).Advice)
 		}
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s: severity %q", r.Alert, s)
