@@ -48,7 +48,8 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			return ids.Reply(ids.NOTREADY, "reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node")
+			return ids.Reply(ids.NOTREADY,
+				"reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node")
 		}
 	}
 }

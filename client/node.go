@@ -97,5 +97,6 @@ func (n *node) restore() bool {
 // lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ReplyError](err)
-	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Code == ids.EXHAUSTED && reply.Reason() == "")
+	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS ||
+		reply.Code == ids.EXHAUSTED && reply.Reason() == "")
 }

@@ -129,7 +129,8 @@ func (s *session) reserve(ctx context.Context, n int) (worker.Run, *ids.ReplyErr
 		return r, ids.ReplyOf(err)
 	}
 	if r.Len < 1 || r.Len > n {
-		return r, ids.Reply(ids.NOTREADY, fmt.Sprintf("internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
+		return r, ids.Reply(ids.NOTREADY, fmt.Sprintf(
+			"internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
 	}
 	s.ranOut = r.Len < n
 	s.waited = s.waited || b.Waits() != waits

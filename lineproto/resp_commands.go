@@ -91,7 +91,8 @@ func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 // maxClientName is the most bytes of a client's name.
 const maxClientName = 255
 
-var errClientName = ids.Reply(ids.ERR, fmt.Sprintf("a client's name is at most %d visible ASCII characters, without blanks", maxClientName))
+var errClientName = ids.Reply(ids.ERR, fmt.Sprintf(
+	"a client's name is at most %d visible ASCII characters, without blanks", maxClientName))
 
 func isClientName(b []byte) bool {
 	for _, c := range b {
@@ -130,7 +131,8 @@ func (s *session) client(_ context.Context, args [][]byte) *ids.ReplyError {
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
-		return ids.Reply(ids.ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF")
+		return ids.Reply(ids.ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, "+
+			"NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF")
 	}
 	s.out = r.status(s.out, "OK")
 	return nil

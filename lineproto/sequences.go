@@ -253,7 +253,8 @@ func (s *session) attempt(k int) error {
 		return err
 	}
 	if s.runs = runs; !holds(runs, n, whole) {
-		return ids.Reply(ids.NOTREADY, fmt.Sprintf("internal error: a sequence did not return %d values. Try another node", n))
+		return ids.Reply(ids.NOTREADY, fmt.Sprintf(
+			"internal error: a sequence did not return %d values. Try another node", n))
 	}
 	s.values(runs)
 	return nil

@@ -45,16 +45,20 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg:      cfg,
-		began:    time.Now(),
-		closed:   make(chan struct{}),
-		table:    commandTable(cfg.MaxBatch),
-		errTag:   ids.Reply(ids.ERR, fmt.Sprintf("a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)),
+		cfg:    cfg,
+		began:  time.Now(),
+		closed: make(chan struct{}),
+		table:  commandTable(cfg.MaxBatch),
+		errTag: ids.Reply(ids.ERR, fmt.Sprintf(
+			"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)),
 		errCount: ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)),
-		errNext:  ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes", cfg.MaxBatch, maxTag)),
-		errLong:  ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)),
+		errNext: ids.Reply(ids.ERR, fmt.Sprintf(
+			"a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes",
+			cfg.MaxBatch, maxTag)),
+		errLong: ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)),
 
-		errGathered: ids.Reply(ids.BUSY, fmt.Sprintf("unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)),
+		errGathered: ids.Reply(ids.BUSY, fmt.Sprintf(
+			"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)),
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)

@@ -208,7 +208,8 @@ func benchVerdict(r *load.Report) error {
 	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
 		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
 		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(r.Errors.ByCode[a], r.Errors.ByCode[b]) })
-		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), clusterview.Clean(most), meaning(ids.Code(most))))
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s",
+			grouped(r.Errors.Total), clusterview.Clean(most), meaning(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
 		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))

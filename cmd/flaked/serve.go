@@ -137,7 +137,9 @@ func (b *backend) Stats() [][2]string {
 }
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
-func (o options) servers(n *flaked.Node, listeners int, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*lineproto.Server, *admin.Server, error) {
+func (o options) servers(
+	n *flaked.Node, listeners int, guard *credentials.Server, events *admin.Events, log hclog.Logger,
+) (*lineproto.Server, *admin.Server, error) {
 	node, sequences := n.LineProtocol()
 	front := &backend{Backend: node}
 	var err error

@@ -230,7 +230,9 @@ func askedLine(workers []clusterview.WorkerReport) string {
 	var parts []string
 	for _, row := range [][2]string{
 		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, "did not answer in time"},
-		{clusterview.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"}, {clusterview.TLSFailed, "failed in TLS (" + why + ")"}, {clusterview.AnotherNode, "replaced by another node"}, {clusterview.NoStatus, "without STATUS"},
+		{clusterview.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"},
+		{clusterview.TLSFailed, "failed in TLS (" + why + ")"},
+		{clusterview.AnotherNode, "replaced by another node"}, {clusterview.NoStatus, "without STATUS"},
 		{"", "without an address that can be reached from here"},
 	} {
 		if n[row[0]] > 0 {

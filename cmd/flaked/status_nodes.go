@@ -113,7 +113,8 @@ func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerRe
 	return w, ""
 }
 
-// unknownStatus is the reply of a node that does not know STATUS: an older release, or a program that does not set lineproto.Config.Status.
+// unknownStatus is the reply of a node that does not know STATUS: an older release, or a program that does not set
+// lineproto.Config.Status.
 const unknownStatus = `-ERR unknown command "STATUS", HELP lists them`
 
 // readDocument reads the one line of a reply to STATUS, which may be longer than other replies.
@@ -132,7 +133,8 @@ func describe(w *clusterview.WorkerReport, doc admin.Status) {
 	if w.State = clusterview.Disconnected; s.ZooKeeper.OK {
 		w.State = clusterview.Live
 	}
-	w.Name, w.Node, w.Version, w.Phase = clusterview.Clean(s.Name), clusterview.Clean(s.Node), clusterview.Clean(doc.Version), w.Says.Phase
+	w.Name, w.Node, w.Version = clusterview.Clean(s.Name), clusterview.Clean(s.Node), clusterview.Clean(doc.Version)
+	w.Phase = w.Says.Phase
 	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }

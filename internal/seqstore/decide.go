@@ -41,7 +41,8 @@ var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Froze
 // codes are the error codes of the reasons, which tell a client what to do next.
 var codes = map[Reason]ids.Code{
 	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
-	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY, TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
+	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY,
+	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
 	Exhausted: ids.EXHAUSTED,
 }
 
