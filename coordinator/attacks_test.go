@@ -75,7 +75,7 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 				t.Errorf("the newcomer made %+v, %v", cl, err)
 			}
 			a.sess.Heal()
-			if beat := a.mustBeat(); !beat.Lost || !a.issue() {
+			if beat := a.mustBeat(); !beat.Restored || !a.issue() {
 				t.Errorf("%+v", beat)
 			}
 			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.Confirmed {

@@ -13,7 +13,8 @@ func confirmTime(cl Cluster) time.Duration {
 }
 
 // goesOn reports whether a process that starts again need not wait: its next write continues
-// the chain of the process before, so ZooKeeper has lost nothing. v has a cluster and a slot, and both are ours.
+// the chain of the process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a
+// slot, and it is ours.
 func (hold holding) goesOn(v view, e evidence) bool {
-	return v.slot.Confirmed && hold.Leased(e.now, e.boot) && hold.Heard.goesOn(e.boot, e.beat) && v.cl.Incarnation == hold.Incarnation
+	return v.slot.Confirmed && hold.Leased(e.now, e.boot) && hold.Heard.goesOn(e.boot, e.beat)
 }

@@ -70,20 +70,20 @@ func TestPeerVouches(t *testing.T) {
 			a.must(a.register())
 			a.mustBeat()
 			a.peers()
-			if a.co.Vouched() {
+			if a.h.vouched() {
 				t.Error("by a write from before")
 			}
 			l.pass(time.Second)
 			peer.mustBeat()
 			a.peers()
-			if a.co.Vouched() {
+			if a.h.vouched() {
 				t.Error("by a write that may have been late")
 			}
 			l.pass(time.Second)
 			peer.mustBeat()
 			a.peers()
-			if a.co.Vouched() != tc.want {
-				t.Fatalf("vouched: %t", a.co.Vouched())
+			if a.h.vouched() != tc.want {
+				t.Fatalf("vouched: %t", a.h.vouched())
 			}
 			if got := a.mustBeat().Confirmed; got != tc.want {
 				t.Errorf("confirmed: %t", got)
@@ -109,7 +109,7 @@ func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
 			peer.mustBeat()
 		}
 		a.peers()
-		if a.co.Vouched() != want {
+		if a.h.vouched() != want {
 			t.Errorf("a lease of %s: vouched %t", wait, !want)
 		}
 		l.disjoint()
@@ -136,7 +136,7 @@ func TestRestartGoesOn(t *testing.T) {
 			a.crash()
 			tc.between(l, a)
 			a.must(a.start())
-			if got := time.Duration(a.confirmAt-a.clock()) * time.Millisecond; got != tc.want {
+			if got := a.confirmsIn(); got != tc.want {
 				t.Errorf("confirms in %s, want %s", got, tc.want)
 			}
 			if got := a.mustBeat().Confirmed; got != (tc.want == 0) {
@@ -160,8 +160,8 @@ func TestRestartWithoutALeaseConfirms(t *testing.T) {
 	a.crash()
 	a.wait, l.now = labLease, h
 	a.must(a.start())
-	if got := a.confirmAt - a.clock(); got != millis(labConfirm) || l.slot(0).Confirmed {
-		t.Errorf("confirms in %d ms, the record is %+v", got, l.slot(0))
+	if got := a.confirmsIn(); got != labConfirm || l.slot(0).Confirmed {
+		t.Errorf("confirms in %s, the record is %+v", got, l.slot(0))
 	}
 }
 
@@ -248,8 +248,8 @@ func TestUnconfirmedRestart(t *testing.T) {
 	}
 	a.sess.Heal()
 	a.must(a.start())
-	if a.claim.Worker != 0 || a.claim.Term != 2 || a.confirmAt != l.now+millis(labConfirm) {
-		t.Errorf("%+v, confirms in %d", a.claim, a.confirmAt-l.now)
+	if a.claim.Worker != 0 || a.claim.Term != 2 || a.confirmsIn() != labConfirm {
+		t.Errorf("%+v, confirms in %s", a.claim, a.confirmsIn())
 	}
 	l.pass(time.Second)
 	if beat := a.mustBeat(); beat.Confirmed {

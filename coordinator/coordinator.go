@@ -65,8 +65,8 @@ type Coordinator struct {
 	// unsure is the node that may have a ticket although its creation was not
 	// acknowledged. Empty: none.
 	unsure string
-	// holding has all that this process knows of the slot that it holds, or held last.
-	holding holding
+	// hold is the node's hold on a slot, or the last one. nil: there has been none.
+	hold *Hold
 	// reading is the last comparison of our clock with the leader's; zero if there was
 	// none.
 	reading Reading
@@ -180,59 +180,10 @@ func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highest
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.highestSlot }
 
-// nextGrant makes the next grant of a slot, with a new term and nonce, and saves it as
-// pending before anything is written to ZooKeeper. It returns the claim and the record to
-// write in place of old. A record that will not be confirmed at once may have a lease up to the horizon of cl.
-func (c *Coordinator) nextGrant(claim Claim, cl Cluster, old Slot, lease time.Duration, confirmed bool) (Claim, Slot, error) {
-	claim.PendingTerm, claim.PendingNonce = max(claim.Term, old.Term)+1, c.Nonce()
-	gen, err := c.Ledger.Save(claim)
-	if err != nil {
-		return claim, Slot{}, fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
-	}
-	claim.Generation = gen
-	c.holding.granted = append(c.holding.granted, claim.PendingNonce)
-	e := c.gather(Report{})
-	if !confirmed {
-		e.horizon.usable = max(e.horizon.usable, cl.Horizon)
-	}
-	slot := claim.in(cl).record(e, claim.PendingTerm, claim.PendingNonce, old, lease)
-	slot.State = "confirming"
-	return claim, slot, nil
-}
-
-// acknowledged returns the claim after the write of its pending grant was acknowledged, or
-// found in ZooKeeper.
-func (c Claim) acknowledged() Claim {
-	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
-	c.PendingTerm, c.PendingNonce = 0, ""
-	return c
-}
-
-// adopt returns the claim as the record found in ZooKeeper shows it. If the record carries
-// the pending nonce, that grant was written although its acknowledgement was lost.
-func (c Claim) adopt(found Slot) Claim {
-	if c.PendingNonce != "" && found.Nonce == c.PendingNonce {
-		return c.acknowledged()
-	}
-	return c
-}
-
 // setReading stores the stat of our last write and the comparison of clocks that it gives,
 // and returns that comparison. The write began when our clock read sent, and has just been
 // acknowledged.
 func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
 	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
-}
-
-// setHolding begins the holding of a pending grant whose write was sent at sent, ns of the boot
-// clock, and is acknowledged. It returns its claim. version and bound are the slot's version and
-// lease bound since then. The write may continue the claim's chain.
-func (c *Coordinator) setHolding(claim Claim, cl Cluster, sent int64, version int32, bound int64) Claim {
-	claim.Heard = claim.Heard.with(sent, c.Boot(), version, c.Interval)
-	c.holding = holding{
-		Claim: claim.acknowledged().in(cl), granted: c.holding.granted,
-		alone: bound > c.horizon.usable, compared: true, comparedBound: bound,
-	}
-	return c.holding.Claim
 }

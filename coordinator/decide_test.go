@@ -381,7 +381,9 @@ func TestJudgeSlotProperties(t *testing.T) {
 		if no := (*NotOursError)(nil); errors.As(err, &no) && no.Lost && got != FoundLost {
 			t.Fatal("put back what another has")
 		}
-		if adopted := mine.adopt(found); ours && (adopted.Nonce != found.Nonce || adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
+		h := Hold{holding: holding{Claim: mine}}
+		h.adopt(found)
+		if adopted := h.Held(); ours && (adopted.Nonce != found.Nonce || adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
 			t.Fatalf("adopted %+v", adopted)
 		}
 	})

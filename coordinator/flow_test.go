@@ -234,15 +234,13 @@ type member struct {
 	cancel   context.CancelFunc // of the step under way
 
 	// A crash loses the fields below.
-	sess          *zkstore.MemSession
-	co            *Coordinator
-	up            bool
-	claim         Claim
-	t             *issuing
-	confirmed     bool
-	confirmAt     int64
-	restartedFrom uint64
-	retry         bool // the stored claim is of a write whose outcome is unknown
+	sess  *zkstore.MemSession
+	co    *Coordinator
+	up    bool
+	h     *Hold // nil: a start makes it
+	claim Claim // of h
+	t     *issuing
+	retry bool // the stored claim is of a write whose outcome is unknown
 }
 
 func (l *lab) node(name string) *member {
@@ -277,7 +275,7 @@ func (m *member) boot() {
 	}
 	co.RetryAfter = -1
 	co.Join(m.disk.cl)
-	m.co, m.claim, m.t, m.restartedFrom, m.confirmed = co, Claim{}, nil, 0, false
+	m.co, m.h, m.claim, m.t = co, nil, Claim{}, nil
 }
 
 // ctx returns a context for one step. The context ends after 500 calls to the store, which are
@@ -317,28 +315,37 @@ func (m *member) trust(Reading, []Reading) error { return nil }
 
 // register acquires a slot as a new node does. It does not create the live lock yet.
 func (m *member) register() error {
-	claim := m.claim
-	if claim.Node == "" {
+	if m.claim.Node == "" {
 		m.ids++
-		claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
+		m.claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
+	}
+	if m.h == nil || m.h.Claim != m.claim {
+		m.h = &Hold{co: m.co, holding: holding{Claim: m.claim}}
 	}
 	cl, err := ReadCluster(m.ctx(), m.co.Store)
 	if err != nil {
 		return err
 	}
-	g, err := m.co.Register(m.ctx(), cl, claim, m.wait, m.trust)
+	g, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
-		m.claim = g.Claim
-		m.retry = m.disk.usable && m.disk.claim.Node == g.Claim.Node && m.disk.claim.PendingNonce != ""
+		m.claim = m.h.Held()
+		m.retry = m.disk.usable && m.disk.claim.Node == m.claim.Node && m.disk.claim.PendingNonce != ""
 		return err
 	}
 	m.granted(g)
 	return nil
 }
 
+// recall makes the hold of what is on the disk.
+func (m *member) recall() *Hold {
+	if m.h == nil {
+		m.h = m.co.Recall(m.disk.claim)
+	}
+	return m.h
+}
+
 func (m *member) resume() error {
-	claim := m.disk.claim
-	g, err := m.co.Resume(m.ctx(), claim, m.wait, m.trust)
+	g, err := m.recall().Resume(m.ctx(), m.wait, m.trust)
 	if err != nil {
 		return err
 	}
@@ -351,12 +358,12 @@ func (m *member) granted(g Grant) {
 	if m.agreed {
 		m.judged = g.Clock
 	}
-	m.up, m.retry, m.confirmed, m.restartedFrom = true, false, false, 0
-	m.confirmAt = m.clock() + millis(g.Wait)
-	m.hold(g.Claim)
+	m.up, m.retry = true, false
+	m.hold()
 }
 
-func (m *member) hold(c Claim) {
+func (m *member) hold() {
+	c := m.h.Held()
 	m.claim = c
 	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Floor, hi: c.Floor}
 	m.past = append(m.past, m.t)
@@ -366,10 +373,9 @@ func (m *member) hold(c Claim) {
 // startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
 	m.note(m.name, "starts alone with %+v", m.disk.claim)
-	m.up, m.restartedFrom, m.confirmed = true, m.disk.generation, false
-	c := m.disk.claim
-	c.Floor = max(c.ReservedUntil, c.Floor)
-	m.hold(c)
+	m.up = true
+	m.recall().GoAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
+	m.hold()
 }
 
 // start starts the node: it resumes, starts from its disk alone, or registers. If start returns
@@ -403,7 +409,7 @@ func (m *member) start() (err error) {
 		case !errors.As(err, &no):
 			return err
 		}
-		m.disk.usable, m.claim = false, Claim{}
+		m.disk.usable, m.claim, m.h = false, Claim{}, nil
 		if claim.Nonce == "" {
 			m.claim = claim // never granted: keep its identity
 		}
@@ -420,6 +426,9 @@ func (m *member) extend() {
 	}
 }
 
+// confirmsIn returns the time until the slot may be confirmed.
+func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.bootClock()) }
+
 // issue issues an ID at the node's present time if the range of its holding allows that, and
 // reports whether it did.
 func (m *member) issue() bool {
@@ -435,48 +444,35 @@ func (m *member) issue() bool {
 }
 
 func (m *member) report() Report {
-	return Report{
-		Lease: m.wait, Generation: m.disk.generation, State: "testing", RestartedFrom: m.restartedFrom,
-		Confirm: !m.confirmed && m.restartedFrom == 0 && (m.clock() >= m.confirmAt || m.co.Vouched()),
-		Agreed:  m.judged,
-	}
+	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
 }
 
 // beat sends a heartbeat and applies its result to the node. It also creates the live lock if
 // there is none of this session.
-func (m *member) beat() (HeartbeatResult, error) {
+func (m *member) beat() (Beat, error) {
 	r := m.report()
-	b, err := m.co.Heartbeat(m.ctx(), m.claim, r)
+	b, err := m.h.Heartbeat(m.ctx(), r)
 	m.note(m.name, "beat %+v: %+v, %v", r, b, err)
 	var fenced *FencedError
 	switch {
 	case errors.As(err, &fenced):
-		m.up, m.t, m.claim, m.disk.usable = false, nil, Claim{}, false
+		m.up, m.t, m.h, m.claim, m.disk.usable = false, nil, nil, Claim{}, false
 		return b, err
 	case err != nil:
-		m.claim = b.Claim
+		m.claim = m.h.Held()
 		return b, err
 	}
-	if r.RestartedFrom != 0 {
-		m.restartedFrom, m.confirmAt = 0, m.clock()+millis(b.Wait)
+	if b.Floor < m.claim.Floor {
+		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Floor, b.Floor)
 	}
-	if b.Claim.Floor < m.claim.Floor {
-		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Floor, b.Claim.Floor)
-	}
-	m.claim = b.Claim
-	if b.Claim.Floor > m.t.lo { // the lease had run out
-		m.t = &issuing{who: m.name, worker: b.Claim.Worker, lo: b.Claim.Floor, hi: b.Claim.Floor, issued: m.t.issued}
+	if b.Floor > m.t.lo { // the lease had run out
+		m.t = &issuing{who: m.name, worker: m.claim.Worker, lo: b.Floor, hi: b.Floor, issued: m.t.issued}
 		m.past = append(m.past, m.t)
 	}
-	if b.Confirmed {
-		m.claim.Confirmed, m.claim.LeaseUntil = true, max(m.claim.LeaseUntil, b.LeaseUntil)
-		if !m.confirmed {
-			if _, err := m.disk.Save(m.claim); err != nil {
-				return b, err
-			}
-		}
+	if err := m.h.Accept(b, 0); err != nil {
+		return b, err
 	}
-	m.confirmed = b.Confirmed
+	m.claim = m.h.Held()
 	m.disk.cl.HighestSlot = m.co.HighestSlot()
 	if m.agreed {
 		m.judged = b.Clock
@@ -485,7 +481,7 @@ func (m *member) beat() (HeartbeatResult, error) {
 	if b.Shown {
 		return b, nil
 	}
-	return b, m.co.CreateLiveLock(m.ctx(), m.claim)
+	return b, m.h.Show(m.ctx())
 }
 
 // end returns the first timestamp that the holding has not reached, Unix ms.
@@ -495,8 +491,7 @@ func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
 func (m *member) halt() error {
 	m.t.hi = m.end()
 	m.disk.reserve(m.claim, m.t.hi)
-	m.claim.Generation = m.disk.generation
-	err := m.co.Stop(m.ctx(), m.claim, m.t.hi)
+	err := m.h.Stop(m.ctx(), m.t.hi, m.disk.generation)
 	_ = m.sess.Close()
 	m.crash()
 	return err
@@ -507,7 +502,7 @@ func (m *member) leave() error {
 	m.t.hi = m.end()
 	m.disk.usable = false
 	m.disk.generation++
-	err := m.co.Release(m.ctx(), m.claim, m.t.hi)
+	err := m.h.Release(m.ctx(), m.t.hi)
 	_ = m.sess.Close()
 	m.crash()
 	return err
@@ -522,7 +517,7 @@ func (m *member) must(err error) {
 	}
 }
 
-func (m *member) mustBeat() HeartbeatResult {
+func (m *member) mustBeat() Beat {
 	m.Helper()
 	b, err := m.beat()
 	m.must(err)
@@ -550,8 +545,8 @@ func (m *member) succeededBy(name string) *member {
 
 func (m *member) confirm() {
 	m.Helper()
-	m.must(m.co.CreateLiveLock(m.ctx(), m.claim))
-	m.now = max(m.now, m.confirmAt-m.skew)
+	m.must(m.h.Show(m.ctx()))
+	m.now = max(m.now, m.h.ConfirmAt()/1e6-m.back)
 	if b := m.mustBeat(); !b.Confirmed {
 		m.Fatalf("%s did not confirm: %+v", m.name, b)
 	}

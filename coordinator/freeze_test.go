@@ -142,7 +142,7 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
 		"noticed by a holder": func(a *member) { a.mustBeat() },
 		"put back at a start": func(a *member) {
-			a.must(func() error { _, err := a.co.PutBack(t.Context(), a.claim); return err }())
+			a.must(func() error { _, err := a.h.PutBack(t.Context()); return err }())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	if s := l.slot(a.claim.Worker); !s.Lost {
 		t.Fatalf("nobody has replaced A's record: %+v", s)
 	}
-	if beat := a.mustBeat(); !beat.Lost || beat.LeaseUntil > a.clock()+millis(a.wait) {
+	if beat := a.mustBeat(); !beat.Restored || beat.LeaseUntil > a.clock()+millis(a.wait) {
 		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.LeaseUntil-a.clock())*time.Millisecond, a.wait)
 	}
 	leader(-time.Hour)
@@ -247,7 +247,7 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	if n := peers(); n != 1 {
 		t.Fatalf("%d peers", n)
 	}
-	if _, err := b.co.Heartbeat(t.Context(), b.claim, Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
+	if _, err := b.h.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
 		t.Fatal(err)
 	}
 	if n := peers(); n != 0 {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,34 +19,33 @@ type Report struct {
 	Generation uint64
 	// State is shown to people.
 	State string
-	// RestartedFrom is the generation of the local record that the node started from
-	// without ZooKeeper. Its term in ZooKeeper must grow first. 0: no such start.
-	RestartedFrom uint64
-	// Confirm: the confirming time has passed.
-	Confirm bool
 	// Agreed is the last comparison in which most voters (the leader and the peers) agreed
 	// with our clock; zero if none.
 	Agreed Reading
 }
 
-// HeartbeatResult is the result of a heartbeat.
-type HeartbeatResult struct {
-	Claim Claim
-	// LeaseUntil is the acknowledged lease bound. It counts when Confirmed.
+// Beat is the result of a heartbeat. It counts when the Hold has accepted it.
+type Beat struct {
+	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
+	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
+	Restored bool
+	// LeaseUntil is the acknowledged lease bound. It counts if Confirmed.
 	LeaseUntil int64
 	Confirmed  bool
+	// ends is Claim.Ends for that bound, 0 if the bound stays.
+	ends int64
+	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run out,
+	// and what was issued under it must have ended.
+	Floor int64
 	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart
 	// from the local record, and after the lease had run out.
 	Wait time.Duration
-	// Lost: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
-	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
-	Lost bool
 	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy
 	// is the operator who froze it. Empty: a node did, because ZooKeeper had lost data.
 	FrozenUntil int64
 	FrozenBy    string
 	Clock       Reading
-	// Shown: the slot's live lock belongs to the present session. False: the node does not know, see CreateLiveLock.
+	// Shown: the slot's live lock belongs to the present session. False: the node does not know, see Show.
 	Shown bool
 }
 
@@ -66,122 +66,150 @@ func (e *FencedError) Error() string {
 // has the slot, the node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while
 // the lease bound is ahead.
 //
-// After a *FencedError the claim is void: another node has the slot, or a freeze keeps it
-// from a holder that never confirmed. After an error of the store the claim stays. A grant
-// that may have been written is pending in it.
-func (c *Coordinator) Heartbeat(ctx context.Context, claim Claim, r Report) (HeartbeatResult, error) {
-	beat, err := c.heartbeat(ctx, claim, r)
-	if beat.Claim.Nonce == c.holding.Nonce {
-		beat.Claim.Heard = c.holding.Heard
-	}
+// After a *FencedError the Hold is over: another node has the slot, or a freeze keeps it
+// from a holder that never confirmed. After an error of the store it goes on.
+func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
+	h.Generation = r.Generation
+	beat, err := h.heartbeat(ctx, r)
 	var fenced *FencedError
 	if errors.As(err, &fenced) {
-		c.fenced = claim.Worker
-		_ = c.unlock(ctx) // if it fails: Register tries again
+		h.co.fenced = h.Worker
+		_ = h.co.unlock(ctx) // if it fails: Register tries again
 	}
 	return beat, err
 }
 
-func (c *Coordinator) heartbeat(ctx context.Context, claim Claim, r Report) (result HeartbeatResult, _ error) {
-	claim.Generation = r.Generation
-	if err := c.Settle(ctx); err != nil {
-		return HeartbeatResult{Claim: claim}, err
+func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
+	if err := h.co.Settle(ctx); err != nil {
+		return Beat{}, err
 	}
-	lost := false
-	defer func() { result.Lost = result.Lost || lost }()
+	restored := false
 	for synced := false; ; {
-		v, err := c.readView(ctx, claim.Worker)
+		v, err := h.co.readView(ctx, h.Worker)
 		if err != nil {
-			return HeartbeatResult{Claim: claim}, err
+			return Beat{Restored: restored}, err
 		}
-		hold := c.holdingOf(claim)
-		finding, why := hold.judge(v, c.mine.UUID, c.seen)
+		finding, why := h.judge(v, h.co.mine.UUID, h.co.seen)
 		if finding != FoundOurs && !synced {
 			// The server may lag behind. Decide only after a sync.
 			synced = true
-			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
-				return HeartbeatResult{Claim: claim}, err
+			if err := h.co.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+				return Beat{Restored: restored}, err
 			}
 			continue
 		}
-		lost = lost || finding == FoundLost
-		var beat HeartbeatResult
-		switch {
-		case finding == FoundFenced:
-			// The record may also show that ZooKeeper has lost ours. Holders that are cut off
-			// need a freeze then.
-			lost := hold.showsLoss(v, c.mine.UUID)
-			if lost {
-				c.Note(c.lossOf(claim, v.cl, why))
-				_ = c.Settle(ctx) // if it fails: Register tries again
-			}
-			c.dropTicket(ctx, claim.Ticket, claim.Node)
-			return HeartbeatResult{}, &FencedError{claim.Worker, why, lost}
-		case finding == FoundLost && (c.Now() >= claim.LeaseUntil || claim.over(c.Boot())):
-			if _, err := c.raise(ctx, c.lossOf(claim, v.cl, why)); err != nil { // holders that are cut off may have leases that run
-				return HeartbeatResult{Claim: claim}, err
-			}
-			c.dropTicket(ctx, claim.Ticket, claim.Node)
-			if !claim.Confirmed {
-				return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and this node had not confirmed the worker", true}
-			}
-			return HeartbeatResult{}, &FencedError{claim.Worker, why + ", and the lease has expired", true}
-		case finding == FoundLost:
-			beat, err = c.reassert(ctx, hold, v, r, why)
-		default:
-			c.saw(*v.cl)
-			beat, err = c.report(ctx, c.holdingOf(claim.adopt(*v.slot)), v, r)
-			beat.Shown = c.locked == c.lockOf(claim.Worker)
-		}
-		if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack) {
-			claim.Ticket = beat.Claim.Ticket // there may be a new one
-			continue                         // the record has changed: read it again
-		}
-		return beat, err
+		restored = restored || finding == FoundLost
+		beat, err := h.answer(ctx, finding, why, v, r)
+		if beat.Restored = restored; !outpaced(err) {
+			return beat, err
+		} // else the record has changed: read it again
 	}
+}
+
+// outpaced reports whether a heartbeat must begin anew, because a record has changed since it was read.
+func outpaced(err error) bool {
+	return errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack)
+}
+
+// answer does what a heartbeat has to do about what it has found.
+func (h *Hold) answer(ctx context.Context, finding Finding, why string, v view, r Report) (Beat, error) {
+	switch {
+	case finding == FoundFenced:
+		// The record may also show that ZooKeeper has lost ours. Holders that are cut off
+		// need a freeze then.
+		lost := h.showsLoss(v, h.co.mine.UUID)
+		if lost {
+			h.co.Note(h.lossOf(v.cl, why))
+			_ = h.co.Settle(ctx) // if it fails: Register tries again
+		}
+		h.co.dropTicket(ctx, h.Ticket, h.Node)
+		return Beat{}, &FencedError{h.Worker, why, lost}
+	case finding == FoundLost && (h.co.Now() >= h.LeaseUntil || h.over(h.co.Boot())):
+		if _, err := h.co.raise(ctx, h.lossOf(v.cl, why)); err != nil { // holders that are cut off may have leases that run
+			return Beat{}, err
+		}
+		h.co.dropTicket(ctx, h.Ticket, h.Node)
+		if !h.Confirmed {
+			return Beat{}, &FencedError{h.Worker, why + ", and this node had not confirmed the worker", true}
+		}
+		return Beat{}, &FencedError{h.Worker, why + ", and the lease has expired", true}
+	case finding == FoundLost:
+		return h.reassert(ctx, v, r, why)
+	}
+	h.co.saw(*v.cl)
+	h.adopt(*v.slot)
+	beat, err := h.report(ctx, v, r)
+	beat.Shown = h.co.locked == h.co.lockOf(h.Worker)
+	return beat, err
+}
+
+// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
+//
+// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended that
+// before: the claim's new lease bound is not for it.
+func (h *Hold) Accept(b Beat, end int64) error {
+	claim := h.Claim
+	if claim.Floor = max(b.Floor, end); b.Confirmed {
+		claim.Confirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
+	}
+	switch {
+	case !b.Confirmed:
+		h.state = confirming
+	case h.state != confirmed:
+		if _, err := h.co.Ledger.Save(claim); err != nil {
+			return err
+		}
+		h.state = confirmed
+	}
+	h.Claim = claim
+	return nil
 }
 
 // errTakeBack: the record was written confirmed, and must be written again, unconfirmed.
 var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
 // report writes our slot again: it plans, writes, and accepts the acknowledgement.
-func (c *Coordinator) report(ctx context.Context, hold holding, v view, r Report) (HeartbeatResult, error) {
-	e := c.gather(r)
-	beat := HeartbeatResult{Claim: hold.Claim}
-	if e.now < v.cl.FrozenUntil {
-		beat.FrozenUntil, beat.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
-	}
-	d := hold.plan(v, e, r)
+func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
+	e := h.co.gather(r)
+	d := h.plan(v, e, r)
 	switch {
 	case d.fenced != "":
-		return beat, &FencedError{hold.Worker, d.fenced, false}
+		return Beat{}, &FencedError{h.Worker, d.fenced, false}
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
-		g, err := c.writeNextTerm(ctx, hold.Claim, v, r.Lease)
-		return HeartbeatResult{Claim: g.Claim, LeaseUntil: g.LeaseUntil, Clock: g.Clock, Wait: g.Wait, FrozenUntil: beat.FrozenUntil, FrozenBy: beat.FrozenBy}, err
+		g, err := h.writeNextTerm(ctx, v, r.Lease)
+		return Beat{LeaseUntil: g.LeaseUntil, Floor: h.Floor, Clock: g.Clock, Wait: g.Wait}.frozenBy(v, e), err
 	}
-	c.holding = d.holding
+	h.holding = d.holding
 	// The record says what this node has compared in its session, so it must not be written in the next one.
-	after, written, err := c.write(zkstore.OnSession(ctx, e.session), d, v, hold.Worker)
+	after, written, err := h.co.write(zkstore.OnSession(ctx, e.session), d, v, h.Worker)
 	if written {
-		c.holding = c.holding.acked(v, e, c.Boot())
-		d.holding = c.holding
+		h.holding = h.acked(v, e, h.co.Boot())
+		d.holding = h.holding
 	}
 	if err != nil {
-		return beat, err
+		return Beat{}, err
 	}
 	next, done, lapsed, takeBack := d.accept(v, after, e)
-	c.holding = next
+	h.holding = next
 	if takeBack {
-		return beat, errTakeBack
+		return Beat{}, errTakeBack
 	}
 	if lapsed {
 		done.Wait = confirmTime(*v.cl)
+		h.waits(done.Wait, true)
 	}
-	done.FrozenUntil, done.FrozenBy = beat.FrozenUntil, beat.FrozenBy
-	done.Clock = c.setReading(e.now, after)
-	c.rtt = max(0, done.Clock.Acked-e.now)
-	return done, nil
+	done.Clock = h.co.setReading(e.now, after)
+	h.co.rtt = max(0, done.Clock.Acked-e.now)
+	return done.frozenBy(v, e), nil
+}
+
+// frozenBy returns the result with the freeze of registration that the cluster's record shows.
+func (b Beat) frozenBy(v view, e evidence) Beat {
+	if e.now < v.cl.FrozenUntil {
+		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
+	}
+	return b
 }
 
 // write writes the record that d has. If that confirms the slot, the same transaction
@@ -223,11 +251,8 @@ func (c Claim) Leased(now, boot int64) bool {
 // over reports whether the lease has ended by the boot clock.
 func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
 
-// lasting returns the claim with a lease that ends at bound, Unix ms, when the wall clock reads now, and the boot clock boot.
-func (c Claim) lasting(bound, now, boot int64) Claim {
-	c.Ends = boot + (bound-now)*int64(time.Millisecond)
-	return c
-}
+// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot clock boot.
+func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
 // readBack reads the stat of a slot that we have just written in a transaction, which
 // returns no stat.

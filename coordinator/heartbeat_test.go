@@ -29,7 +29,7 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 			}
 			a.hook = nil
 			beat := a.mustBeat()
-			if s := l.slot(0); beat.Confirmed || beat.Wait != labConfirm || s.Nonce != a.claim.Nonce || s.Confirmed || a.restartedFrom != 0 {
+			if s := l.slot(0); beat.Confirmed || beat.Wait != labConfirm || s.Nonce != a.claim.Nonce || s.Confirmed || a.h.Alone() {
 				t.Errorf("%+v, %+v", beat, s)
 			}
 			a.confirm()
@@ -94,7 +94,7 @@ func TestLapsedLeaseConfirmsAnew(t *testing.T) {
 				t.Fatalf("%+v, with B in the slot", beat)
 			}
 			l.pass(time.Second)
-			if beat := b.mustBeat(); !beat.Lost || !b.issue() {
+			if beat := b.mustBeat(); !beat.Restored || !b.issue() {
 				t.Errorf("the holder did not come back: %+v", beat)
 			}
 			_, err := a.beat()
@@ -112,7 +112,7 @@ func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 	l.mem.SetEpoch(1)
 	l.init(l.cl)
 	a := l.serving("A")
-	a.co.holding.doubt = doubt{raised: true, now: l.now, stamp: l.now}
+	a.h.doubt = doubt{raised: true, now: l.now, stamp: l.now}
 	a.mustBeat()
 	l.pass(time.Hour)
 	started := l.now
@@ -175,10 +175,10 @@ func TestHeartbeat(t *testing.T) {
 	l.pass(DefaultHeartbeat)
 	beat := a.mustBeat()
 	s := l.slot(0)
-	if s.LeaseUntil != l.now+millis(labLease) || beat.LeaseUntil != s.LeaseUntil || !beat.Confirmed || beat.Lost || beat.FrozenUntil != 0 {
+	if s.LeaseUntil != l.now+millis(labLease) || beat.LeaseUntil != s.LeaseUntil || !beat.Confirmed || beat.Restored || beat.FrozenUntil != 0 {
 		t.Errorf("%+v, %+v", beat, s)
 	}
-	if s.Term != was.Term || s.Nonce != was.Nonce || s.ReportedClock != l.now || s.Generation != beat.Claim.Generation {
+	if s.Term != was.Term || s.Nonce != was.Nonce || s.ReportedClock != l.now || s.Generation != a.claim.Generation {
 		t.Errorf("%+v", s)
 	}
 	if beat.Clock != (Reading{Sent: l.now, Acked: l.now, Stamp: l.now}) {
@@ -202,7 +202,7 @@ func TestHeartbeatWithoutLease(t *testing.T) {
 	a := l.serving("A")
 	was := l.slot(0)
 	a.skew, a.wait = millis(365*24*time.Hour), 0
-	beat, err := a.co.Heartbeat(t.Context(), a.claim, a.report())
+	beat, err := a.h.Heartbeat(t.Context(), a.report())
 	s := l.slot(0)
 	if err == nil && (s.LeaseUntil > was.LeaseUntil || s.ReportedClock != a.clock()) {
 		t.Errorf("%+v, %+v", beat, s)
@@ -222,7 +222,7 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).LeaseUntil)
 	}
 	a.hook = nil
-	if beat := a.mustBeat(); beat.LeaseUntil != h+1000 || beat.Lost {
+	if beat := a.mustBeat(); beat.LeaseUntil != h+1000 || beat.Restored {
 		t.Errorf("%+v", beat)
 	}
 }
@@ -242,11 +242,11 @@ func TestLossIsReportedAlthoughTheHeartbeatFails(t *testing.T) {
 		written = created(c)
 		return zkstore.NoFault
 	}
-	if beat, err := a.beat(); err == nil || !beat.Lost || !written {
+	if beat, err := a.beat(); err == nil || !beat.Restored || !written {
 		t.Errorf("%+v, %v, written %v", beat, err, written)
 	}
 	a.hook = nil
-	if beat := a.mustBeat(); beat.Lost {
+	if beat := a.mustBeat(); beat.Restored {
 		t.Errorf("%+v", beat)
 	}
 }
@@ -261,7 +261,7 @@ func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	a.mustBeat()
 	a.sess.LagTo(early)
 	for range 2 {
-		if beat := a.mustBeat(); beat.Lost || beat.FrozenUntil != 0 || l.cluster().FrozenUntil != 0 {
+		if beat := a.mustBeat(); beat.Restored || beat.FrozenUntil != 0 || l.cluster().FrozenUntil != 0 {
 			t.Errorf("%+v", beat)
 		}
 		l.pass(time.Second)
@@ -307,7 +307,7 @@ func TestUnreadableSlot(t *testing.T) {
 		if full := wantErrAs[*FullError](t, b.register()); full.Disconnected != 1 || full.NextFree != 0 {
 			t.Errorf("%q: %+v", garbage, full)
 		}
-		if beat := a.mustBeat(); !beat.Lost || l.slot(0).Nonce != a.claim.Nonce || l.slot(0).LeaseUntil < a.claim.LeaseUntil {
+		if beat := a.mustBeat(); !beat.Restored || l.slot(0).Nonce != a.claim.Nonce || l.slot(0).LeaseUntil < a.claim.LeaseUntil {
 			t.Errorf("%q: %+v, %+v", garbage, beat, l.slot(0))
 		}
 		l.disjoint()
@@ -345,7 +345,7 @@ func TestDenied(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, zkstore.ErrDenied) || !a.issue() {
 		t.Error(err)
 	}
-	if err := a.co.Stop(t.Context(), a.claim, a.end()); !errors.Is(err, zkstore.ErrDenied) {
+	if err := a.h.Stop(t.Context(), a.end(), 1); !errors.Is(err, zkstore.ErrDenied) {
 		t.Error(err)
 	}
 	b := l.node("B")

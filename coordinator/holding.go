@@ -8,31 +8,42 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
+// holdState is how far a Hold is: see there.
+type holdState int
+
+const (
+	seeking    holdState = iota // ZooKeeper has no record of this process; the zero value, also of a claim from the directory
+	alone                       // likewise, and the process issues under the lease of the one before
+	confirming                  // ZooKeeper has our record, which is not confirmed
+	confirmed                   // and is confirmed
+)
+
 // holding is all that a process knows of the slot that it holds: the claim, which is also on
-// disk, and facts that are lost with the process. A new grant resets everything except Claim
-// and granted.
+// disk, and facts that are lost with the process. See renewed for what a new grant resets.
 //
 // Its methods decide. They do no I/O and change nothing.
 type holding struct {
 	Claim
+	state holdState
+	// startedFrom is the generation of the local record from which the process went on alone, until ZooKeeper knows that.
+	startedFrom uint64
+	// confirmAt is the earliest time at which the slot may be confirmed, ns of the boot clock. If it is firm, the lease had
+	// run out, and no word of peers makes the wait shorter.
+	confirmAt int64
+	firm      bool
 	// granted are the nonces of the grants that this process has made.
 	granted []string
 	// comparedBound is that of the last write whose leader time was compared with the bound
 	// before it. Valid if compared.
 	compared      bool
 	comparedBound int64
-	// heardAt is the transaction of our last acknowledged heartbeat, 0: there was none. confirmed: it wrote the record
-	// confirmed.
-	heardAt   int64
-	confirmed bool
+	// heardAt is the transaction of our last acknowledged heartbeat, 0: there was none.
+	heardAt int64
 	// word records whether all live peers have written their slots since.
 	word word
-	// alone: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
-	alone bool
-	// notBefore is the earliest time at which the slot may be confirmed again, Unix ms. It is
-	// set when the lease had run out.
-	notBefore int64
-	doubt     doubt
+	// beyond: our lease reaches a horizon that the peers may not have read, so no peer can vouch.
+	beyond bool
+	doubt  doubt
 }
 
 // evidence has the inputs of a decision, besides the holding and what was read.
@@ -47,19 +58,6 @@ type evidence struct {
 	reading Reading       // our clock against the leader's when that was last read; zero: never
 	agreed  bool          // most voters agree with that reading
 	self    Slot          // the fields about this node that each of our records has
-}
-
-// holdingOf returns the holding of a claim. If the process knows another grant, it has granted,
-// and what the claim's directory knows.
-func (c *Coordinator) holdingOf(claim Claim) holding {
-	hold := c.holding
-	if hold.Nonce != claim.Nonce {
-		hold = holding{granted: hold.granted}
-	} else {
-		claim.Heard = hold.Heard
-	}
-	hold.Claim = claim
-	return hold
 }
 
 // gather returns the present evidence.
@@ -138,10 +136,10 @@ type decision struct {
 // plan decides what to write. v has a cluster and a slot, and both are ours.
 func (hold holding) plan(v view, e evidence, r Report) decision {
 	cl, found := *v.cl, *v.slot
-	if r.RestartedFrom != 0 {
+	if hold.state == alone {
 		// A record that this process wrote without an acknowledgement proves no later copy.
-		if found.Generation > r.RestartedFrom && !slices.Contains(hold.granted, found.Nonce) {
-			return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, r.RestartedFrom)}
+		if found.Generation > hold.startedFrom && !slices.Contains(hold.granted, found.Nonce) {
+			return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, hold.startedFrom)}
 		}
 		return decision{renew: true}
 	}
@@ -152,20 +150,20 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	}
 	d, next := decision{}, cl.withHorizon(e.agreedNow(), r.Lease)
 	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
-	takeBack := found.Confirmed && e.now < hold.notBefore
+	takeBack := found.Confirmed && hold.firm && e.boot < hold.confirmAt
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
 		// Set it here, not in accept: the write may arrive although its answer is lost.
-		hold.notBefore = e.now + confirmTime(cl).Milliseconds()
+		hold.confirmAt, hold.firm = e.boot+int64(confirmTime(cl)), true
 	}
-	d.confirms = r.Confirm && (d.lapsed || !found.Confirmed) && hold.mayConfirm(cl, e) && !hold.floorTooFarAhead(e)
+	d.confirms = hold.state != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(cl, e) && !hold.floorTooFarAhead(e)
 	confirmed := found.Confirmed && !d.lapsed || d.confirms
 	usable := e.horizon.usable
 	if !confirmed {
 		e.horizon.usable = max(usable, next.Horizon)
 	}
 	d.slot = hold.in(cl).record(e, hold.Term, hold.Nonce, found, r.Lease)
-	hold.alone = hold.alone || d.slot.LeaseUntil > usable
+	hold.beyond = hold.beyond || d.slot.LeaseUntil > usable
 	d.slot.State, d.slot.Confirmed = r.State, confirmed
 	d.slot.UnbrokenMs, d.slot.HeardAt = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds(), hold.heardAt
 	if next.Confirmed = cl.Confirmed || d.confirms; next != cl {
@@ -180,35 +178,35 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 //
 // takeBack: the lease had run out by the leader's clock, and the record was written
 // confirmed. It has to be written again, by another heartbeat.
-func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat HeartbeatResult, lapsed, takeBack bool) {
+func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
-	hold.heardAt, hold.confirmed = after.Mzxid, d.slot.Confirmed
+	hold.heardAt = after.Mzxid
 	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
 	if cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if !lapsed {
-			hold.notBefore = e.now + confirmTime(cl).Milliseconds()
+			hold.confirmAt, hold.firm = e.boot+int64(confirmTime(cl)), true
 		}
 		if d.slot.Confirmed {
-			return hold, HeartbeatResult{}, lapsed, true
+			return hold, Beat{}, lapsed, true
 		}
 		lapsed = true
 	}
-	beat = HeartbeatResult{Claim: hold.in(cl), LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed}
+	hold.Claim = hold.in(cl)
+	beat = Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
 	if beat.Confirmed && !hold.Leased(e.now, e.boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs.
-		beat.Claim.Floor = max(hold.Floor, e.now+cl.BorrowMs)
+		beat.Floor = max(hold.Floor, e.now+cl.BorrowMs)
 	}
 	if beat.Confirmed && hold.doubt.raised {
 		if hold.doubt.floor == 0 {
 			hold.doubt.floor = hold.doubt.newFloor(e)
 		}
-		beat.Claim.Floor = max(beat.Claim.Floor, hold.doubt.floor)
+		beat.Floor = max(beat.Floor, hold.doubt.floor)
 	}
 	if beat.Confirmed && (d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil) {
-		hold.Claim = hold.lasting(d.slot.LeaseUntil, e.now, e.boot)
-		beat.Claim.Ends = hold.Ends
+		beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.boot)
 	}
 	hold.compared, hold.comparedBound = true, d.slot.LeaseUntil
 	return hold, beat, lapsed, false
@@ -226,7 +224,7 @@ func (hold holding) acked(v view, e evidence, now int64) holding {
 // out waits as a new node does: somebody else may have held the slot meanwhile, or may be
 // about to come back to a ZooKeeper that has lost them.
 func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
-	if e.now < hold.notBefore {
+	if e.boot < hold.confirmAt && (hold.firm || !hold.vouched()) {
 		return false
 	}
 	return !cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted()

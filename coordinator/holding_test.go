@@ -22,7 +22,7 @@ func planned() (holding, view, evidence, Report) {
 	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000, LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := holding{Claim: claim, compared: true, comparedBound: claim.LeaseUntil}
+	t := holding{Claim: claim, state: confirmed, compared: true, comparedBound: claim.LeaseUntil}
 	v := view{cl: &cl, clStat: zkstore.Stat{Version: 2}, slot: &slot, stat: zkstore.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon}, beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
@@ -38,15 +38,17 @@ func TestPlan(t *testing.T) {
 		confirmed, confirms, lapsed bool
 		raises                      bool  // the horizon
 		h                           int64 // after planNow
-		notBefore                   int64 // after planNow; 0: any
+		waits                       int64 // until it may confirm, ms; 0: any
 	}{
 		"well": {confirmed: true, h: 60_000},
 		"a clock that is not trusted moves nothing": {change: func(_ *holding, _ view, _ *evidence, r *Report) { r.Lease = 0 }, confirmed: true, h: 40_000},
-		"an old copy of its state": {change: func(_ *holding, v view, _ *evidence, r *Report) { r.RestartedFrom, v.slot.Generation = 4, 5 },
+		"an old copy of its state": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+			t.state, t.startedFrom, v.slot.Generation = alone, 4, 5
+		},
 			fenced: "old copy of its state"},
-		"a restart": {change: func(_ *holding, _ view, _ *evidence, r *Report) { r.RestartedFrom = 4 }, renew: true},
-		"a restart whose write was not acknowledged": {change: func(t *holding, v view, _ *evidence, r *Report) {
-			r.RestartedFrom, v.slot.Generation, t.granted = 4, 5, []string{"m", "n"}
+		"a restart": {change: func(t *holding, _ view, _ *evidence, _ *Report) { t.state, t.startedFrom = alone, 4 }, renew: true},
+		"a restart whose write was not acknowledged": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+			t.state, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
 		}, renew: true},
 		"a newcomer in a freeze": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			frozen(v)
@@ -59,13 +61,13 @@ func TestPlan(t *testing.T) {
 			t.Confirmed, v.slot.Confirmed = false, false
 		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
 		"a holder in a freeze": {change: func(_ *holding, v view, _ *evidence, _ *Report) { frozen(v) }, confirmed: true, h: 60_000},
-		"a newcomer that confirms": {change: func(t *holding, v view, _ *evidence, r *Report) {
-			t.Confirmed, v.slot.Confirmed, r.Confirm = false, false, true
+		"a newcomer that confirms": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+			t.Confirmed, v.slot.Confirmed, t.state = false, false, confirming
 		},
 			confirmed: true, confirms: true, h: 60_000},
-		"a restart that confirms in a freeze, by its lease": {change: func(_ *holding, v view, _ *evidence, r *Report) {
+		"a restart that confirms in a freeze, by its lease": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			frozen(v)
-			v.slot.Confirmed, r.Confirm = false, true
+			v.slot.Confirmed, t.state = false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
 		"a lease that would pass the horizon": {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 50_000 }, confirmed: true, h: 50_000},
 		"a horizon that is below the lease":   {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 30_000 }, confirmed: true, h: 40_000},
@@ -73,28 +75,37 @@ func TestPlan(t *testing.T) {
 			v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 		}, confirmed: true, h: 60_000, raises: true},
 		"and the clock is not trusted": {change: func(_ *holding, v view, _ *evidence, r *Report) { v.cl.Horizon, r.Lease = planNow, 0 }, confirmed: true, h: 40_000},
-		"the same with a doubt": {change: func(t *holding, v view, _ *evidence, r *Report) {
+		"the same with a doubt": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			frozen(v)
-			v.slot.Confirmed, r.Confirm = false, true
+			v.slot.Confirmed, t.state = false, confirming
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow}
 		}, h: 60_000},
-		"a doubt that would have it begin long from now": {change: func(t *holding, v view, _ *evidence, r *Report) {
-			v.slot.Confirmed, r.Confirm = false, true
+		"a doubt that would have it begin long from now": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+			v.slot.Confirmed, t.state = false, confirming
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
 		}, h: 60_000},
-		"and that most do not believe": {change: func(t *holding, v view, e *evidence, r *Report) {
-			v.slot.Confirmed, r.Confirm, e.agreed = false, true, true
+		"and that most do not believe": {change: func(t *holding, v view, e *evidence, _ *Report) {
+			v.slot.Confirmed, t.state, e.agreed = false, confirming, true
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
 		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that had run out": {change: func(t *holding, v view, _ *evidence, r *Report) {
-			t.LeaseUntil, v.slot.LeaseUntil, r.Confirm = planNow, planNow, true
-		}, lapsed: true, h: 60_000, notBefore: planConfirm},
-		"and that has not waited yet": {change: func(t *holding, _ view, _ *evidence, r *Report) { t.notBefore, r.Confirm = planNow+1, true },
-			lapsed: true, h: 60_000, notBefore: planConfirm},
-		"and that has": {change: func(t *holding, v view, _ *evidence, r *Report) {
-			t.notBefore, v.slot.Confirmed, r.Confirm = planNow, false, true
-		},
-			confirmed: true, confirms: true, h: 60_000},
+		"a lease that had run out": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+			t.LeaseUntil, v.slot.LeaseUntil, t.state = planNow, planNow, confirming
+		}, lapsed: true, h: 60_000, waits: planConfirm},
+		"and that has not waited yet": {change: func(t *holding, _ view, e *evidence, _ *Report) {
+			t.confirmAt, t.firm, t.state = e.boot+1, true, confirming
+		}, lapsed: true, h: 60_000, waits: planConfirm},
+		"and that has": {change: func(t *holding, v view, e *evidence, _ *Report) {
+			t.confirmAt, t.firm, v.slot.Confirmed, t.state = e.boot, true, false, confirming
+		}, confirmed: true, confirms: true, h: 60_000},
+		"a newcomer that waits": {change: func(t *holding, v view, e *evidence, _ *Report) {
+			t.Confirmed, v.slot.Confirmed, t.state, t.confirmAt = false, false, confirming, e.boot+1
+		}, h: 60_000},
+		"and for which peers vouch": {change: func(t *holding, v view, e *evidence, _ *Report) {
+			t.Confirmed, v.slot.Confirmed, t.state, t.confirmAt, t.word.vouched = false, false, confirming, e.boot+1, true
+		}, confirmed: true, confirms: true, h: 60_000},
+		"but not after its lease had run out": {change: func(t *holding, v view, e *evidence, _ *Report) {
+			v.slot.Confirmed, t.state, t.confirmAt, t.firm, t.word.vouched = false, confirming, e.boot+1, true, true
+		}, h: 60_000},
 	} {
 		hold, v, e, r := planned()
 		if row.change != nil {
@@ -119,8 +130,8 @@ func TestPlan(t *testing.T) {
 		if raises := p.cluster != nil; raises != row.raises || raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
-		if row.notBefore > 0 && p.holding.notBefore != planNow+row.notBefore {
-			t.Errorf("%s: may confirm from %d on", name, p.holding.notBefore-planNow)
+		if wait := p.holding.confirmAt - e.boot; row.waits > 0 && (wait != row.waits*1e6 || !p.holding.firm) {
+			t.Errorf("%s: may confirm in %d ns", name, wait)
 		}
 	}
 }
@@ -153,6 +164,9 @@ func TestAccept(t *testing.T) {
 		"a doubt that is over": {change: func(t *holding, _ *decision, _ view, _ *zkstore.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700, floor: planNow - 5}
 		}, confirmed: true, lo: -5},
+		"a doubt that is long over": {change: func(t *holding, _ *decision, _ view, _ *zkstore.Stat, _ *evidence) {
+			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow - 20_000, floor: planNow - 20_000}
+		}, confirmed: true, lo: -9_000},
 	} {
 		hold, v, e, r := planned()
 		p := hold.plan(v, e, r)
@@ -168,8 +182,8 @@ func TestAccept(t *testing.T) {
 		if again {
 			continue
 		}
-		if beat.Confirmed != row.confirmed || beat.Claim.Floor != planNow+row.lo || beat.LeaseUntil != p.slot.LeaseUntil {
-			t.Errorf("%s: confirmed %t, from %d to %d", name, beat.Confirmed, beat.Claim.Floor-planNow, beat.LeaseUntil-planNow)
+		if beat.Confirmed != row.confirmed || beat.Floor != planNow+row.lo || beat.LeaseUntil != p.slot.LeaseUntil {
+			t.Errorf("%s: confirmed %t, from %d to %d", name, beat.Confirmed, beat.Floor-planNow, beat.LeaseUntil-planNow)
 		}
 	}
 }
@@ -185,12 +199,13 @@ func TestPlanProperties(t *testing.T) {
 		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"), planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
-		hold.notBefore, hold.compared = planNow+small("not before"), yes("compared")
+		hold.confirmAt, hold.firm, hold.compared = e.boot+small("not before")*1e6, true, yes("compared")
 		if yes("doubt") {
 			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"), floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
-		r.Confirm, r.Lease = yes("confirm"), rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
+		hold.state = rapid.SampledFrom([]holdState{confirming, confirmed}).Draw(t, "state")
+		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
 		if p.fenced != "" {
 			if hold.Confirmed {
@@ -215,11 +230,11 @@ func TestPlanProperties(t *testing.T) {
 		case again && !p.slot.Confirmed:
 			t.Fatal("takes back what does not count")
 		case again:
-		case beat.Claim.Floor < hold.Floor:
-			t.Fatalf("the floor went from %d to %d", hold.Floor, beat.Claim.Floor)
+		case beat.Floor < hold.Floor:
+			t.Fatalf("the floor went from %d to %d", hold.Floor, beat.Floor)
 		case beat.Confirmed && next.doubted():
 			t.Fatal("confirmed, and doubted")
-		case beat.Confirmed && !hold.Leased(e.now, e.boot) && beat.Claim.Floor < e.now:
+		case beat.Confirmed && !hold.Leased(e.now, e.boot) && beat.Floor < e.now:
 			t.Fatal("goes on below now after its lease had run out")
 		}
 	})

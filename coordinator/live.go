@@ -21,13 +21,13 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.roster.present}
 }
 
-// CreateLiveLock creates the live lock of our slot in the present session. It replaces the lock of
+// Show creates the live lock of our slot in the present session. It replaces the lock of
 // another session: of an earlier one of ours, or of a holder whose lease has run out. The
 // slot's record decides who holds the slot, the lock decides nothing.
-func (c *Coordinator) CreateLiveLock(ctx context.Context, claim Claim) error {
-	path := lockPath(claim.Worker)
+func (h *Hold) Show(ctx context.Context) error {
+	c, path := h.co, lockPath(h.Worker)
 	for {
-		want := c.lockOf(claim.Worker)
+		want := c.lockOf(h.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
 		if err == nil && stat.Owner == want.session {
 			c.locked = want
@@ -39,7 +39,7 @@ func (c *Coordinator) CreateLiveLock(ctx context.Context, claim Claim) error {
 		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 			return err
 		}
-		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: claim.Node, Labels: c.Labels}), zkstore.Ephemeral)
+		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), zkstore.Ephemeral)
 		if errors.Is(err, zkstore.ErrNoNode) {
 			if err = ensureRoot(ctx, c.Store); err == nil {
 				continue
@@ -57,18 +57,16 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 	if c.fenced < 0 {
 		return nil
 	}
-	err := c.DeleteLiveLock(ctx, c.fenced)
+	err := c.deleteLiveLock(ctx, c.fenced, "")
 	if err == nil {
 		c.fenced = -1
 	}
 	return err
 }
 
-// DeleteLiveLock deletes the live lock if it belongs to the present session. After that another
+// Hide deletes the live lock if it belongs to the present session. After that another
 // node may take the slot once its lease bound has passed.
-func (c *Coordinator) DeleteLiveLock(ctx context.Context, worker int) error {
-	return c.deleteLiveLock(ctx, worker, "")
-}
+func (h *Hold) Hide(ctx context.Context) error { return h.co.deleteLiveLock(ctx, h.Worker, "") }
 
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one
 // of the given node: a killed process leaves its lock until its session expires.

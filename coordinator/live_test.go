@@ -45,7 +45,7 @@ func TestStaleLockOfAnother(t *testing.T) {
 	a.sess.Expire()
 	b.must(b.register())
 	a.sess.Heal()
-	if err := a.co.CreateLiveLock(t.Context(), a.claim); err != nil { // not fenced yet
+	if err := a.h.Show(t.Context()); err != nil { // not fenced yet
 		t.Fatal(err)
 	}
 	b.confirm()
@@ -85,15 +85,15 @@ func TestGoDark(t *testing.T) {
 	l := newLab(t, 2)
 	a, b := l.serving("A"), l.serving("B")
 	for range 2 {
-		if err := a.co.DeleteLiveLock(t.Context(), 0); err != nil || l.liveHolder(0) != 0 {
+		if err := a.h.Hide(t.Context()); err != nil || l.liveHolder(0) != 0 {
 			t.Errorf("%v, holder %d", err, l.liveHolder(0))
 		}
 	}
-	if err := a.co.DeleteLiveLock(t.Context(), 1); err != nil || l.liveHolder(1) != b.sess.SessionID() {
+	if err := a.co.deleteLiveLock(t.Context(), 1, ""); err != nil || l.liveHolder(1) != b.sess.SessionID() {
 		t.Errorf("another's lock: %v", err)
 	}
 	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("get", lockPath(0)))
-	if err := a.co.DeleteLiveLock(t.Context(), 0); err == nil {
+	if err := a.h.Hide(t.Context()); err == nil {
 		t.Error("no error")
 	}
 }

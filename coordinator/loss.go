@@ -27,16 +27,16 @@ type Loss struct {
 	Found string
 }
 
-// lossOf returns a finding of the holder of a claim. cl is the cluster's record that was read with what shows the loss, nil if
+// lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if
 // it is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was
 // written, and perhaps another node has noticed that.
-func (c *Coordinator) lossOf(claim Claim, cl *Cluster, found string) Loss {
-	l := Loss{Known: claim.Incarnation, Holds: claim.Confirmed, LeaseUntil: claim.LeaseUntil, Found: found}
-	if claim.over(c.Boot()) {
+func (h *Hold) lossOf(cl *Cluster, found string) Loss {
+	l := Loss{Known: h.Incarnation, Holds: h.Confirmed, LeaseUntil: h.LeaseUntil, Found: found}
+	if h.over(h.co.Boot()) {
 		l.LeaseUntil = 0
 	}
-	if cl == nil || cl.Incarnation < c.seen {
-		l.Known = max(l.Known, c.seen)
+	if cl == nil || cl.Incarnation < h.co.seen {
+		l.Known = max(l.Known, h.co.seen)
 	}
 	return l
 }
@@ -136,7 +136,9 @@ func (c *Coordinator) saw(cl Cluster) {
 	c.horizon = c.horizon.saw(cl.Horizon, c.Boot())
 	if cl.Incarnation > c.seen {
 		c.seen = cl.Incarnation
-		c.holding.Heard, c.holding.word = Chain{}, word{} // in the confirming time from now, nodes put back what they know
+		if c.hold != nil {
+			c.hold.Heard, c.hold.word = Chain{}, word{} // in the confirming time from now, nodes put back what they know
+		}
 	}
 }
 
@@ -166,12 +168,12 @@ func (c *Coordinator) Forgive() { c.owed = nil }
 
 // PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node
 // that knows the cluster from its state directory and has no lease.
-func (c *Coordinator) PutBack(ctx context.Context, claim Claim) (Cluster, error) {
-	l := c.lossOf(claim, nil, "ZooKeeper has lost the cluster record")
-	l.Known, l.Holds = max(l.Known, c.mine.Incarnation), true
-	cl, err := c.raise(ctx, l)
+func (h *Hold) PutBack(ctx context.Context) (Cluster, error) {
+	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
+	l.Known, l.Holds = max(l.Known, h.co.mine.Incarnation), true
+	cl, err := h.co.raise(ctx, l)
 	if err == nil {
-		c.replaceAllLost(ctx, cl)
+		h.co.replaceAllLost(ctx, cl)
 	}
 	return cl, err
 }

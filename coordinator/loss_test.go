@@ -82,10 +82,10 @@ func TestHoldersReassert(t *testing.T) {
 				beat := m.mustBeat()
 				s := l.slot(m.claim.Worker)
 				lost := name != "cluster deleted" || m == a // A has put it back
-				if beat.Lost != lost && name != "another, not confirmed" || !m.issue() || s.Nonce != m.claim.Nonce || s.LeaseUntil < was[m].LeaseUntil || !s.Confirmed {
+				if beat.Restored != lost && name != "another, not confirmed" || !m.issue() || s.Nonce != m.claim.Nonce || s.LeaseUntil < was[m].LeaseUntil || !s.Confirmed {
 					t.Errorf("%s: %+v, slot %+v", m.name, beat, s)
 				}
-				if beat.Lost && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Floor != was[m].Floor) {
+				if beat.Restored && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Floor != was[m].Floor) {
 					t.Errorf("%s: %+v after %+v", m.name, m.claim, was[m])
 				}
 			}

@@ -23,7 +23,7 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 			a.crash()
 			a.sess.Partition()
 			a.must(a.start())
-			if !a.up || a.restartedFrom == 0 {
+			if !a.up || !a.h.Alone() {
 				l.Fatal("not from its directory")
 			}
 			lose()

@@ -162,17 +162,18 @@ func (d *model) rotate(m *member) {
 	if err != nil {
 		return
 	}
-	g, err := m.co.Register(m.ctx(), cl, Claim{Node: old.Node, Ticket: old.Ticket}, m.wait, m.trust)
+	next := m.co.Enlist(old.Node, old.Ticket)
+	g, err := next.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
 		old.ReservedUntil = max(old.ReservedUntil, t.hi)
 		_, _ = m.disk.Save(old)
-		m.claim = old
 		return
 	}
 	t.hi = m.end()
+	former := m.h
+	m.h = next
 	m.granted(g)
-	old.Ticket = ""
-	_ = m.co.Release(m.ctx(), old, t.hi)
+	_ = former.Release(m.ctx(), t.hi)
 }
 
 func (d *model) run(events int) {

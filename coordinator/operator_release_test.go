@@ -199,7 +199,7 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	s := l.takeAway(0).Slot
 	a.sess.Heal()
 	b := a.mustBeat()
-	if !b.Lost || b.Claim.Term != s.Term+1 || l.slot(0).Released {
+	if !b.Restored || a.claim.Term != s.Term+1 || l.slot(0).Released {
 		t.Errorf("%+v, %+v", b, l.slot(0))
 	}
 	if !l.cluster().Frozen(l.now) {
@@ -226,7 +226,7 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 				t.Errorf("%+v, want H %d", e, want)
 			}
 			a.sess.Heal()
-			if b := a.mustBeat(); !b.Lost || l.slot(0).Node != a.claim.Node {
+			if b := a.mustBeat(); !b.Restored || l.slot(0).Node != a.claim.Node {
 				t.Errorf("%+v, %+v", b, l.slot(0))
 			}
 		})

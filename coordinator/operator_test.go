@@ -90,23 +90,23 @@ func TestByHandConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			take := func(name string) (*Coordinator, Claim, error) {
+			take := func(name string) (*Hold, error) {
 				c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: openLedger{}, Labels: Labels{Name: name}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				c.Join(cl)
-				g, err := c.Register(t.Context(), cl, Claim{Node: "node-" + name}, lease, func(Reading, []Reading) error { return nil })
-				if err != nil {
-					return c, g.Claim, err
+				h := c.Enlist("node-"+name, "")
+				if _, err := h.Register(t.Context(), cl, lease, func(Reading, []Reading) error { return nil }); err != nil {
+					return nil, err
 				}
-				if err := c.CreateLiveLock(t.Context(), g.Claim); err != nil {
+				if err := h.Show(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				beat, err := c.Heartbeat(t.Context(), g.Claim, Report{Lease: lease, Generation: 1, State: "serving", Confirm: true})
-				return c, beat.Claim, err
+				beat, err := h.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
+				return h, errors.Join(err, h.Accept(beat, 0))
 			}
-			a, claim, err := take("a")
+			a, err := take("a")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,13 +119,13 @@ func TestByHandConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = a.Heartbeat(t.Context(), claim, Report{Lease: lease, Generation: 1, State: "serving"})
+			_, err = a.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
 			wantFenced(t, err) // and deletes its lock
-			_, _, err = take("too early")
+			_, err = take("too early")
 			wantErrAs[*FullError](t, err)
 			free := e.Slot.LeaseUntil + cl.graceMs()
 			zktest.Poll(time.Minute, func() bool {
-				_, _, err = take("b")
+				_, err = take("b")
 				return !errors.As(err, new(*FullError))
 			})
 			if at := clock(); err != nil || at < free {

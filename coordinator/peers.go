@@ -43,8 +43,8 @@ type listVersion struct {
 // does that if the list has changed, and there are at most eight peers or few of them have
 // readings. With few peers the list is short, and each reading counts.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	if c.Waits() {
-		if err := c.hearPeers(ctx, own); err != nil {
+	if h := c.hold; h != nil && h.Waits() {
+		if err := h.hearPeers(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -10,9 +10,8 @@ import (
 
 // Grant is a slot whose record was written for this node and acknowledged.
 type Grant struct {
-	Claim Claim
 	// LeaseUntil is the acknowledged lease bound, Unix ms. It counts once the grant is confirmed.
-	// Until then the claim's LeaseUntil counts.
+	// Until then the lease bound of the claim counts.
 	LeaseUntil int64
 	// Wait is the time before the heartbeat that confirms the slot, unless a peer vouches for
 	// ZooKeeper before. 0: the grant goes on where the process before has stopped.
@@ -35,11 +34,11 @@ const growMost = 1024
 // the peers, and then tries the slots in order, starting at the ticket's number. It writes
 // no slot before check has passed.
 //
-// claim has the node, and the ticket of an earlier attempt that ZooKeeper did not answer. The
-// grant that comes with an error has the same for the next attempt. After any other error
+// The Hold keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
 // *FrozenError, *OtherClusterError, those of check and those of the store.
-func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lease time.Duration, check ClockCheck) (Grant, error) {
+func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (Grant, error) {
+	c := h.co
 	err := c.Settle(ctx)
 	if err == nil {
 		err = c.unlock(ctx)
@@ -48,22 +47,20 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, claim Claim, lea
 		err = c.checkRegister(ctx, cl)
 	}
 	if err != nil {
-		return Grant{Claim: claim}, err
+		return Grant{}, err
 	}
-	clock, err := c.touchTicket(ctx, &claim)
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
-		return Grant{Claim: claim}, err
+		return Grant{}, err
 	}
-	grant, err := c.registerWith(ctx, claim, clock, lease, check)
+	c.reading = clock
+	grant, err := h.registerWith(ctx, clock, lease, check)
 	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped
 	// ZooKeeper a new node's ticket may have the same name.
-	holds := claim.Ticket == c.holding.Ticket && claim.Node == c.holding.Node
+	holds := c.hold != nil && c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node
 	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) && !holds {
-		c.dropTicket(ctx, claim.Ticket, claim.Node)
-		claim.Ticket = ""
-	}
-	if err != nil {
-		grant = Grant{Claim: claim}
+		c.dropTicket(ctx, h.Ticket, h.Node)
+		h.Ticket = ""
 	}
 	return grant, err
 }
@@ -92,44 +89,44 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	return full
 }
 
-func (c *Coordinator) registerWith(ctx context.Context, claim Claim, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
-	peers, err := c.Peers(ctx, -1)
+func (h *Hold) registerWith(ctx context.Context, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
+	peers, err := h.co.Peers(ctx, -1)
 	if err != nil {
 		return Grant{}, err
 	}
 	if err := check(clock, peers); err != nil {
 		return Grant{}, err
 	}
-	return c.acquireFree(ctx, claim, clock, lease)
+	return h.acquireFree(ctx, clock, lease)
 }
 
-// acquireFree acquires the first free slot, starting at the number of the claim's ticket.
-func (c *Coordinator) acquireFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, error) {
-	ticket, err := ticketNumber(claim.Ticket)
+// acquireFree acquires the first free slot, starting at the number of the ticket.
+func (h *Hold) acquireFree(ctx context.Context, clock Reading, lease time.Duration) (Grant, error) {
+	ticket, err := ticketNumber(h.Ticket)
 	if err != nil {
 		return Grant{}, err
 	}
-	cl := c.mine
+	cl := h.co.mine
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	for k := range cl.Slots {
-		claim.Worker = (first + k) % cl.Slots
-		grant, a, err := c.acquireIfFree(ctx, claim, clock, lease)
+		grant, a, err := h.acquireIfFree(ctx, (first+k)%cl.Slots, clock, lease)
 		if err != nil || a == Free {
 			return grant, err
 		}
 		full.add(a, grant.LeaseUntil)
 	}
-	full.now = c.Now()
+	full.now = h.co.Now()
 	return Grant{}, full
 }
 
-// acquireIfFree acquires the claim's slot if it is free. If not, it returns why, and a
+// acquireIfFree acquires a slot if it is free. If not, it returns why, and a
 // grant with the lease bound of the present holder. It tries again if another node changed
 // a record meanwhile.
-func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Reading, lease time.Duration) (Grant, Availability, error) {
+func (h *Hold) acquireIfFree(ctx context.Context, worker int, clock Reading, lease time.Duration) (Grant, Availability, error) {
+	c := h.co
 	for {
-		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(claim.Worker), lockPath(claim.Worker))
+		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
 		if err != nil {
 			return Grant{}, 0, err
 		}
@@ -145,8 +142,8 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 			return Grant{}, 0, &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 		}
 		c.saw(*cl)
-		if claim.Worker > cl.HighestSlot {
-			if err := c.grow(ctx, *cl, clStat, claim.Worker); err != nil {
+		if worker > cl.HighestSlot {
+			if err := c.grow(ctx, *cl, clStat, worker); err != nil {
 				return Grant{}, 0, err
 			}
 			continue
@@ -157,20 +154,20 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, claim Claim, clock Read
 		}
 		if v.slot == nil {
 			// The slot may have been created after it was read: read it again.
-			slot, _, err := c.slot(ctx, claim.Worker)
+			slot, _, err := c.slot(ctx, worker)
 			if err != nil {
 				return Grant{}, 0, err
 			}
 			if slot != nil {
 				continue
 			}
-			h, err := c.replaceLost(ctx, *cl, claim.Worker)
-			return Grant{LeaseUntil: h}, Disconnected, err
+			until, err := c.replaceLost(ctx, *cl, worker)
+			return Grant{LeaseUntil: until}, Disconnected, err
 		}
 		if a := cl.JudgeFree(*v.slot, records[2].Found, now, clock.leaderNow(now)); a != Free {
 			return Grant{LeaseUntil: v.slot.LeaseUntil}, a, nil
 		}
-		grant, err := c.writeAcquired(ctx, claim, v, now, lease)
+		grant, err := h.writeAcquired(ctx, worker, v, now, lease)
 		grant.Clock = clock
 		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
 			return grant, Free, err
@@ -226,26 +223,28 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 
 // writeAcquired writes a free slot as ours. The error is zkstore.ErrBadVersion or
 // zkstore.ErrNoNode if the slot or the cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, claim Claim, v view, now int64, lease time.Duration) (Grant, error) {
+func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) (Grant, error) {
+	c := h.co
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
-	claim = Claim{Node: claim.Node, Ticket: claim.Ticket, Worker: claim.Worker, Term: old.Term}
-	claim.Floor = max(now, old.LeaseUntil)
-	claim.ReservedUntil = claim.Floor
-	claim, slot, err := c.nextGrant(claim, cl, old, lease, false)
+	floor := max(now, old.LeaseUntil)
+	h.holding = holding{Claim: Claim{Node: h.Node, Ticket: h.Ticket, Worker: worker, Term: old.Term, Floor: floor, ReservedUntil: floor}}
+	slot, err := h.nextGrant(cl, old, lease, false)
 	if err != nil {
 		return Grant{}, err
 	}
 	sent := c.Boot()
-	err = c.Store.Multi(ctx, clusterOp(v, cl), zkstore.SetOp{Path: slotPath(claim.Worker), Data: slot.marshal(), Version: v.stat.Version})
+	err = c.Store.Multi(ctx, clusterOp(v, cl), zkstore.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim
 	}
-	claim = c.setHolding(claim, cl, sent, v.stat.Version+1, slot.LeaseUntil)
+	h.begin(cl, sent, v.stat.Version+1, slot.LeaseUntil)
 	c.saw(cl)
-	if old.Ticket != "" && old.Ticket != claim.Ticket {
+	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	return Grant{Claim: claim, LeaseUntil: slot.LeaseUntil, Wait: confirmTime(cl)}, nil
+	grant := Grant{LeaseUntil: slot.LeaseUntil, Wait: confirmTime(cl)}
+	h.waits(grant.Wait, false)
+	return grant, nil
 }
 
 // isFull returns an error with the reasons why no slot is free, or nil if one is free. The

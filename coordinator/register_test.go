@@ -176,12 +176,13 @@ func TestRefusedClockWritesNoSlot(t *testing.T) {
 	a := l.node("A")
 	a.skew = 10 * 365 * millis(24*time.Hour)
 	var asked Reading
-	g, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: "a"}, labLease, func(own Reading, peers []Reading) error {
+	h := a.co.Enlist("a", "")
+	_, err := h.Register(t.Context(), l.cluster(), labLease, func(own Reading, peers []Reading) error {
 		asked = own
 		return errClock
 	})
-	if !errors.Is(err, errClock) || g.Claim.Ticket != "" || asked.Sent != a.clock() || asked.Stamp != l.now {
-		t.Errorf("%v, %+v, asked with %+v", err, g, asked)
+	if !errors.Is(err, errClock) || h.Ticket != "" || asked.Sent != a.clock() || asked.Stamp != l.now {
+		t.Errorf("%v, %+v, asked with %+v", err, h.Held(), asked)
 	}
 	if l.cluster().HighestSlot != -1 || len(l.children(ticketsPath)) != 0 || len(l.children(workersPath)) != 0 || a.disk.saves > 0 {
 		t.Errorf("left %+v, %q", l.cluster(), l.children(ticketsPath))
@@ -449,7 +450,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) || l.slot(0) != was {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
-	a.restartedFrom = 0
+	a.h.state = confirming
 	l.remove(slotPath(0))
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)
@@ -472,9 +473,10 @@ func TestGrowsInSteps(t *testing.T) {
 		}
 		return zkstore.NoFault
 	})
-	g, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: "a"}, labLease, a.trust)
-	if err != nil || g.Claim.Worker != 1<<15 {
-		t.Errorf("%+v, %v", g, err)
+	h := a.co.Enlist("a", "")
+	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
+	if err != nil || h.Worker != 1<<15 {
+		t.Errorf("%+v, %v", h.Held(), err)
 	}
 }
 
@@ -507,15 +509,14 @@ func TestThousandAtOnce(t *testing.T) {
 				return
 			}
 			co.Join(cl)
-			claim := Claim{Node: fmt.Sprint("node-", i)}
-			g, err := co.Register(t.Context(), cl, claim, labLease, func(Reading, []Reading) error { return nil })
-			if err != nil {
+			h := co.Enlist(fmt.Sprint("node-", i), "")
+			if _, err := h.Register(t.Context(), cl, labLease, func(Reading, []Reading) error { return nil }); err != nil {
 				refused.Add(1)
 				t.Error(err)
 				return
 			}
-			workers[g.Claim.Worker].Add(1)
-			if b, err := co.Heartbeat(t.Context(), g.Claim, Report{Lease: labLease, Generation: g.Claim.Generation, Confirm: true}); err != nil || !b.Confirmed {
+			workers[h.Worker].Add(1)
+			if b, err := h.Heartbeat(t.Context(), Report{Lease: labLease, Generation: h.Generation}); err != nil || !b.Confirmed {
 				t.Errorf("%+v, %v", b, err)
 			}
 		})
@@ -587,7 +588,7 @@ func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 	a := l.serving("A")
 	refused := errors.New("the clock is wrong")
 	for name, ticket := range map[string]string{"its own": a.claim.Ticket, "a new one": ""} {
-		_, err := a.co.Register(t.Context(), l.cluster(), Claim{Node: a.claim.Node, Ticket: ticket}, labW, func(Reading, []Reading) error { return refused })
+		_, err := a.co.Enlist(a.claim.Node, ticket).Register(t.Context(), l.cluster(), labW, func(Reading, []Reading) error { return refused })
 		if !errors.Is(err, refused) {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -45,13 +45,13 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	l.remove(a.disk.claim.Ticket)
 	was := l.slot(0)
 	for range 5 {
-		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, refuseClock); !errors.Is(err, errClock) {
+		if _, err := a.recall().Resume(t.Context(), labLease, refuseClock); !errors.Is(err, errClock) {
 			t.Fatal(err)
 		}
 	}
 	a.hook = faulty(zkstore.FailBefore, 0, 1000, touching("", livePath))
 	for range 5 {
-		if _, err := a.co.Resume(t.Context(), a.disk.claim, labLease, a.trust); !errors.Is(err, zkstore.ErrUnreachable) {
+		if _, err := a.recall().Resume(t.Context(), labLease, a.trust); !errors.Is(err, zkstore.ErrUnreachable) {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 		t.Errorf("%s is %s's, %v; A has %s", b.claim.Ticket, holder, err, a.claim.Ticket)
 	}
 	a.confirm()
-	a.claim.Ticket = b.claim.Ticket // as an older record might say
+	a.h.Ticket = b.claim.Ticket // as an older record might say
 	a.must(a.leave())
 	if holder, _ := b.co.ticketHolder(t.Context(), b.claim.Ticket); holder != b.claim.Node {
 		t.Error("B's ticket was deleted")
@@ -105,8 +105,8 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 		return zkstore.NoFault
 	}
 	a.must(a.register())
-	if a.confirmAt-l.now != millis(labConfirm) {
-		t.Errorf("confirming in %dms", a.confirmAt-l.now)
+	if a.confirmsIn() != labConfirm {
+		t.Errorf("confirming in %s", a.confirmsIn())
 	}
 	a.confirm()
 }

@@ -11,73 +11,76 @@ import (
 // Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms.
 // The node keeps the slot until the lease bound, and a restart resumes it without waiting.
 // The local record must already have the same, durably.
-func (c *Coordinator) Stop(ctx context.Context, claim Claim, end int64) error {
-	err := c.finish(ctx, claim, func(s *Slot) {
+// generation is the write count of that record.
+func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
+	err := h.finish(ctx, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
-		s.LeaseUntil = max(s.LeaseUntil, claim.LeaseUntil)
-		s.Generation = claim.Generation
+		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil)
+		s.Generation = generation
 	})
-	return errors.Join(err, c.deleteLiveLock(ctx, claim.Worker, claim.Node))
+	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 // Release gives a slot back: any node may take it at once, and issue from end on. The local
 // record must have been made invalid before, durably. end is the first timestamp that this
 // holding has not reached, Unix ms. The lease bound becomes end, or the floor if that is
 // higher. Only Release lowers a lease bound.
-func (c *Coordinator) Release(ctx context.Context, claim Claim, end int64) error {
-	err := c.finish(ctx, claim, func(s *Slot) {
-		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(claim.Floor, end), "released", ""
+//
+// A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
+func (h *Hold) Release(ctx context.Context, end int64) error {
+	err := h.finish(ctx, func(s *Slot) {
+		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(h.Floor, end), "released", ""
 	})
-	if err == nil {
-		c.dropTicket(ctx, claim.Ticket, claim.Node)
+	if err == nil && h.co.hold == h {
+		h.co.dropTicket(ctx, h.Ticket, h.Node)
 	}
-	return errors.Join(err, c.deleteLiveLock(ctx, claim.Worker, claim.Node))
+	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is
 // not acknowledged, finish reads the record and tries again until ctx ends or the store is closed.
-func (c *Coordinator) finish(ctx context.Context, claim Claim, change func(*Slot)) error {
+func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
 	for {
-		err := c.tryFinish(ctx, claim, change)
+		err := h.tryFinish(ctx, change)
 		switch {
 		case err == nil || ctx.Err() != nil || errors.Is(err, zkstore.ErrClosed):
 			return err
 		case errors.Is(err, zkstore.ErrBadVersion), errors.Is(err, zkstore.ErrNoNode):
 		case errors.Is(err, zkstore.ErrUnreachable):
-			c.pause(ctx)
+			h.co.pause(ctx)
 		default:
 			return err
 		}
 	}
 }
 
-func (c *Coordinator) tryFinish(ctx context.Context, claim Claim, change func(*Slot)) error {
+func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
+	c := h.co
 	// The server may lag behind: an old record must not look like a loss of data.
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
-	v, err := c.readView(ctx, claim.Worker)
+	v, err := c.readView(ctx, h.Worker)
 	if err != nil {
 		return err
 	}
 	slot := v.slot
-	if slot != nil && claim.carriedBy(*slot) && slot.Released {
+	if slot != nil && h.carriedBy(*slot) && slot.Released {
 		return nil // our earlier write arrived without an acknowledgement
 	}
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
-	hold := c.holdingOf(claim)
-	finding, why := hold.judge(v, c.mine.UUID, c.seen)
-	if finding == FoundLost || finding == FoundFenced && hold.showsLoss(v, c.mine.UUID) {
-		c.Note(c.lossOf(claim, v.cl, why))
+	finding, why := h.judge(v, c.mine.UUID, c.seen)
+	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine.UUID) {
+		c.Note(h.lossOf(v.cl, why))
 	}
 	if err := c.Settle(ctx); err != nil {
 		return err
 	}
-	if slot == nil || !claim.carriedBy(*slot) {
+	if slot == nil || !h.carriedBy(*slot) {
 		return nil // another node has the slot
 	}
 	change(slot)
-	_, err = c.Store.Set(ctx, slotPath(claim.Worker), slot.marshal(), v.stat.Version)
+	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
 	return err
 }
 

@@ -80,7 +80,7 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 			if b.claim.Floor != l.now+5000 {
 				t.Fatalf("%+v", b.claim)
 			}
-			if err := b.co.Release(t.Context(), b.claim, end); err != nil {
+			if err := b.h.Release(t.Context(), end); err != nil {
 				t.Fatal(err)
 			}
 			if s := l.slot(0); !s.Released || s.LeaseUntil != l.now+5000 {
@@ -93,8 +93,8 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 // If another node has the slot, or takes it meanwhile, Stop and Release write nothing.
 func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 	for name, finish := range map[string]func(m *member) error{
-		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.claim, m.end()) },
-		"release": func(m *member) error { return m.co.Release(m.Context(), m.claim, m.end()) },
+		"stop":    func(m *member) error { return m.h.Stop(m.Context(), m.end(), m.disk.generation) },
+		"release": func(m *member) error { return m.h.Release(m.Context(), m.end()) },
 	} {
 		for when, early := range map[string]bool{"before": true, "meanwhile": false} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -135,10 +135,10 @@ func TestStopCreatesNoSlot(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	l.remove(slotPath(0))
-	if err := a.co.Stop(t.Context(), a.claim, a.end()); err != nil {
+	if err := a.h.Stop(t.Context(), a.end(), a.disk.generation); err != nil {
 		t.Error(err)
 	}
-	if err := a.co.Release(t.Context(), a.claim, a.end()); err != nil {
+	if err := a.h.Release(t.Context(), a.end()); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, zkstore.ErrNoNode) {
@@ -180,7 +180,7 @@ func TestFinishGivesUpInTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()
-		err := a.co.Release(ctx, a.claim, a.end())
+		err := a.h.Release(ctx, a.end())
 		if took := time.Since(start); !errors.Is(err, zkstore.ErrUnreachable) || took != 3*time.Second || calls > 50 {
 			t.Errorf("%v after %s and %d calls", err, took, calls)
 		}

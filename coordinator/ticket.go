@@ -21,7 +21,7 @@ type ticket struct {
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the
 // leader's time of that write. A node may make no other write before its clock has been
-// checked. touchTicket sets claim.Ticket, c.latest and c.reading.
+// checked. touchTicket sets claim.Ticket and c.latest.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
@@ -30,7 +30,8 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 			var stat zkstore.Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), zkstore.AnyVersion)
 			if err == nil {
-				return c.setReading(sent, stat), nil
+				c.latest = stat
+				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
 			}
 		}
 		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
@@ -99,9 +100,8 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	if err != nil {
 		return Reading{}, err
 	}
-	clock := Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}
-	c.latest, c.reading = stat, clock
-	return clock, nil
+	c.latest = stat
+	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, nil
 }
 
 // lookBack is the number of newest tickets that findTicket reads.
@@ -128,16 +128,6 @@ func (c *Coordinator) findTicket(ctx context.Context, node string) (string, erro
 		}
 	}
 	return "", nil
-}
-
-// giveBackTicket deletes a ticket that was created in an attempt that failed with why. If
-// ZooKeeper does not answer, the next attempt finds it.
-func (c *Coordinator) giveBackTicket(ctx context.Context, claim Claim, why error) {
-	if errors.Is(why, zkstore.ErrUnreachable) {
-		c.unsure = claim.Node
-		return
-	}
-	c.dropTicket(ctx, claim.Ticket, claim.Node)
 }
 
 // cleanupTime is the time limit of a clean-up. It counts also if ctx has ended.

@@ -63,44 +63,50 @@ func (w word) relyAt(confirm time.Duration) int64 {
 }
 
 // Waits reports whether this node waits for its peers' word, or for one of them to vouch.
-func (c *Coordinator) Waits() bool {
-	w := c.holding.word
-	return w.session != 0 && !w.many && (!w.all || !w.vouched && !c.holding.confirmed) && c.Boot() < w.began+int64(confirmTime(c.mine))
+func (h *Hold) Waits() bool {
+	w := h.word
+	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.state != confirmed) && h.co.Boot() < w.began+int64(confirmTime(h.co.mine))
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
-func (c *Coordinator) hearPeers(ctx context.Context, own int) error {
+func (h *Hold) hearPeers(ctx context.Context) error {
+	c := h.co
 	if err := c.list(ctx, listVersion{}); err != nil {
 		return err
 	}
-	peers := c.known(own)
+	peers := c.known(h.Worker)
 	if len(peers) > mostAsked {
-		c.holding.word.many = true
+		h.word.many = true
 		return nil
 	}
 	paths := make([]string, len(peers))
 	for i, worker := range peers {
 		paths[i] = slotPath(worker)
 	}
-	all, vouched, w := true, false, c.holding.word
+	all, vouched, w := true, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r zkstore.Record) bool {
 		s := parseSlot(r.Data)
-		all = all && r.Found && w.given(s, r.Stat, c.holding.Incarnation)
+		all = all && r.Found && w.given(s, r.Stat, h.Incarnation)
 		vouched = vouched || w.vouches(s, c.mine)
 		return true
 	})
 	if err == nil {
-		c.holding.word.all, c.holding.word.vouched = all, all && vouched
+		h.word.all, h.word.vouched = all, all && vouched
 	}
 	return err
 }
 
-// Vouched reports whether the peers have shown that ZooKeeper had lost nothing when this node took its slot. Then it
+// vouched reports whether the peers have shown that ZooKeeper had lost nothing when this node took its slot. Then it
 // need not wait for the confirming time.
-func (c *Coordinator) Vouched() bool { return c.holding.word.vouched && !c.holding.alone }
+func (hold holding) vouched() bool { return hold.word.vouched && !hold.beyond }
+
+// MayConfirm reports whether the next heartbeat may confirm the slot.
+func (h *Hold) MayConfirm() bool {
+	return h.state == confirming && (h.co.Boot() >= h.confirmAt || !h.firm && h.vouched())
+}
 
 // RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has
 // its peers' word then, or has waited for the confirming time.
-func (c *Coordinator) RelyOn() (session, from int64) {
-	return c.holding.word.session, c.holding.word.relyAt(confirmTime(c.mine))
+func (h *Hold) RelyOn() (session, from int64) {
+	return h.word.session, h.word.relyAt(confirmTime(h.co.mine))
 }

@@ -43,13 +43,13 @@ func TestAllPeersGiveTheirWord(t *testing.T) {
 	c.must(c.register())
 	c.mustBeat()
 	for _, peer := range []*member{a, b} {
-		if _, from := c.co.RelyOn(); from == 0 {
+		if _, from := c.h.RelyOn(); from == 0 {
 			t.Errorf("%s has not written", peer.name)
 		}
 		peer.mustBeat()
 		c.peers()
 	}
-	if _, from := c.co.RelyOn(); from != 0 {
+	if _, from := c.h.RelyOn(); from != 0 {
 		t.Errorf("relies from %d", from)
 	}
 }
@@ -65,10 +65,10 @@ func TestManyPeersAreNotAsked(t *testing.T) {
 		a.must(a.register())
 		a.mustBeat()
 		a.peers()
-		if asks := peers <= mostAsked; a.co.Waits() != asks {
-			t.Errorf("%d peers: waits %t", peers, a.co.Waits())
+		if asks := peers <= mostAsked; a.h.Waits() != asks {
+			t.Errorf("%d peers: waits %t", peers, a.h.Waits())
 		}
-		if _, from := a.co.RelyOn(); from != a.bootClock()+int64(labConfirm) {
+		if _, from := a.h.RelyOn(); from != a.bootClock()+int64(labConfirm) {
 			t.Errorf("%d peers: relies from %d", peers, from)
 		}
 	}

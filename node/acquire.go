@@ -24,9 +24,7 @@ func (e *ClockError) Error() string { return e.Reason }
 
 // attempt is what a node knows while it tries to acquire a slot.
 type attempt struct {
-	// claim is resumed if usable. Otherwise it has the identity of the node that registers,
-	// and the ticket of an earlier attempt if there was one.
-	claim  coordinator.Claim
+	// usable: the hold has a claim to resume. Otherwise it has the identity of the node that registers.
 	usable bool
 	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the
 	// lease runs.
@@ -36,8 +34,10 @@ type attempt struct {
 	moved bool
 }
 
+// newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
-	return attempt{claim: coordinator.Claim{Node: n.cfg.Identity()}}
+	n.hold = n.coord.Enlist(n.cfg.Identity(), "")
+	return attempt{}
 }
 
 // joinTime bounds how long a node that can start without ZooKeeper tries to reach it.
@@ -146,10 +146,11 @@ func (n *Node) begin() (attempt, error) {
 		return attempt{}, unfit
 	}
 	n.adopt(rec)
+	n.hold = n.coord.Recall(rec.Claim)
 	if moved {
 		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record", "last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
-	return attempt{claim: n.claim, usable: true, cached: rec.Claim.Confirmed && !moved, moved: moved}, nil
+	return attempt{usable: true, cached: rec.Claim.Confirmed && !moved, moved: moved}, nil
 }
 
 // checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
@@ -166,7 +167,7 @@ func (n *Node) checkStart(floor int64) error {
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
-	if a.cached && n.leased(a.claim) {
+	if a.cached && n.leased() {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
@@ -177,7 +178,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
-	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.leased(a.claim) {
+	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.leased() {
 		return n.startFromCache(lost)
 	}
 	if err != nil {
@@ -187,8 +188,8 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	ctx, end := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer end()
 	if a.usable {
-		err := n.resume(ctx, a)
-		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.leased(a.claim) {
+		err := n.resume(ctx)
+		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.leased() {
 			return n.startFromCache(false)
 		}
 		var notOurs *coordinator.NotOursError
@@ -201,17 +202,19 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		if notOurs.Lost && a.moved {
 			return n.otherZooKeeper()
 		}
-		if notOurs.Lost && a.cached && n.leased(a.claim) {
+		if notOurs.Lost && a.cached && n.leased() {
 			return n.startFromCache(true)
 		}
 		a.usable = false
-		if a.claim.Nonce != "" {
+		if n.hold.Held().Nonce != "" {
 			if notOurs.Lost {
 				n.cfg.WakeSequences()
 			}
 			n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
 			n.forget()
-			*a = attempt{claim: n.newcomer().claim, moved: a.moved} // the old identity held a slot and is over
+			moved := a.moved
+			*a = n.newcomer() // the old identity held a slot and is over
+			a.moved = moved
 			n.mu.Lock()
 			n.served, n.rotations = 0, nil
 			n.mu.Unlock()
@@ -220,34 +223,29 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	return n.register(ctx, a)
 }
 
-// leased reports whether a claim's lease runs.
-func (n *Node) leased(c coordinator.Claim) bool { return c.Leased(n.now(), n.cfg.Clock.Boot()) }
+// leased reports whether the claim's lease runs.
+func (n *Node) leased() bool { return n.hold.Held().Leased(n.now(), n.cfg.Clock.Boot()) }
 
 // startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
-	n.mu.Lock()
-	n.restartedFrom, n.confirmed = n.generation, false
-	claim := n.claim // an attempt to resume may have left a grant pending
-	floor := n.reservedUntil
-	n.mu.Unlock()
+	s := n.peek()
+	n.hold.GoAlone(s.reservedUntil, s.generation)
+	claim := n.hold.Held()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "worker", claim.Worker, "term", claim.Term,
 		"lease_left_s", ms(claim.LeaseUntil-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
-	claim.Floor = floor
-	return n.hold(claim)
+	return n.beginTenure()
 }
 
-func (n *Node) resume(ctx context.Context, a *attempt) error {
-	s := n.peek()
-	a.claim = s.claim // an earlier attempt may have left a grant pending
-	a.claim.Generation, a.claim.ReservedUntil = s.generation, s.reservedUntil
+func (n *Node) resume(ctx context.Context) error {
+	reserved := n.peek().reservedUntil
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
 		if err := n.checkClock(own, peers); err != nil {
 			return err
 		}
-		return n.checkStart(a.claim.ReservedUntil)
+		return n.checkStart(reserved)
 	}
-	grant, err := n.coord.Resume(ctx, a.claim, n.lease(), check)
+	grant, err := n.hold.Resume(ctx, n.lease(), check)
 	if err != nil {
 		return err
 	}
@@ -256,13 +254,9 @@ func (n *Node) resume(ctx context.Context, a *attempt) error {
 
 func (n *Node) register(ctx context.Context, a *attempt) error {
 	cl := n.peek().cluster // as joinCluster has just read it
-	grant, err := n.coord.Register(ctx, cl, a.claim, n.lease(), n.checkClock)
+	grant, err := n.hold.Register(ctx, cl, n.lease(), n.checkClock)
 	if err != nil {
-		a.claim = grant.Claim
-		if stored := n.peek().claim; stored.Node == a.claim.Node && stored.PendingNonce != "" {
-			// The slot may have been written all the same. The next attempt resumes it if so.
-			a.claim, a.usable = stored, true
-		}
+		a.usable = n.hold.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err
 	}
 	return n.granted(grant, "registered")
@@ -272,16 +266,17 @@ func (n *Node) register(ctx context.Context, a *attempt) error {
 func (n *Node) granted(g coordinator.Grant, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
-	n.restartedFrom, n.confirmed = 0, false
 	n.mu.Unlock()
-	n.keeper.confirmAt, n.keeper.lastWait = n.mono()+int64(g.Wait), g.Wait
-	n.log.Info(how, "worker", g.Claim.Worker, "term", g.Claim.Term, "node", g.Claim.Node, "confirm_time_s", g.Wait.Seconds())
-	return n.hold(g.Claim)
+	n.keeper.lastWait = g.Wait
+	claim := n.hold.Held()
+	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", g.Wait.Seconds())
+	return n.beginTenure()
 }
 
-// hold creates the tenure of a claim. The tenure issues nothing until publish has put it into
+// beginTenure creates the tenure of the hold. The tenure issues nothing until publish has put it into
 // serving.
-func (n *Node) hold(claim coordinator.Claim) error {
+func (n *Node) beginTenure() error {
+	claim := n.hold.Held()
 	if err := n.checkStart(claim.Floor); err != nil {
 		return err
 	}
@@ -296,7 +291,7 @@ func (n *Node) hold(claim coordinator.Claim) error {
 	if err != nil {
 		return err
 	}
-	n.claim = claim
+	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
 	n.held = &tenure{node: claim.Node, worker: claim.Worker, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }

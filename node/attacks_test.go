@@ -155,12 +155,11 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	old, gen := n.claim, n.held.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
-	old.ReservedUntil = limit - 60_000
 	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Floor: old.Floor}
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
-	n.keepOld(old, false)
+	n.keepOld(false)
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.ReservedUntil, err)
@@ -181,8 +180,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	old, claim := n.held, n.claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.End())
-	claim.Floor = lo
-	if err := n.acknowledged(coordinator.HeartbeatResult{Claim: claim, LeaseUntil: claim.LeaseUntil, Confirmed: true}, coordinator.Report{}); err != nil {
+	if err := n.acknowledged(coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}); err != nil {
 		t.Fatal(err)
 	}
 	if n.held == old || n.held.floor < end {

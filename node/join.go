@@ -25,10 +25,10 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		if err := n.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.cached && n.leased(a.claim) {
+		if a.cached && n.leased() {
 			return true, nil
 		}
-		cl, err = n.makeCluster(ctx, mine, a)
+		cl, err = n.makeCluster(ctx, mine)
 	}
 	if err != nil {
 		return false, err
@@ -36,7 +36,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	if !a.usable {
 		return false, n.joinAs(cl)
 	}
-	finding := coordinator.JudgeCluster(&cl, mine.UUID, a.claim.Incarnation)
+	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
 	switch {
 	case finding == coordinator.FoundLost && a.moved:
 		return false, n.otherZooKeeper()
@@ -83,9 +83,9 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
 // makeCluster puts it back, with registration frozen until all those leases have ended.
-func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
 	if mine.UUID != "" {
-		cl, err := n.coord.PutBack(ctx, a.claim)
+		cl, err := n.hold.PutBack(ctx)
 		if err == nil {
 			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
@@ -111,9 +111,7 @@ func (n *Node) otherZooKeeper() error {
 // own. The record still names its own cluster. So the next start refuses too, and does not
 // join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (n *Node) unconfirm() {
-	claim := n.peek().claim
-	claim.Confirmed, claim.LeaseUntil = false, 0
-	if _, err := (ledger{n}).Save(claim); err != nil {
+	if err := n.hold.Unconfirm(); err != nil {
 		n.log.Error("could not write the state directory, which still has a lease that is no longer valid", "error", err)
 	}
 }

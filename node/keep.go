@@ -82,10 +82,10 @@ func (n *Node) idle(ctx context.Context) error {
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	s := n.peek()
-	if left := time.Duration(n.keeper.confirmAt - n.mono()); !s.confirmed && left > 0 {
+	if left := time.Duration(n.hold.ConfirmAt() - n.cfg.Clock.Boot()); !s.confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if n.coord.Waits() {
+	if n.hold.Waits() {
 		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
 	}
 	if s.store.err != nil {
@@ -147,21 +147,14 @@ func (n *Node) publish() {
 func (n *Node) beat(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
 	s := n.peek()
-	claim := s.claim
-	report := coordinator.Report{
-		Lease:      n.lease(),
-		Generation: s.generation, State: n.stateFor(s.phase), RestartedFrom: s.restartedFrom,
-		Confirm: !s.confirmed && s.restartedFrom == 0 && (n.mono() >= n.keeper.confirmAt || n.coord.Vouched()),
-		Agreed:  s.skew.agreed,
-	}
-
+	report := coordinator.Report{Lease: n.lease(), Generation: s.generation, State: n.stateFor(s.phase), Agreed: s.skew.agreed}
 	n.passLoss()
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
 	began := n.mono()
-	beat, err := n.coord.Heartbeat(callCtx, claim, report)
+	beat, err := n.hold.Heartbeat(callCtx, report)
 	n.meter.heartbeats.add(n.mono()-began, err)
-	if beat.Lost {
+	if beat.Restored {
 		n.cfg.WakeSequences()
 	}
 	var fenced *coordinator.FencedError
@@ -172,24 +165,25 @@ func (n *Node) beat(ctx context.Context) error {
 		}
 		return err
 	case ctx.Err() != nil:
-		n.setClaim(beat.Claim)
+		n.show()
 		return ctx.Err()
 	case err != nil:
-		n.setClaim(beat.Claim)
+		n.show()
 		n.noteStore(err)
 		return nil
 	}
-	if err = n.acknowledged(beat, report); err == nil {
+	if err = n.acknowledged(beat); err == nil {
 		err = n.showLive(callCtx, beat.Shown)
 	}
+	waits := !n.hold.MayConfirm()
 	if err == nil {
 		err = n.judgeClock(callCtx, beat.Clock)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !s.confirmed && n.coord.Vouched() {
-		wake(n.wakeKeeper) // confirm at once
+	if waits && n.hold.MayConfirm() {
+		wake(n.wakeKeeper) // a peer has vouched: confirm at once
 	}
 	n.noteStore(err)
 	return nil
@@ -209,46 +203,40 @@ func (n *Node) passLoss() {
 // acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the
 // claim is saved to the disk before its new lease bound is used. A higher floor means that the
 // lease had run out: a new tenure begins there, above all that the old one has issued.
-func (n *Node) acknowledged(beat coordinator.HeartbeatResult, r coordinator.Report) error {
-	first := n.noteBeat(beat, r)
-	claim := beat.Claim
-	lapsed := n.closeIfLapsed(claim)
+func (n *Node) acknowledged(beat coordinator.Beat) error {
+	n.noteBeat(beat)
+	end, lapsed := int64(0), n.closeIfLapsed(beat.Floor)
 	if lapsed != nil {
-		claim.Floor = max(claim.Floor, n.layout.Start(lapsed.gen.Close()))
+		end = n.layout.Start(lapsed.gen.Close())
 	}
-	if beat.Confirmed {
-		claim.Confirmed, claim.LeaseUntil = true, beat.LeaseUntil
+	first := beat.Confirmed && !n.hold.IsConfirmed()
+	if err := n.hold.Accept(beat, end); err != nil {
+		return err
 	}
-	if first {
-		if _, err := (ledger{n}).Save(claim); err != nil {
-			n.mu.Lock()
-			n.confirmed = false // retry at the next heartbeat
-			n.mu.Unlock()
-			return err
-		}
-	}
-	n.setClaim(claim)
+	n.show()
 	if first {
 		n.cfg.WakeSequences()
 	}
 	if lapsed == nil {
 		return nil
 	}
-	return n.hold(claim)
+	return n.beginTenure()
 }
 
-// noteBeat records what a heartbeat found in ZooKeeper. first reports whether the slot is
-// confirmed now and was not before.
-func (n *Node) noteBeat(beat coordinator.HeartbeatResult, r coordinator.Report) (first bool) {
-	if beat.Lost {
-		n.log.Warn("restored the record that ZooKeeper lost", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
+// noteBeat records what a heartbeat found in ZooKeeper.
+func (n *Node) noteBeat(beat coordinator.Beat) {
+	claim, used := n.hold.Held(), n.coord.HighestSlot()
+	if beat.Restored {
+		n.log.Warn("restored the record that ZooKeeper lost", "worker", claim.Worker, "term", claim.Term)
 	}
-	if beat.Wait > 0 || r.RestartedFrom != 0 {
-		n.keeper.confirmAt, n.keeper.lastWait = n.mono()+int64(beat.Wait), beat.Wait
-	}
-	used := n.coord.HighestSlot()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.alone {
+		n.log.Info("reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
+	}
+	if beat.Wait > 0 || n.alone {
+		n.keeper.lastWait = beat.Wait
+	}
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
 		reason := "ZooKeeper lost data"
 		if beat.FrozenBy != "" {
@@ -260,24 +248,17 @@ func (n *Node) noteBeat(beat coordinator.HeartbeatResult, r coordinator.Report) 
 		n.log.Info("registration is not frozen any more")
 	}
 	n.store.frozen, n.store.beatAt = beat.FrozenUntil, n.now()
-	if r.RestartedFrom != 0 {
-		n.restartedFrom = 0
-		n.log.Info("reported the restart to ZooKeeper", "worker", beat.Claim.Worker, "term", beat.Claim.Term)
-	}
-	first = beat.Confirmed && !n.confirmed
-	n.confirmed = beat.Confirmed
 	n.cluster.HighestSlot = used
-	return first
 }
 
-// closeIfLapsed closes the held tenure if the claim has a higher floor: the lease had run out,
+// closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out,
 // and another node may have held the slot since. It returns the tenure that it has closed, or
 // nil.
-func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
+func (n *Node) closeIfLapsed(floor int64) *tenure {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.held
-	if old == nil || claim.Floor <= old.floor {
+	if old == nil || floor <= old.floor {
 		return nil
 	}
 	if n.claim.Confirmed { // else the tenure never issued, and its refusal stays
@@ -287,11 +268,11 @@ func (n *Node) closeIfLapsed(claim coordinator.Claim) *tenure {
 	return old
 }
 
-// setClaim replaces the claim in memory. The next extension of the reserved bound stores it.
-func (n *Node) setClaim(claim coordinator.Claim) {
+// show makes what the hold is now count for IDs. The next extension of the reserved bound stores its claim.
+func (n *Node) show() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim = claim
+	n.claim, n.confirmed, n.alone = n.hold.Held(), n.hold.IsConfirmed(), n.hold.Alone()
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
@@ -312,12 +293,12 @@ func (n *Node) stateFor(p Phase) string {
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.peek().claim
 	if claim.Confirmed && n.now() >= claim.LeaseUntil {
-		return n.coord.DeleteLiveLock(ctx, claim.Worker)
+		return n.hold.Hide(ctx)
 	}
 	if shown {
 		return nil
 	}
-	return n.coord.CreateLiveLock(ctx, claim)
+	return n.hold.Show(ctx)
 }
 
 // noteStore records the result of a round. It logs when rounds begin to fail, when the lease

@@ -21,6 +21,8 @@ type Node struct {
 	log   hclog.Logger
 	clock *timeguard.Issuing
 	coord *coordinator.Coordinator
+	// hold is the hold on the slot. Only the goroutine that runs keep uses it, and stop after that.
+	hold *coordinator.Hold
 
 	// serving is the tenure that IDs are made from. It is nil while the node refuses, and
 	// refusal then says why. To make an ID, a GET reads only serving.
@@ -63,12 +65,10 @@ type keeper struct {
 	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to
 	// the time of its call first.
 	heard int64
-	// confirmAt is the earliest moment at which the slot may be confirmed, monotonic ns.
-	// lastWait is the confirming time from which confirmAt was computed. 0 means no wait.
-	confirmAt int64
-	lastWait  time.Duration
-	rounds    timeguard.Rounds
-	owed      []debt
+	// lastWait is the confirming time that the slot waited for last. 0: none.
+	lastWait time.Duration
+	rounds   timeguard.Rounds
+	owed     []debt
 }
 
 // state is shared by the two loops and by callers.
@@ -76,18 +76,17 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim is this node's hold on the slot, in memory. It may be newer than the local record on
-	// the disk. reservedUntil is the reserved bound (Unix ms) and generation the write count of
-	// the local record that is durable. claim.ReservedUntil and claim.Generation may be out of
-	// date: set them from reservedUntil and generation before a call that uses them. Only the
-	// goroutine of keep writes claim, cluster and rules, so that goroutine may read them without
-	// mu.
-	claim         coordinator.Claim
-	reservedUntil int64
-	generation    uint64
+	// claim, confirmed and alone are what the hold was when show was last called. IDs and the next local record go by them.
+	// ledger.Save sets the claim, too: no later record must lack a grant that is pending. reservedUntil is the reserved
+	// bound (Unix ms) and generation the write count of the local record that is durable. Only the goroutine of keep
+	// writes claim, cluster and rules, so that goroutine may read them without mu.
+	claim            coordinator.Claim
+	confirmed, alone bool
+	reservedUntil    int64
+	generation       uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
-	// relyIn and relyFrom are of coordinator.RelyOn.
+	// relyIn and relyFrom are of coordinator.Hold.RelyOn.
 	relyIn, relyFrom int64
 	// live is how many nodes of the cluster are connected, as far as this node knows.
 	live int
@@ -97,13 +96,6 @@ type state struct {
 	rotations []int64
 	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
 	held *tenure
-	// confirmed: ZooKeeper's record of the present term is confirmed. It is false from a start
-	// until a heartbeat confirms the record. claim.Confirmed stays true over a restart: until
-	// the record is confirmed again, the node serves below the old lease bound.
-	confirmed bool
-	// restartedFrom is the generation of the local record that the node has started from
-	// alone, until ZooKeeper knows of that restart. Otherwise it is 0.
-	restartedFrom uint64
 
 	disk  diskState
 	skew  skewState

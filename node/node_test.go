@@ -275,7 +275,7 @@ func TestFreezeIsLoggedWithItsReason(t *testing.T) {
 		if err := n.stop(); err != nil {
 			t.Fatal(err)
 		}
-		n.noteBeat(coordinator.HeartbeatResult{FrozenUntil: 5, FrozenBy: by}, coordinator.Report{})
+		n.noteBeat(coordinator.Beat{FrozenUntil: 5, FrozenBy: by})
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("by %q: no %q in\n%s", by, want, log.String())
 		}

@@ -149,8 +149,8 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := n.begin()
-		if c := a.claim; err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same || (c.Ends != 0) != same || c.Heard.Version == 0 {
+		_, err = n.begin()
+		if c := n.hold.Held(); err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same || (c.Ends != 0) != same || c.Heard.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -110,10 +111,9 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			claim := n.claim
-			claim.LeaseUntil = n.now() + row.lease.Milliseconds()
+			n.hold = n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
 			n.reservedUntil = n.now() + row.bound.Milliseconds()
-			n.setClaim(claim)
+			n.show()
 			if got := len(n.wakeDisk) == 1; got != row.want {
 				t.Errorf("the bound is pushed: %v", got)
 			}

@@ -41,21 +41,20 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker", "behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
+	next := n.coord.Enlist(claim.Node, claim.Ticket) // the identity and the ticket stay, only the slot changes
 	var grant coordinator.Grant
 	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
 	if err == nil {
-		// The identity and the ticket stay. Only the slot changes.
-		grant, err = n.coord.Register(callCtx, cl, coordinator.Claim{Node: claim.Node, Ticket: claim.Ticket}, n.lease(), n.checkClock)
+		grant, err = next.Register(callCtx, cl, n.lease(), n.checkClock)
 	}
 	if err != nil {
 		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
-		n.keepOld(claim, errors.Is(err, zkstore.ErrUnreachable))
+		n.keepOld(errors.Is(err, zkstore.ErrUnreachable))
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	end := layout.Start(old.gen.Close())
-	claim.Ticket = "" // the new slot keeps it
-	n.keeper.owed = append(n.keeper.owed, debt{claim, end})
+	n.keeper.owed = append(n.keeper.owed, debt{n.hold, layout.Start(old.gen.Close())})
+	n.hold = next
 	if err := n.granted(grant, "acquired a new worker"); err != nil {
 		return err
 	}
@@ -74,35 +73,35 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 	return t.gen.Behind()
 }
 
-// keepOld restores the claim on the old slot after a failed attempt at another slot, in memory
+// keepOld puts the claim on the old slot back after a failed attempt at another slot, in memory
 // and in the local record. The reserved bound becomes the limit of the tenure's generator. If
 // the record cannot be written, the next extension writes it.
 //
 // The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
 // given that slot to this node. Otherwise one lost answer after the other would take all slots.
-func (n *Node) keepOld(claim coordinator.Claim, unanswered bool) {
+func (n *Node) keepOld(unanswered bool) {
+	claim := n.hold.Held()
 	n.mu.Lock()
 	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
 	if !(changed && unanswered) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	}
 	if changed {
-		claim.ReservedUntil = n.layout.Start(n.held.gen.Limit())
-		n.claim, n.reservedUntil = claim, claim.ReservedUntil
+		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit())
 	}
 	n.mu.Unlock()
 	if !changed {
 		return
 	}
-	if _, err := (ledger{n}).Save(claim); err != nil {
+	if err := n.hold.Save(); err != nil {
 		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying", "error", err)
 	}
 }
 
 // debt is a slot that must still be released. end is the end of what was issued for it, Unix ms.
 type debt struct {
-	claim coordinator.Claim
-	end   int64
+	hold *coordinator.Hold
+	end  int64
 }
 
 // releaseOwed releases the slots that were left after rollbacks. It retries those that fail at
@@ -112,10 +111,10 @@ func (n *Node) releaseOwed(ctx context.Context) {
 	n.keeper.owed = nil
 	for _, d := range owed {
 		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
-		err := n.coord.Release(callCtx, d.claim, d.end)
+		err := d.hold.Release(callCtx, d.end)
 		cancel()
 		if err == nil {
-			n.log.Info("released the old worker", "worker", d.claim.Worker)
+			n.log.Info("released the old worker", "worker", d.hold.Held().Worker)
 			continue
 		}
 		n.keeper.owed = append(n.keeper.owed, d)

@@ -286,7 +286,7 @@ func (s *sim) keep(p *process) {
 		case phase != p.n.phase || term != p.n.claim.Term || at != p.held():
 			s.note("%s: %s", p.name, p.n.Worker())
 		}
-		if !confirmed && p.n.confirmed && p.Mono() < p.n.keeper.confirmAt {
+		if !confirmed && p.n.confirmed && p.Boot() < p.n.hold.ConfirmAt() {
 			s.note("%s: a peer has vouched", p.name)
 			s.vouched++
 		}

@@ -83,7 +83,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	}
 	n.mu.Lock()
 	n.live = n.coord.Live()
-	n.relyIn, n.relyFrom = n.coord.RelyOn()
+	n.relyIn, n.relyFrom = n.hold.RelyOn()
 	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {

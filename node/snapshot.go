@@ -134,7 +134,7 @@ func (n *Node) Snapshot() Snapshot {
 	now := n.now()
 	s := Snapshot{
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
-		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.restartedFrom != 0, ServedMs: n.served.Milliseconds(), NowMs: now,
+		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.alone, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
 		},

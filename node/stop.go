@@ -7,22 +7,19 @@ func (n *Node) stop(ctx context.Context) {
 	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
 	t, claim := n.held, n.claim
-	if t != nil {
-		t.gen.Close()
-	}
 	n.mu.Unlock()
 	if t == nil {
 		return
 	}
+	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
+	// so it is never below what a predecessor reserved.
+	end := n.layout.Start(t.gen.Close())
 	if t.node != claim.Node || t.worker != claim.Worker {
 		// An attempt to take another slot was interrupted. The local record is about that
 		// slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires", "worker", t.worker)
 		return
 	}
-	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
-	// so it is never below what a predecessor reserved.
-	end := n.layout.Start(t.gen.Close())
 	if (n.cfg.ReleaseOnExit || n.releases.Load()) && n.release(ctx, end) {
 		return
 	}
@@ -37,8 +34,7 @@ func (n *Node) stop(ctx context.Context) {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
 		return
 	}
-	claim.Generation = gen
-	if err := n.coord.Stop(ctx, claim, end); err != nil {
+	if err := n.hold.Stop(ctx, end, gen); err != nil {
 		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires", "error", err)
 		return
 	}
@@ -60,7 +56,7 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 	if err := n.cfg.Cache.Remove(); err != nil {
 		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
-	if err := n.coord.Release(ctx, claim, end); err != nil {
+	if err := n.hold.Release(ctx, end); err != nil {
 		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker, "error", err)
 		return true
 	}

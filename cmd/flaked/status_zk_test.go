@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,11 +21,12 @@ type noLedger struct{}
 
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
-// register acquires a worker as a node does, and sends one heartbeat.
-func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) (*coordinator.Coordinator, coordinator.Claim) {
+// register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its boot clock.
+func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
 	t.Helper()
+	later := time.Duration(0)
 	c, err := coordinator.New(coordinator.Config{
-		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: noLedger{},
+		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
 	if err != nil {
@@ -33,18 +35,19 @@ func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name st
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
-	grant, err := c.Register(ctx, cl, coordinator.Claim{Node: "node-" + name}, time.Hour, fine)
-	if err != nil {
+	hold := c.Enlist("node-"+name, "")
+	if _, err := hold.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CreateLiveLock(ctx, grant.Claim); err != nil {
+	if err := hold.Show(ctx); err != nil {
 		t.Fatal(err)
 	}
-	beat, err := c.Heartbeat(ctx, grant.Claim, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving", Confirm: true})
-	if err != nil {
+	later = time.Minute
+	beat, err := hold.Heartbeat(ctx, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving"})
+	if err := errors.Join(err, hold.Accept(beat, 0)); err != nil {
 		t.Fatal(err)
 	}
-	return c, beat.Claim
+	return hold
 }
 
 func statusJSON(t *testing.T, wantCode int) clusterview.Report {
@@ -67,9 +70,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, claimA := register(t, store, cl, "a")
-	b, claimB := register(t, store, cl, "b")
-	c, claimC := register(t, store, cl, "c")
+	a, b, c := register(t, store, cl, "a"), register(t, store, cl, "b"), register(t, store, cl, "c")
 
 	r := statusJSON(t, exitOK)
 	if len(r.Workers) != 3 || r.Summary.Live != 3 || r.Summary.Free != 1021 || r.Summary.Used != 3 {
@@ -88,17 +89,17 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	}
 	call(t, "", "status").wants(t, exitOK, "0  a     127.0.0.1:7609  live ", "")
 
-	if err := a.Stop(t.Context(), claimA, time.Now().UnixMilli()); err != nil {
+	if err := a.Stop(t.Context(), time.Now().UnixMilli(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Release(t.Context(), claimB, time.Now().UnixMilli()-1); err != nil {
+	if err := b.Release(t.Context(), time.Now().UnixMilli()-1); err != nil {
 		t.Fatal(err)
 	}
 	r = statusJSON(t, exitOK)
 	if r.Workers[0].State != "stopped" || r.Workers[1].State != "free" || r.Summary.Held != 2 || r.Workers[0].ClockOffsetMs != nil {
 		t.Errorf("%+v", r)
 	}
-	if err := c.DeleteLiveLock(t.Context(), claimC.Worker); err != nil {
+	if err := c.Hide(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r = statusJSON(t, exitDegraded)

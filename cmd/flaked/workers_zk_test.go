@@ -39,8 +39,8 @@ func readSlot(t *testing.T, store zkstore.Store, cl coordinator.Cluster, worker 
 
 func TestWorkersRelease(t *testing.T) {
 	store, cl := newCluster(t)
-	a, claimA := register(t, store, cl, "a")
-	b, claimB := register(t, store, cl, "b")
+	a := register(t, store, cl, "a")
+	b := register(t, store, cl, "b")
 
 	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and no node has held it. Nothing was changed.\n", "")
 	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "worker 1024 not found: the cluster's layout has workers 0 to 1023")
@@ -65,7 +65,7 @@ func TestWorkersRelease(t *testing.T) {
 	if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
 	}
-	if _, err := a.Heartbeat(t.Context(), claimA, coordinator.Report{Lease: time.Hour}); err == nil {
+	if _, err := a.Heartbeat(t.Context(), coordinator.Report{Lease: time.Hour}); err == nil {
 		t.Error("it was not fenced")
 	}
 	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was already released, and is free from ", "")
@@ -75,7 +75,7 @@ func TestWorkersRelease(t *testing.T) {
 	}
 
 	// A node that has stopped keeps its worker until its lease expires, or until it is released.
-	if err := b.Stop(t.Context(), claimB, time.Now().UnixMilli()); err != nil {
+	if err := b.Stop(t.Context(), time.Now().UnixMilli(), 1); err != nil {
 		t.Fatal(err)
 	}
 	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be started again")
@@ -86,8 +86,8 @@ func TestWorkersRelease(t *testing.T) {
 	}
 
 	// A lease that is over needs no confirmation.
-	_, claimC := register(t, store, cl, "c")
-	s = readSlot(t, store, cl, claimC.Worker)
+	c := register(t, store, cl, "c")
+	s = readSlot(t, store, cl, c.Held().Worker)
 	s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
 	put(t, store, "/workers/0002", s, false)
 	if err := store.Delete(t.Context(), "/live/0002", zkstore.AnyVersion); err != nil {

@@ -229,7 +229,7 @@ var testedOfSequences = []testedMutant{
 	{mutant{"all records are written again at once", []change{{"internal/seqstore/round.go",
 		"by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]", "by[renew]"}}}, "./internal/seqstore", "TestRenewalsAreSpread"},
 	{mutant{"a heartbeat that fails reports no loss", []change{{"coordinator/heartbeat.go",
-		"lost = lost || finding == FoundLost", "_ = lost"}}}, "./coordinator", "TestLossIsReportedAlthoughTheHeartbeatFails"},
+		"restored = restored || finding == FoundLost", "_ = restored"}}}, "./coordinator", "TestLossIsReportedAlthoughTheHeartbeatFails"},
 	{mutant{"unknown names are kept", []change{{"internal/seqstore/series.go",
 		"s.forgotten = s.known == nil && absent &&", "s.forgotten = false && absent &&"}}}, "./internal/seqstore", "TestUnknownNamesAreForgotten$"},
 	{mutant{"unknown names are looked up without bound", []change{{"internal/seqstore/issuer.go",

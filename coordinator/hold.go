@@ -1,0 +1,127 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+)
+
+// Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about the
+// slot since. One goroutine at a time may use it.
+//
+//	seeking   ──Register──> confirming ──Heartbeat──> confirmed
+//	recalled  ──Resume────> confirming
+//	recalled  ──GoAlone───> alone ──Heartbeat──> confirming
+//	confirmed ──the lease ran out──> confirming
+//
+// Invariant: whoever issues IDs goes by Held, and issues only where the claim is confirmed, from its floor on and below its
+// lease bound. In each state but confirmed, that bound is from before: nothing but Accept raises it.
+type Hold struct {
+	co *Coordinator
+	holding
+}
+
+// Enlist returns the Hold of a node that has no slot. ticket is that of a slot that the node holds already, or "".
+func (c *Coordinator) Enlist(node, ticket string) *Hold {
+	return &Hold{co: c, holding: holding{Claim: Claim{Node: node, Ticket: ticket}}}
+}
+
+// Recall returns the Hold of the claim in the state directory.
+func (c *Coordinator) Recall(claim Claim) *Hold {
+	c.hold = &Hold{co: c, holding: holding{Claim: claim}}
+	return c.hold
+}
+
+// Held returns the claim.
+func (h *Hold) Held() Claim { return h.Claim }
+
+// Pending reports whether a grant was saved whose outcome is not known.
+func (h *Hold) Pending() bool { return h.PendingNonce != "" }
+
+// IsConfirmed reports whether this process has confirmed the record in ZooKeeper. The claim may be confirmed before:
+// by an earlier process, whose lease bound counts.
+func (h *Hold) IsConfirmed() bool { return h.state == confirmed }
+
+// Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
+func (h *Hold) Alone() bool { return h.state == alone }
+
+// ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot clock.
+func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
+
+// GoAlone makes the process go on from the state directory, without ZooKeeper. reserved is the reserved bound there, which the
+// process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's must not be higher.
+func (h *Hold) GoAlone(reserved int64, generation uint64) {
+	h.state, h.startedFrom, h.Floor = alone, generation, reserved
+}
+
+// Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
+func (h *Hold) Unconfirm() error {
+	h.Confirmed, h.LeaseUntil = false, 0
+	_, err := h.co.Ledger.Save(h.Claim)
+	return err
+}
+
+// Save saves the claim again, after an attempt to get another slot has saved another one.
+func (h *Hold) Save() error {
+	_, err := h.co.Ledger.Save(h.Claim)
+	return err
+}
+
+// nextGrant begins the next grant of the slot, with a new term and nonce, and saves it as pending before anything is
+// written to ZooKeeper. It returns the record to write in place of old. A record that will not be confirmed at once may
+// have a lease up to the horizon of cl.
+func (h *Hold) nextGrant(cl Cluster, old Slot, lease time.Duration, confirmed bool) (Slot, error) {
+	claim := h.Claim
+	claim.PendingTerm, claim.PendingNonce = max(h.Term, old.Term)+1, h.co.Nonce()
+	gen, err := h.co.Ledger.Save(claim)
+	if err != nil { // an earlier grant stays pending
+		return Slot{}, fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
+	}
+	h.Claim = claim
+	h.Generation = gen
+	h.granted = append(h.granted, h.PendingNonce)
+	e := h.co.gather(Report{})
+	if !confirmed {
+		e.horizon.usable = max(e.horizon.usable, cl.Horizon)
+	}
+	slot := h.in(cl).record(e, h.PendingTerm, h.PendingNonce, old, lease)
+	slot.State = "confirming"
+	return slot, nil
+}
+
+// begin begins to hold the slot of a pending grant whose write was sent at sent, ns of the boot clock, and is acknowledged.
+// version and bound are the slot's version and lease bound since then. The write may continue the claim's chain.
+func (h *Hold) begin(cl Cluster, sent int64, version int32, bound int64) {
+	h.Heard = h.Heard.with(sent, h.co.Boot(), version, h.co.Interval)
+	h.holding = h.renewed(h.acknowledged().in(cl))
+	h.beyond, h.compared, h.comparedBound = bound > h.co.horizon.usable, true, bound
+	h.co.hold = h
+}
+
+// renewed returns the holding of a new grant. Of what was found out about the one before, only what must outlive it stays.
+func (hold holding) renewed(claim Claim) holding {
+	return holding{
+		Claim: claim, state: hold.state, granted: hold.granted, startedFrom: hold.startedFrom,
+		confirmAt: hold.confirmAt, firm: hold.firm,
+	}
+}
+
+// waits makes the slot wait for the confirming time from now on. firm: no word of peers makes that shorter.
+func (h *Hold) waits(d time.Duration, firm bool) {
+	h.state, h.startedFrom, h.confirmAt, h.firm = confirming, 0, h.co.Boot()+int64(d), firm
+}
+
+// acknowledged returns the claim after the write of its pending grant was acknowledged, or
+// found in ZooKeeper.
+func (c Claim) acknowledged() Claim {
+	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
+	c.PendingTerm, c.PendingNonce = 0, ""
+	return c
+}
+
+// adopt takes over the record found in ZooKeeper. If it carries the pending nonce, that grant was written although its
+// acknowledgement was lost.
+func (h *Hold) adopt(found Slot) {
+	if h.PendingNonce != "" && found.Nonce == h.PendingNonce {
+		h.holding = h.renewed(h.acknowledged())
+	}
+}
