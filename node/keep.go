@@ -242,7 +242,8 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 		if beat.FrozenBy != "" {
 			reason = "operator " + beat.FrozenBy + " froze it"
 		}
-		n.log.Warn("registration is frozen", "reason", reason, "until", time.UnixMilli(beat.FrozenUntil).UTC())
+		n.log.Warn("registration is frozen", "cause", TroubleFrozen,
+			"reason", reason, "until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
 	if beat.FrozenUntil == 0 && n.store.frozen != 0 {
 		n.log.Info("registration is not frozen any more")
@@ -311,9 +312,11 @@ func (n *Node) noteStore(err error) {
 	case err != nil && n.store.err == nil && expired:
 		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
-		n.log.Warn("heartbeat failed, serving until the lease expires", "error", err, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
+		n.log.Warn("heartbeat failed, serving until the lease expires", "cause", TroubleZooKeeper,
+			"error", err, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
 	case err != nil && expired && !n.store.expired:
-		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "worker", n.claim.Worker, "error", err)
+		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
+			"worker", n.claim.Worker, "error", err)
 	case err == nil && n.store.err != nil:
 		n.log.Info("heartbeats succeed again")
 	}
@@ -323,7 +326,8 @@ func (n *Node) noteStore(err error) {
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record
 // too, so that a restart without ZooKeeper does not resume the slot.
 func (n *Node) fenced(err *coordinator.FencedError) {
-	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "worker", err.Worker, "reason", err.Reason)
+	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
+		"worker", err.Worker, "reason", err.Reason)
 	n.refuse(Starting, CauseLostWorker)
 	n.mu.Lock()
 	if n.held != nil {

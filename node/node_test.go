@@ -267,8 +267,8 @@ func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 // The log says who froze registration, or that ZooKeeper lost data.
 func TestFreezeIsLoggedWithItsReason(t *testing.T) {
 	for by, want := range map[string]string{
-		"":   `registration is frozen: reason="ZooKeeper lost data" until=`,
-		"me": `registration is frozen: reason="operator me froze it" until=`,
+		"":   `registration is frozen: cause=frozen reason="ZooKeeper lost data" until=`,
+		"me": `registration is frozen: cause=frozen reason="operator me froze it" until=`,
 	} {
 		var log strings.Builder
 		n := newRig(t).start(func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) }).untilReady()

@@ -80,7 +80,8 @@ func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
 	defer n.mu.Unlock()
 	if (err != nil) != (n.disk.err != nil) {
 		if err != nil {
-			n.log.Error("could not write the state directory, serving until the reserved bound", "error", err, "reserved_left_ms", n.reservedUntil-n.now())
+			n.log.Error("could not write the state directory, serving until the reserved bound", "cause", TroubleDisk,
+				"error", err, "reserved_left_ms", n.reservedUntil-n.now())
 		} else {
 			n.log.Info("the state directory can be written again")
 		}
@@ -145,7 +146,8 @@ func (n *Node) noteStall() {
 	defer n.mu.Unlock()
 	if n.stalled() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
-		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "reserved_left_ms", n.reservedUntil-n.now())
+		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "cause", TroubleDisk,
+			"reserved_left_ms", n.reservedUntil-n.now())
 	}
 }
 

@@ -56,7 +56,8 @@ func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mayWarn() {
-		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock", "ahead_ms", ahead.Milliseconds())
+		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock", "cause", TroubleLeap,
+			"ahead_ms", ahead.Milliseconds())
 	}
 }
 
@@ -64,7 +65,9 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.log.Warn("clock offset is large", "clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(), "worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
+		n.log.Warn("clock offset is large", "cause", TroubleOffset,
+			"clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(),
+			"worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
 	n.skew.offset, n.skew.verdict = offset, v
 	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
@@ -104,7 +107,8 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if wrong && !n.skew.wrong {
-		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
+		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "cause", CauseClockWrong,
+			"clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
 	if !wrong && n.skew.wrong {
