@@ -20,7 +20,8 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	s := i.named("order")
 	s.know(Record{Map: m, Settings: Settings{HoldMs: 1000}})
 	s.segment().accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
-	s.learnKey(&secret{key: sequence.NewKey()})
+	s.secret = &secret{key: sequence.NewKey()}
+	s.values = s.known.values(s.secret)
 	i.read.Store(now)
 	name := []byte("order")
 	var runs []worker.Run

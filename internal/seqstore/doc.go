@@ -8,9 +8,9 @@
 //     the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write, and keys.go has the
 //     keys of strict requests.
 //   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
-//     happens there. For each series, Round reads the record, decides, and writes.
-//   - decide.go and work.go have the decisions. They do no I/O: which block to take, what a record that was read
-//     shows, what to put back.
+//     happens there. For each series, work (work.go) reads all that a decision needs, decides, and makes one write: a step.
+//   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back, which
+//     block to take.
 //   - loss.go follows the changes of operators, reports that ZooKeeper has lost data, and puts back what the node knows
 //     better. Package coordinator raises the incarnation. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.

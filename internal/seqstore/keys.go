@@ -106,6 +106,14 @@ func (k *keyring) write(id string) []zkstore.Op {
 	return setVersion(zkstore.SetOp{Path: keysPath(id), Data: k.marshal(), Version: k.version})
 }
 
+// dirs returns the paths that must exist before write.
+func (k *keyring) dirs() []string {
+	if k.exists {
+		return nil
+	}
+	return []string{keysDir}
+}
+
 // written returns the keys as ZooKeeper has them after write.
 func (k *keyring) written() *keyring {
 	after := *k
@@ -121,38 +129,9 @@ func (s *series) keyed() bool {
 	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
 }
 
-// readKeys reads the keys of a strict sequence into v, if a request with a key waits. If they are older or newer than the
-// record, the write fails.
-func (i *Issuer) readKeys(ctx context.Context, s *series, v *view) error {
-	s.mu.Lock()
-	keyed := s.keyed()
-	s.mu.Unlock()
-	if !keyed || v.record == nil || v.record.Mode != Strict || v.keys != nil {
-		return nil
-	}
-	k, err := i.readKeyring(ctx, v.record.ID)
-	v.keys = k
-	return err
-}
-
-// readKeyring reads the keys of the record with this ID.
-func (i *Issuer) readKeyring(ctx context.Context, id string) (*keyring, error) {
-	found, err := i.cfg.Store.GetAll(ctx, keysPath(id))
-	if err != nil {
-		return nil, err
-	}
-	k := new(keyring)
-	if found[0].Found {
-		k.exists, k.version = true, found[0].Stat.Version
-		k.entries, err = parseKeys(found[0].Data)
-		return k, err
-	}
-	return k, i.cfg.Store.EnsureRoot(ctx, keysDir)
-}
-
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key that
 // has none, all but the first wait on: they get its value from the keys.
-func (s *strict) repeat(e situation) (fresh, rest []request) {
+func (s *strict) repeat(v view) (fresh, rest []request) {
 	if !s.keyed() {
 		return s.waiting, nil
 	}
@@ -163,15 +142,15 @@ func (s *strict) repeat(e situation) (fresh, rest []request) {
 			fresh = append(fresh, r)
 			continue
 		}
-		p, found := int64(0), e.keys != nil
+		p, found := int64(0), v.keys != nil
 		if found {
-			p, found = e.keys.find(hashKey(key))
+			p, found = v.keys.find(hashKey(key))
 		}
 		switch {
 		case found:
 			r.w.Result = &sequence.Result{Values: s.values, Block: sequence.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
-		case seen[key], e.keys == nil: // it came after the keys were read
+		case seen[key], v.keys == nil: // it came after the keys were read
 			rest = append(rest, r)
 		default:
 			seen[key] = true

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
@@ -251,68 +253,62 @@ func (s *series) mark(told bool) {
 	s.stale = s.stale || told || s.known != nil
 }
 
-// restore puts the record of a series and the keys of its requests back after a loss of data, if the node knows newer
-// ones than ZooKeeper has. again means that v is out of date then.
-func (i *Issuer) restore(ctx context.Context, s *series, v view) (again bool, err error) {
-	s.mu.Lock()
-	lost, known, highest := v.incarnation() > s.incarnation, s.known, s.highest
-	s.mu.Unlock()
-	if !lost || known == nil || v.record == nil && known.isPurged(v.state.Purged) {
-		return false, nil
-	}
-	c, due := putBack(v.record, *known, highest)
-	if !due {
-		return i.restoreKeys(ctx, s, v)
-	}
-	if v.record == nil {
-		c.record.Gen = max(c.record.Gen, v.state.Purged)
-	}
-	if _, err := i.settleKey(ctx, s, v, &c.record); err != nil { // first, so that no record is without its key
-		return true, err
-	}
-	r := c.written(i.cfg.Nonce(), i.cfg.By)
-	if err = i.writeBack(ctx, s, v, r); err == nil {
-		s.change(func() { s.known, s.stale = &r, true })
-	}
-	if outpaced(err) {
-		err = nil
-	}
-	return true, err
+// restores reports whether the record was read first in a later incarnation than before, so that the node puts back what it
+// knows better. mu is held.
+func (s *series) restores(v view) bool {
+	return v.incarnation() > s.incarnation && s.known != nil && (v.record != nil || !s.known.isPurged(v.state.Purged))
 }
 
-// writeBack writes a record that ZooKeeper has lost.
-func (i *Issuer) writeBack(ctx context.Context, s *series, v view, r Record) error {
-	if v.record == nil {
-		return i.writeCreated(ctx, v.checks(), s.name, r, nil)
+// restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them and the
+// node knows them. A record and its key are put back in one write, so that no record is without its key. mu is held.
+func (s *series) restore(v view, e situation) step {
+	r, ops := v.record, []zkstore.Op(nil)
+	if s.restores(v) {
+		switch c, due := putBack(v.record, *s.known, s.highest); {
+		case !due:
+			ops = s.restoreKeys(v)
+		case v.record == nil:
+			c.record.Gen = max(c.record.Gen, v.state.Purged)
+			r = new(c.written(e.nonce, e.by))
+			ops = []zkstore.Op{createRecord(s.name, *r)}
+		default:
+			r = new(c.written(e.nonce, e.by))
+			ops = setRecord(s.name, *r, v.stat.Version)
+		}
 	}
-	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), setRecord(s.name, r, v.stat.Version)...)...)
+	if r == nil {
+		return step{}
+	}
+	key := s.keyBack(v, *r)
+	if ops = append(ops, key...); len(ops) == 0 {
+		return step{}
+	}
+	st := step{kind: restore, ops: ops, dirs: r.dirs(s.name)}
+	if r.Mode == Strict {
+		st.dirs = append(st.dirs, keysDir)
+	}
+	st.done = func(log hclog.Logger) {
+		if r != v.record {
+			s.change(func() { s.known, s.stale = r, true })
+		}
+		if len(key) > 0 {
+			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.name)
+		}
+	}
+	return st
 }
 
-// restoreKeys puts back the keys of requests that ZooKeeper has lost. The strict sequence itself goes on only when an
-// operator says where.
-func (i *Issuer) restoreKeys(ctx context.Context, s *series, v view) (again bool, err error) {
-	s.mu.Lock()
-	var known []keyEntry
-	if m := s.asStrict(); m != nil && s.known.ID == v.record.ID && v.record.Kind() != Tombstone {
-		known = m.keys
+// restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence itself
+// goes on only when an operator says where.
+func (s *series) restoreKeys(v view) []zkstore.Op {
+	m := s.asStrict()
+	if m == nil || v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
+		return nil
 	}
-	s.mu.Unlock()
-	if len(known) == 0 {
-		return false, nil
+	if merged, due := v.keys.merged(m.keys); due {
+		return merged.write(v.record.ID)
 	}
-	found, err := i.readKeyring(ctx, v.record.ID)
-	if err != nil {
-		return false, err
-	}
-	merged, due := found.merged(known)
-	if !due {
-		return false, nil
-	}
-	err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), merged.write(v.record.ID)...)...)
-	if outpaced(err) {
-		return true, nil
-	}
-	return false, err
+	return nil
 }
 
 // merged returns the keys together with those that a node knows, in the order of their positions. due is false if that adds

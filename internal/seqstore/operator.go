@@ -144,5 +144,5 @@ func (o Operator) write(ctx context.Context, name string, v view, r Record, also
 	if v.record != nil {
 		return o.Store.Multi(ctx, append(append(ops, setRecord(name, r, v.stat.Version)...), also...)...)
 	}
-	return o.Store.Multi(ctx, append(append(ops, also...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
+	return o.Store.Multi(ctx, append(append(ops, also...), createRecord(name, r))...)
 }

@@ -231,6 +231,11 @@ func setRecord(name string, r Record, version int32) []zkstore.Op {
 	return setVersion(zkstore.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})
 }
 
+// createRecord returns the operation that writes a record that does not exist.
+func createRecord(name string, r Record) zkstore.Op {
+	return zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()}
+}
+
 // setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
 // write skips that version.
 func setVersion(set zkstore.SetOp) []zkstore.Op {
@@ -257,9 +262,10 @@ type view struct {
 	version        int32  // of the state
 	written        int64  // when the state was, Unix ms of ZooKeeper's leader
 	record         *Record
-	stat           zkstore.Stat // of the record
-	keys           *keyring     // nil: they were not read
-	secret         *secret      // as settleKey returned it
+	stat           zkstore.Stat    // of the record
+	keys           *keyring        // nil: they were not read
+	secret         *zkstore.Record // the key of record, nil: it was not read
+	template       *template       // that may create the sequence, nil: there is none
 }
 
 // incarnation returns that of /cluster, -1 if /cluster is missing.

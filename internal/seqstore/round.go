@@ -102,7 +102,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	group.SetLimit(i.cfg.Parallel)
 	lost := make(chan *lostError, 1)
 	var failed, early atomic.Bool
-	began, e := i.cfg.Mono(), i.situation()
+	began := i.cfg.Mono()
 	for _, s := range due {
 		group.Go(func() error {
 			if len(lost) > 0 || failed.Load() || i.cfg.Mono()-began >= int64(roundTime) {
@@ -110,7 +110,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 				s.change(func() {}) // the requests see whether they have waited too long
 				return nil
 			}
-			err := i.work(ctx, cluster, s, e)
+			err := i.work(ctx, cluster, s)
 			var sign *lostError
 			switch {
 			case errors.As(err, &sign):
@@ -196,169 +196,3 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string { return e.reason }
-
-// maxConflicts is the number of tries in one round while another node is faster.
-const maxConflicts = 3
-
-// work reads the record of a series and does what is due.
-func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series, e situation) (err error) {
-	for conflicts := range maxConflicts {
-		e.sent = i.cfg.Mono()
-		v, known := i.lastWritten(s)
-		if !known || conflicts > 0 {
-			if v, err = i.look(ctx, s, false); err != nil {
-				return err
-			}
-		}
-		switch i.known.judge(v) {
-		case foundLost:
-			return &lostError{reason: clusterPath + " or " + statePath + " is missing, or older than before"}
-		case foundLater:
-			return &lostError{later: true}
-		}
-		if again, err := i.restore(ctx, s, v); err != nil {
-			return err
-		} else if again {
-			continue
-		}
-		if err := i.readKeys(ctx, s, &v); err != nil {
-			return err
-		}
-		e.keys = v.keys
-		if v.secret, err = i.settleKey(ctx, s, v, v.record); err != nil {
-			return err
-		}
-		e.incarnation, e.now, e.unconfirmed, e.nonce = v.incarnation(), max(i.known.now(e.sent), v.state.Time), i.unconfirmed(cluster), i.cfg.Nonce()
-		changed, refusal, err := i.byTemplate(ctx, s, v, e.unconfirmed)
-		if err != nil {
-			return err
-		}
-		if changed {
-			continue
-		}
-		e.refusal = refusal
-		taken, err := s.decide(v, e)
-		if err != nil || taken == nil {
-			return err
-		}
-		conflict, err := i.write(ctx, s, v, *taken)
-		if err != nil || !conflict {
-			return err
-		}
-	}
-	i.pauseSeries(s)
-	return nil
-}
-
-// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was not
-// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow within
-// a session.
-func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mode != nil {
-		v = s.mode.lastWritten()
-	}
-	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
-}
-
-// pauseSeries lets a round that comes a little later try again.
-func (i *Issuer) pauseSeries(s *series) {
-	s.mu.Lock()
-	most := backoff(s.conflicts)
-	if s.mode != nil {
-		most = s.mode.pause(i.cfg.Mono())
-	}
-	s.conflicts++
-	s.mu.Unlock()
-	i.pauseUpTo(s, most)
-}
-
-// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success of one
-// makes all others fail, so that they must not all try again at once.
-func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
-
-// pauseUpTo makes the rounds leave a series alone for a random time.
-func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
-	now := i.cfg.Mono()
-	d := i.cfg.Retry(most, func() {
-		i.add(s)
-		i.Wake()
-	})
-	s.mu.Lock()
-	s.notBefore = now + int64(d)
-	s.mu.Unlock()
-}
-
-// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits
-// for the confirming time: in that time, nodes put back what they know better. A next value that was raised and a
-// sequence that was created again are not covered by the skip after a loss.
-func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
-	var left time.Duration
-	if i.known.entered != 0 {
-		left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)
-	}
-	hold := i.cfg.Tenure.Hold(i.session)
-	if hold.Record == "" {
-		return max(left, i.cfg.Follow)
-	}
-	return max(left, hold.Wait)
-}
-
-// look reads /seq and the record of a series. It reads again after a sync if the first look seems to
-// show a loss of data, or if an outcome must be known.
-func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
-	s.mu.Lock()
-	known := s.known
-	synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
-	s.mu.Unlock()
-	for reads := 1; ; reads++ {
-		if synced {
-			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
-				return view{}, err
-			}
-		}
-		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, recordPath(s.name))
-		if err != nil {
-			return view{}, err
-		}
-		v, err := parseView(found)
-		if err != nil {
-			return view{}, err
-		}
-		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
-			return v, nil
-		}
-		if synced && reads > 1 { // once more, because a purge may have come between the two reads
-			return v, nil
-		}
-		synced = true
-	}
-}
-
-// write writes the record of a series, in the session in which it was read. conflict means that another write was faster,
-// or that the node may not take positions now.
-func (i *Issuer) write(ctx context.Context, s *series, v view, t taking) (conflict bool, err error) {
-	sent, hold := i.cfg.Mono(), i.cfg.Tenure.Hold(i.session)
-	ops := append(append(v.checks(), hold.check()), setRecord(s.name, t.record, v.stat.Version)...)
-	if t.keys != nil {
-		ops = append(ops, t.keys.write(t.record.ID)...)
-	}
-	if err = zkstore.ErrBadVersion; hold.mayTake() {
-		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
-	}
-	now := i.cfg.Mono()
-	s.mu.Lock()
-	woken, pause := s.mode.wrote(t, v, sent, now, err)
-	s.mu.Unlock()
-	if pause > 0 {
-		i.pauseUpTo(s, pause)
-	}
-	for _, r := range woken {
-		r.wake()
-	}
-	if outpaced(err) {
-		return true, nil
-	}
-	return false, err
-}

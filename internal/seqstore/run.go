@@ -106,6 +106,6 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 	if !possible {
 		return nil
 	}
-	_, err = i.write(ctx, s, v, taking{record: c.written(i.cfg.Nonce(), i.cfg.By)})
+	_, err = i.write(ctx, s, v, taking{record: c.written(i.cfg.Nonce(), i.cfg.By)}.write(s.name, v))
 	return err
 }

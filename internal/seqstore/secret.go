@@ -93,63 +93,34 @@ func wrongMode(name string) *Refusal {
 	return &Refusal{Reason: WrongMode, Text: "the values of " + name + " are salted or scattered, so no range of them exists. Use NEXT with a count"}
 }
 
-// settleKey looks for the key of a record of s, and returns it. It returns nil if there is none, or if there is no need to
-// look. If ZooKeeper has lost the key, and the node knows it, settleKey puts it back. v is what was read.
-func (i *Issuer) settleKey(ctx context.Context, s *series, v view, r *Record) (*secret, error) {
-	if r == nil || !r.hasKey() {
-		return nil, nil
-	}
-	now := i.cfg.Mono()
-	known, due := s.keyDue(*r, now)
-	if !due {
-		return nil, nil
-	}
-	found, err := i.cfg.Store.GetAll(ctx, secretPath(r.ID))
-	if err != nil {
-		return nil, err
-	}
-	k, ok := r.keyIn(found[0])
-	switch {
-	case ok:
-		return &secret{k, now}, nil
-	case known == nil:
-		return nil, nil
-	}
-	i.cfg.Log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.name)
-	return known, i.putKeyBack(ctx, v, r.ID, found[0], known.key)
+// keyDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
+func (s *series) keyDue(r Record, now int64) bool {
+	return s.known == nil || s.known.ID != r.ID || s.secret == nil || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
-// keyDue returns what the node knows of the record's key, and whether it must look for the key in ZooKeeper.
-func (s *series) keyDue(r Record, now int64) (known *secret, due bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil || s.known.ID != r.ID || s.secret == nil {
-		return nil, true
+// keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu is held.
+func (s *series) keyBack(v view, r Record) []zkstore.Op {
+	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
+		return nil
 	}
-	return s.secret, s.stale || now-s.secret.checked >= int64(renewAfter)
+	if _, ok := r.keyIn(*v.secret); ok {
+		return nil
+	}
+	if v.secret.Found {
+		return []zkstore.Op{zkstore.SetOp{Path: secretPath(r.ID), Data: []byte(s.secret.key.Hex()), Version: v.secret.Stat.Version}}
+	}
+	return []zkstore.Op{writeKey(r.ID, s.secret.key)}
 }
 
-// learnKey takes over the key of the record known, as settleKey returned it.
-func (s *series) learnKey(k *secret) {
-	if k != nil {
-		s.secret, s.values = k, s.known.values(k)
+// learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic clock.
+func (s *series) learnKey(v view, sent int64) {
+	if v.secret == nil {
+		return
 	}
-}
-
-// putKeyBack writes a key that ZooKeeper has lost.
-func (i *Issuer) putKeyBack(ctx context.Context, v view, id string, found zkstore.Record, k sequence.Key) error {
-	if err := i.cfg.Store.EnsureRoot(ctx, secretsDir); err != nil {
-		return err
+	if k, ok := s.known.keyIn(*v.secret); ok {
+		s.secret = &secret{k, sent}
+		s.values = s.known.values(s.secret)
 	}
-	op := writeKey(id, k)
-	if found.Found {
-		op = zkstore.SetOp{Path: secretPath(id), Data: []byte(k.Hex()), Version: found.Stat.Version}
-	}
-	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(v.checks(), op)...)
-	if outpaced(err) {
-		return nil // another node was faster, or the next look shows what is wrong
-	}
-	return err
 }
 
 // ErrNoKey: ZooKeeper does not have the key of the sequence.

@@ -122,17 +122,17 @@ func (s *segment) drop() {
 	s.last, s.attempts = sequence.Block{}, nil
 }
 
-func (s *segment) next(e situation) *taking {
+func (s *segment) next(v view, e situation) *taking {
 	want := s.needs()
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
-		c, refusal := s.known.plan(e.incarnation, s.demand(e, want.all).Size(), want.least, e.now)
+		c, refusal := s.known.plan(v.incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
 		if refusal != nil {
 			s.refuse(refusal.about(s.name), e.sent)
 			return nil
 		}
 		return &taking{record: c.written(e.nonce, e.by), block: c.block}
 	}
-	if c, due := s.known.renewal(e.incarnation, e.now, s.renewAfter(e)); due {
+	if c, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
 		return &taking{record: c.written(e.nonce, e.by)}
 	}
 	return nil

@@ -73,8 +73,9 @@ type mode interface {
 	resolve(v view)
 	// saw takes over the rest of what was read, when the series has taken over the record.
 	saw(v view, e situation)
-	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
-	next(e situation) *taking
+	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait. v is what was
+	// read.
+	next(v view, e situation) *taking
 	// wrote ends a write with the error err of the store, sent ns ago. It returns the requests that must look again, and
 	// the longest time for which rounds must leave the sequence to other nodes.
 	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)

@@ -129,7 +129,7 @@ func TestShortStock(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	good := situation{incarnation: 1, sent: 10 * second, now: 0, nonce: "mine"}
+	good := situation{sent: 10 * second, now: 0, nonce: "mine"}
 	unconfirmed := good
 	unconfirmed.unconfirmed = 5 * time.Second
 	for name, c := range map[string]struct {
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"next was raised":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good, block: sequence.Block{First: 700, End: 850}},
 	} {
 		s := c.series()
-		v := view{state: &State{Incarnation: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
 		taken, err := s.decide(v, c.e)
 		var lost *lostError
 		var left int64
@@ -166,7 +166,7 @@ func TestDecide(t *testing.T) {
 		if errors.As(err, &lost) != c.lost || left != c.left {
 			t.Errorf("%s: %v, %d left", name, err, left)
 		}
-		if (taken != nil) != (c.block.Len() > 0) || taken != nil && (taken.block != c.block || taken.record.Nonce != "mine") {
+		if (taken.kind == take) != (c.block.Len() > 0) || taken.kind == take && (taken.block != c.block || taken.record.Nonce != "mine") {
 			t.Errorf("%s: takes %+v", name, taken)
 		}
 		if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
@@ -217,8 +217,8 @@ func TestResolve(t *testing.T) {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []taking{attempt("a"), attempt("b")}, 3
-		v := view{state: &State{Incarnation: 1}, record: &c.found, stat: zkstore.Stat{Version: c.version}}
-		if _, err := s.decide(v, situation{incarnation: 1, sent: 1}); err != nil || m.stock.Left() != c.left || len(m.attempts) != c.open {
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found, stat: zkstore.Stat{Version: c.version}}
+		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left || len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}
 	}

@@ -79,13 +79,13 @@ func (s *strict) report(u *Use) string {
 }
 
 // next returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) next(e situation) *taking {
+func (s *strict) next(v view, e situation) *taking {
 	if len(s.waiting) == 0 {
 		return nil
 	}
 	waiting, rest := s.waiting, []request(nil)
-	if s.known.Incarnation == e.incarnation {
-		waiting, rest = s.repeat(e)
+	if s.known.Incarnation == v.incarnation() {
+		waiting, rest = s.repeat(v)
 	}
 	var all batch
 	left := s.known.Positions() - s.known.Next
@@ -93,7 +93,7 @@ func (s *strict) next(e situation) *taking {
 	for _, r := range waiting {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
-		case r.n > left && left > 0 && s.known.Incarnation == e.incarnation: // others may get what is left
+		case r.n > left && left > 0 && s.known.Incarnation == v.incarnation(): // others may get what is left
 			r.w.Result = &sequence.Result{Err: s.known.exhausted().about(s.name)}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
@@ -103,7 +103,7 @@ func (s *strict) next(e situation) *taking {
 			rest = append(rest, r)
 		}
 	}
-	c, refusal := s.known.planStrict(e.incarnation, max(all.n, 1), e.now)
+	c, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal.about(s.name), e.sent)
 		return nil
@@ -114,8 +114,8 @@ func (s *strict) next(e situation) *taking {
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
 	t := &taking{record: c.written(e.nonce, e.by), block: c.block, requests: all.requests}
-	if e.keys != nil {
-		t.keys = e.keys.with(all.requests, c.block.First)
+	if v.keys != nil {
+		t.keys = v.keys.with(all.requests, c.block.First)
 	}
 	return t
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
-func strictly(left int64, waiting ...int64) (*strict, situation) {
+func strictly(left int64, waiting ...int64) (*strict, view, situation) {
 	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
 	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	return s.asStrict(), situation{incarnation: 1, sent: 1000, now: 1000, nonce: "mine"}
+	return s.asStrict(), view{cluster: &clusterRecord{Incarnation: 1}}, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -33,9 +33,9 @@ func TestStrictBatch(t *testing.T) {
 		"more than is left, for all":      {6, []int64{7, 8}, 0, 2, []int{0, 1}},
 		"nothing is left, so all must go": {0, []int64{1, 2}, 0, 2, nil},
 	} {
-		s, e := strictly(c.left, c.waiting...)
+		s, v, e := strictly(c.left, c.waiting...)
 		all := s.waiting
-		got := s.next(e)
+		got := s.next(v, e)
 		var taken int64
 		if got != nil {
 			taken = int64(len(got.requests))
@@ -83,8 +83,8 @@ func TestStrictSettle(t *testing.T) {
 		"conflict":     {zkstore.ErrBadVersion, 3, nil},
 		"unknown":      {zkstore.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
 	} {
-		s, e := strictly(50, 1, 2)
-		t1 := s.next(e)
+		s, v, e := strictly(50, 1, 2)
+		t1 := s.next(v, e)
 		second := t1.requests[1].w
 		wait(5, false)(s.series)
 		s.wrote(*t1, view{}, 0, 0, c.err)
@@ -101,8 +101,8 @@ func TestStrictSettle(t *testing.T) {
 // An answer is given once, and not when an operator may have said where the sequence goes on.
 func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		s, e := strictly(50, 3)
-		t1 := s.next(e)
+		s, v, e := strictly(50, 3)
+		t1 := s.next(v, e)
 		s.wrote(*t1, view{}, 0, 0, nil)
 		r, now := t1.requests[0], int64(1e9)
 		if late {

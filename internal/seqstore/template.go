@@ -1,11 +1,11 @@
 package seqstore
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -50,90 +50,40 @@ func (r Record) create(name string, st State) (template, created Record, refusal
 	return r, created.withPeak(), nil
 }
 
-// byTemplate creates a sequence that requests wait for, if there is a template for it. v is what was read of the
-// sequence. changed means that its record must be read again.
-func (i *Issuer) byTemplate(ctx context.Context, s *series, v view, unconfirmed time.Duration) (changed bool, refusal *Refusal, err error) {
-	s.mu.Lock()
-	wanted := v.record == nil && s.known == nil && len(s.waiting) > 0
-	s.mu.Unlock()
-	if !wanted {
-		return false, nil, nil
-	}
-	name, found, stat, err := i.templateOf(ctx, s.name)
-	if err != nil || found == nil {
-		return false, nil, err
-	}
-	t := i.named(name)
-	switch older, lost := t.compare(found, *v.state); {
-	case older && !lost:
-		return false, nil, &lostError{reason: "the record of template " + name + " is older than before"}
-	case older, unconfirmed > 0:
-		return false, confirming(max(unconfirmed, time.Second)), nil
-	}
-	template, created, refusal := found.create(name, *v.state)
-	if refusal != nil {
-		return false, refusal, nil
-	}
-	template = commit{record: template}.written(i.cfg.Nonce(), i.cfg.By)
-	created = commit{record: created}.written(i.cfg.Nonce(), i.cfg.By)
-	created, key := created.withKey()
-	hold := i.cfg.Tenure.Hold(i.session)
-	if !hold.mayTake() {
-		return true, nil, nil
-	}
-	ops := append(append(v.checks(), hold.check()), setRecord(name, template, stat.Version)...)
-	err = i.writeCreated(ctx, ops, s.name, created, key)
-	switch {
-	case err == nil:
-		t.change(func() { t.know(template); t.incarnation = v.incarnation() })
-		i.cfg.Log.Info("a template has created a sequence", "sequence", s.name, "template", name, "created", template.Names, "max_names", template.MaxNames)
-	case outpaced(err):
-		err = nil
-	}
-	return err == nil, nil, err
+// template is a template as it was read.
+type template struct {
+	series  *series
+	record  Record
+	version int32
+	older   bool // than the record that the node knows
+	lost    bool // the node is about to put its own back
 }
 
-// writeCreated writes a new record and its key together with ops.
-func (i *Issuer) writeCreated(ctx context.Context, ops []zkstore.Op, name string, r Record, key []zkstore.Op) error {
-	if err := i.cfg.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
-		return err
-	}
-	return i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(append(ops, key...), zkstore.CreateOp{Path: recordPath(name), Data: r.marshal()})...)
-}
-
-// compare reports whether a record that was read is older than the one that the node knows, and whether the node
-// is about to put its own back.
-func (s *series) compare(found *Record, st State) (older, lost bool) {
+// template compares a record of the template s that was read with the one that the node knows.
+func (s *series) template(r Record, version int32, st State) *template {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return judge(found, s.known, st.Purged) == foundLost, st.Incarnation > s.incarnation
+	return &template{s, r, version, judge(&r, s.known, st.Purged) == foundLost, st.Incarnation > s.incarnation}
 }
 
-// templateOf reads the template for a name. found is nil if there is none.
-func (i *Issuer) templateOf(ctx context.Context, name string) (template string, found *Record, stat zkstore.Stat, err error) {
-	names := sequence.Templates(name)
-	if len(names) == 0 {
-		return "", nil, stat, nil
+// create returns the step that creates the sequence name, or the refusal if the template must not.
+func (t *template) create(name string, v view, e situation) (step, *Refusal, error) {
+	switch {
+	case t.older && !t.lost:
+		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
+	case t.older, e.unconfirmed > 0:
+		return step{}, confirming(max(e.unconfirmed, time.Second)), nil
 	}
-	paths := make([]string, len(names))
-	for k, n := range names {
-		paths[k] = recordPath(n)
+	after, created, refusal := t.record.create(t.series.name, *v.state)
+	if refusal != nil {
+		return step{}, refusal, nil
 	}
-	all, err := i.cfg.Store.GetAll(ctx, paths...)
-	if err != nil {
-		return "", nil, stat, err
-	}
-	for k, f := range all {
-		if !f.Found {
-			continue
-		}
-		r, err := parseRecord(f.Data)
-		if err != nil {
-			return "", nil, stat, err
-		}
-		if r.Kind() == Template {
-			return names[k], &r, f.Stat, nil
-		}
-	}
-	return "", nil, stat, nil
+	after = commit{record: after}.written(e.nonce, e.by)
+	created, ops := commit{record: created}.written(e.nonce, e.by).withKey()
+	ops = append(ops, createRecord(name, created))
+	ops = append(ops, setRecord(t.series.name, after, t.version)...)
+	return step{kind: create, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
+		t.series.change(func() { t.series.know(after); t.series.incarnation = v.incarnation() })
+		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name, "created", after.Names, "max_names", after.MaxNames)
+	}}, nil, nil
 }

@@ -1,156 +1,223 @@
 package seqstore
 
 import (
+	"context"
+	"errors"
 	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// This file decides what a round does with a series. It does no I/O.
+// This file does the I/O of a round for one series.
 
-// situation has the inputs of a decision that are not in the records.
-type situation struct {
-	incarnation int64 // of /cluster
-	sent        int64 // when the read of the records was sent, ns of the monotonic clock
-	now         int64 // the sequence time, ms
-	// unconfirmed is the time left until this node may write: see Issuer.unconfirmed.
-	unconfirmed time.Duration
-	spread      time.Duration // see the function spread
-	// refusal is why no template creates a sequence that does not exist. nil: there is no template.
-	refusal   *Refusal
-	nonce, by string
-	// keys are those of a strict sequence. nil: they were not read, because no request with a key waited.
-	keys *keyring
-}
+// maxConflicts is the number of tries in one round while another node is faster.
+const maxConflicts = 3
 
-// urgency says how soon a round must work on a series.
-type urgency int
-
-const (
-	idle    urgency = iota // there is nothing to do
-	renew                  // the record must be written again
-	needed                 // a block must be taken, or the record be read
-	awaited                // requests wait
-)
-
-// urgency returns how soon a round must work on the series. e.sent is the present time.
-func (s *series) urgency(e situation) urgency {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case e.sent < s.notBefore:
-		return idle
-	case len(s.waiting) > 0:
-		return awaited
-	case s.stale, s.mode != nil && s.mode.unsure():
-		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt:
-		return idle
+// work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so again if
+// another write was faster, or if that one put back or created what the next one needs.
+func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
+	for tries := range maxConflicts {
+		e := i.situation()
+		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
+		v, err := i.gather(ctx, s, tries == 0)
+		if err != nil {
+			return err
+		}
+		st, err := s.decide(v, e)
+		if err != nil || st.kind == nothing {
+			return err
+		}
+		if again, err := i.write(ctx, s, v, st); err != nil || !again {
+			return err
+		}
 	}
-	return s.mode.urgency(e)
+	i.pauseSeries(s)
+	return nil
 }
 
-func (s *series) isStale() bool {
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. If a write of this round has not
+// failed yet, the last one may have left all of that. It returns a *lostError if ZooKeeper has lost data.
+func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err error) {
+	v, known := i.lastWritten(s)
+	if !known || !first {
+		if v, err = i.look(ctx, s, false); err != nil {
+			return view{}, err
+		}
+	}
+	switch i.known.judge(v) {
+	case foundLost:
+		return view{}, &lostError{reason: clusterPath + " or " + statePath + " is missing, or older than before"}
+	case foundLater:
+		return view{}, &lostError{later: true}
+	}
+	return v, i.readMore(ctx, &v, s.wants(v, i.cfg.Mono()))
+}
+
+// readMore reads what a decision needs besides the record into v.
+func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
+	var paths []string
+	for _, name := range w.templates {
+		paths = append(paths, recordPath(name))
+	}
+	if w.keys != "" {
+		paths = append(paths, keysPath(w.keys))
+	}
+	if w.secret != "" {
+		paths = append(paths, secretPath(w.secret))
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	found, err := i.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	if w.secret != "" {
+		v.secret, found = &found[len(found)-1], found[:len(found)-1]
+	}
+	if w.keys != "" {
+		v.keys = &keyring{exists: found[0].Found, version: found[0].Stat.Version}
+		v.keys.entries, err = parseKeys(found[0].Data)
+		return err
+	}
+	for k, name := range w.templates {
+		if !found[k].Found {
+			continue
+		}
+		if r, err := parseRecord(found[k].Data); err != nil {
+			return err
+		} else if r.Kind() == Template {
+			v.template = i.named(name).template(r, found[k].Stat.Version, *v.state)
+			return nil
+		}
+	}
+	return nil
+}
+
+// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was not
+// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow within
+// a session.
+func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stale
+	if s.mode != nil {
+		v = s.mode.lastWritten()
+	}
+	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
 }
 
-// change calls f while it holds mu, and wakes the requests that wait. They look at the series again.
-func (s *series) change(f func()) {
+// pauseSeries lets a round that comes a little later try again.
+func (i *Issuer) pauseSeries(s *series) {
 	s.mu.Lock()
-	f()
-	waiting := s.waiting
-	s.waiting = nil
+	most := backoff(s.conflicts)
+	if s.mode != nil {
+		most = s.mode.pause(i.cfg.Mono())
+	}
+	s.conflicts++
 	s.mu.Unlock()
-	for _, r := range waiting {
+	i.pauseUpTo(s, most)
+}
+
+// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success of one
+// makes all others fail, so that they must not all try again at once.
+func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
+
+// pauseUpTo makes the rounds leave a series alone for a random time.
+func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
+	now := i.cfg.Mono()
+	d := i.cfg.Retry(most, func() {
+		i.add(s)
+		i.Wake()
+	})
+	s.mu.Lock()
+	s.notBefore = now + int64(d)
+	s.mu.Unlock()
+}
+
+// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits
+// for the confirming time: in that time, nodes put back what they know better. A next value that was raised and a
+// sequence that was created again are not covered by the skip after a loss.
+func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
+	var left time.Duration
+	if i.known.entered != 0 {
+		left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)
+	}
+	hold := i.cfg.Tenure.Hold(i.session)
+	if hold.Record == "" {
+		return max(left, i.cfg.Follow)
+	}
+	return max(left, hold.Wait)
+}
+
+// look reads /seq and the record of a series. It reads again after a sync if the first look seems to
+// show a loss of data, or if an outcome must be known.
+func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
+	s.mu.Lock()
+	known := s.known
+	synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
+	s.mu.Unlock()
+	for reads := 1; ; reads++ {
+		if synced {
+			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+				return view{}, err
+			}
+		}
+		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, recordPath(s.name))
+		if err != nil {
+			return view{}, err
+		}
+		v, err := parseView(found)
+		if err != nil {
+			return view{}, err
+		}
+		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
+			return v, nil
+		}
+		if synced && reads > 1 { // once more, because a purge may have come between the two reads
+			return v, nil
+		}
+		synced = true
+	}
+}
+
+// write makes the write of a step, in the session in which v was read. again means that it was not made, because another one
+// was faster or the node may not take positions now, or that the series needs another step.
+func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	sent, ops := i.cfg.Mono(), v.checks()
+	if st.kind != restore { // docs/sequences.md: a transaction that takes positions needs the node's slot unchanged
+		hold := i.cfg.Tenure.Hold(i.session)
+		if ops = append(ops, hold.check()); !hold.mayTake() {
+			err = zkstore.ErrBadVersion
+		}
+	}
+	if err == nil && len(st.dirs) > 0 {
+		err = i.cfg.Store.EnsureRoot(ctx, st.dirs...)
+	}
+	if err == nil {
+		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(ops, st.ops...)...)
+	}
+	switch {
+	case st.kind == take:
+		i.wrote(s, v, st.taking, sent, err)
+	case err == nil && st.done != nil:
+		st.done(i.cfg.Log)
+	}
+	if outpaced(err) {
+		return true, nil
+	}
+	return err == nil && st.kind != take, err
+}
+
+// wrote ends a write of a mode.
+func (i *Issuer) wrote(s *series, v view, t taking, sent int64, err error) {
+	now := i.cfg.Mono()
+	s.mu.Lock()
+	woken, pause := s.mode.wrote(t, v, sent, now, err)
+	s.mu.Unlock()
+	if pause > 0 {
+		i.pauseUpTo(s, pause)
+	}
+	for _, r := range woken {
 		r.wake()
 	}
-}
-
-// decide takes over what was read, and returns the write that is due, or nil for none. It returns a
-// *lostError if the record shows that ZooKeeper has lost data.
-func (s *series) decide(v view, e situation) (t *taking, err error) {
-	s.mu.Lock()
-	found := judge(v.record, s.known, v.state.Purged)
-	if found == foundLost {
-		s.mu.Unlock()
-		return nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
-	}
-	s.mu.Unlock()
-	s.change(func() {
-		s.stale, s.incarnation = false, e.incarnation
-		if found == foundAbsent {
-			s.vanish(e.sent)
-			if e.refusal != nil {
-				s.absentAt = 0
-				s.refuse(e.refusal, e.sent)
-			}
-			return
-		}
-		s.absentAt = 0
-		if s.mode != nil {
-			s.mode.resolve(v)
-		}
-		s.know(*v.record)
-		s.mode.saw(v, e)
-		s.learnKey(v.secret)
-		switch s.known.Kind() {
-		case Sequence:
-			t = s.next(e)
-		case Tombstone:
-			s.mode.drop()
-		}
-	})
-	return t, nil
-}
-
-// damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
-// means that the node did not know it.
-func (s *series) damaged(at int64) (news bool) {
-	news = s.refusal == nil || s.refusal.Reason != Frozen
-	if s.stale = false; s.mode != nil {
-		s.mode.drop()
-	}
-	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
-	return news
-}
-
-// vanish notes that the sequence does not exist.
-func (s *series) vanish(at int64) {
-	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
-}
-
-// know takes over a record. Another node may have written it, or an operator.
-func (s *series) know(r Record) {
-	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.mode = 0, nil, newMode(s, r.Mode)
-	}
-	s.values = r.values(s.secret)
-	s.known, s.highest = &r, max(s.highest, r.Next)
-}
-
-// accept takes over a write that was acknowledged.
-func (s *series) accept(t taking, mono int64) {
-	if s.know(t.record); t.block.Len() > 0 {
-		s.refuse(nil, mono)
-		s.conflicts = 0
-		s.blocks++
-	}
-}
-
-// next returns the write that is due now, or nil.
-func (s *series) next(e situation) *taking {
-	if s.known.hasKey() && s.secret == nil {
-		s.refuse(lostKey(s.name), e.sent)
-		return nil
-	}
-	if e.unconfirmed > 0 {
-		var refusal *Refusal
-		if len(s.waiting) > 0 {
-			refusal = confirming(e.unconfirmed)
-		}
-		s.refuse(refusal, e.sent)
-		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
-		return nil
-	}
-	return s.mode.next(e)
 }
