@@ -84,7 +84,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."},
 		{name: "a development node", v: view{Dev: true, Own: own(well)},
-			want: "warn|Serving IDs|No time limit||This is a development node (--dev), without ZooKeeper and state directory. Any other one would issue the same IDs.>" +
+			want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/credentials"
 	"github.com/flaked/flaked/internal/systemd"
 	"github.com/flaked/flaked/lineproto"
@@ -101,7 +102,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	o.node.HCLogger = log
 	if o.dev {
-		log.Warn("DEVELOPMENT ONLY: no ZooKeeper, and the state is in memory only: another node, and this one after a restart, will issue the same IDs if the clock goes back")
+		log.Warn(clusterview.Development.String())
 	} else {
 		zk, err := zkConfig(c, log)
 		if err != nil {

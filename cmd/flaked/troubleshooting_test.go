@@ -17,7 +17,7 @@ import (
 )
 
 // A client that gets an error finds its code in docs/troubleshooting.md.
-// TestTroubleshootingHasEveryRefusal of package node checks the refusals of a node.
+// TestEveryRefusalIsDocumented of package node checks the refusals of a node.
 func TestTroubleshootingHasEveryErrorOfClients(t *testing.T) {
 	page := readFile(t, "docs/troubleshooting.md")
 	for _, c := range ids.Codes {

@@ -82,8 +82,8 @@ func refusal(of node.Cause, text, advice string) Problem {
 	return Problem{string(of), Critical, text, advice}
 }
 
-// The problems of nodes that may serve, of workers, of the cluster and of its sequences. doctor, the page and the commands
-// use the exported rows, too.
+// The problems of nodes that may serve, of workers, of the cluster and of its sequences. doctor, the page and the
+// commands use the exported rows, too.
 var (
 	noNodeServes = Problem{"no-node-serves", Critical, "No node serves, so clients get no IDs",
 		"The other problems say what to do."}
@@ -108,7 +108,7 @@ var (
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
 		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete what nobody needs."}
 	Development = Problem{"development", Critical,
-		"This is a development node (--dev), without ZooKeeper and state directory. Any other one would issue the same IDs",
+		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs",
 		"Do not keep its IDs. For unique IDs, start the node with --zk."}
 	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper",
 		"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."}
@@ -121,7 +121,8 @@ var (
 		"Check --zk (FLAKED_ZK) and the network."}
 	denied = Problem{"access-denied", Warning, "The node denied access%s",
 		"Give --token-file or --tls, as its answer says."}
-	noStatus = Problem{"no-status", Warning, "The state of the node is unknown%s", "Ask it for STATS and READY, or upgrade it."}
+	noStatus = Problem{"no-status", Warning, "The state of the node is unknown%s",
+		"Ask it for STATS and READY, or upgrade it."}
 	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
 		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
 			"Otherwise start the old node again."}
@@ -164,8 +165,8 @@ var (
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperDown, sequencesFrozen,
 	sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
-	notFromHere, denied, noStatus, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff, LeaderClock,
-	clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed, TimeEnding,
+	notFromHere, denied, noStatus, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
+	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed, TimeEnding,
 })
 
 // Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.
