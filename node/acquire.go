@@ -232,7 +232,8 @@ func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
 	n.hold.GoAlone(s.reservedUntil, s.generation)
 	claim := n.hold.Held()
-	n.log.Warn("starting from the state directory alone, the clock is unverified", "worker", claim.Worker, "term", claim.Term,
+	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
+		"worker", claim.Worker, "term", claim.Term,
 		"lease_left_s", ms(claim.LeaseUntil-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
 	return n.beginTenure()
 }

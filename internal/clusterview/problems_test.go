@@ -155,5 +155,12 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 		if slices.Contains(recorded, word) == r.Summary.Degraded {
 			t.Errorf("%s: %q", word, r.Summary.Problems)
 		}
+		asked := WorkerReport{State: Live, Says: &Answer{Ready: true, Degraded: []string{word}, ZooKeeperOK: true}}
+		if word == node.TroubleZooKeeper {
+			asked.State, asked.Says.ZooKeeperOK = Disconnected, false
+		}
+		if got := causes(AssessNodes("", []WorkerReport{asked}, local(t0))); !slices.Equal(got, []string{word}) {
+			t.Errorf("%s of an asked node: %q", word, got)
+		}
 	}
 }
