@@ -54,9 +54,12 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 		}
 	}
 	cause, refuses := w.Refuses()
-	if r.Source == SourceNodes {
-		cause, refuses = w.notReady()
-		out = append(out, w.silence()...)
+	switch {
+	case r.Source != SourceNodes:
+	case w.Says == nil:
+		out = append(out, w.silence())
+	default:
+		cause, refuses = w.Says.Cause, !w.Says.Ready
 	}
 	add(Cause(string(cause)), refuses)
 	left, live := w.LeaseLeft(), w.State == Live
@@ -69,7 +72,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 		out = append(out, r.whyDisconnected(w)...)
 	}
 	for _, word := range node.Troubles() {
-		add(Cause(word), w.troubled(word) && !r.covers(word))
+		add(Cause(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
 	}
 	if w.ClockOff() && !(refuses && cause.OfClock()) {
 		out = append(out, ClockOff.With(", compared with that of ZooKeeper's leader"))
@@ -95,25 +98,28 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 }
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
-func (w WorkerReport) silence() []Problem {
+func (w WorkerReport) silence() Problem {
 	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
-	switch {
-	case w.Says != nil:
-		return nil
-	case w.Asked == NoStatus:
-		return []Problem{noStatus.With(why)}
-	case w.Asked == AccessDenied:
-		return []Problem{denied.With(why)}
+	switch w.Asked {
+	case NoStatus:
+		return noStatus.With(why)
+	case AccessDenied:
+		return denied.With(why)
 	}
-	return []Problem{silent.With(why)}
+	return silent.With(why)
 }
 
-// covers reports whether other problems of the report say what a trouble means, from what ZooKeeper has recorded.
-func (r Report) covers(word string) bool {
+// covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what ZooKeeper
+// has recorded.
+func (r Report) covers(w WorkerReport, word string) bool {
 	switch word {
 	case node.TroubleZooKeeper:
 		return true
-	case node.TroubleOffset, node.TroubleFrozen:
+	case node.TroubleDisk:
+		return !w.Says.Ready
+	case node.TroubleOffset:
+		return r.Source != SourceNodes || w.ClockOff()
+	case node.TroubleFrozen:
 		return r.Source != SourceNodes
 	}
 	return false
@@ -161,25 +167,12 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	return Frozen.With(until), r.Frozen
 }
 
-// troubled reports whether the worker's node names a trouble that no refusal covers.
-func (w WorkerReport) troubled(word string) bool {
-	return w.Says != nil && slices.Contains(w.Says.Degraded, word) && (word != node.TroubleDisk || w.Says.Ready)
-}
-
 // unanswered reports whether the node was asked at its admin address and did not answer. A node that denied
 // access, or has no address that can be reached from here, does not count.
 func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.
 func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }
-
-// notReady reports whether a node has said that it is not ready, and the cause.
-func (w WorkerReport) notReady() (of node.Cause, is bool) {
-	if w.Says == nil {
-		return "", false
-	}
-	return w.Says.Cause, !w.Says.Ready
-}
 
 // Refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
 // The node's own answer counts more than its last report to ZooKeeper.

@@ -156,8 +156,11 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 			t.Errorf("%s: %q", word, r.Summary.Problems)
 		}
 		asked := WorkerReport{State: Live, Says: &Answer{Ready: true, Degraded: []string{word}, ZooKeeperOK: true}}
-		if word == node.TroubleZooKeeper {
+		switch word {
+		case node.TroubleZooKeeper:
 			asked.State, asked.Says.ZooKeeperOK = Disconnected, false
+		case node.TroubleOffset:
+			asked.ClockOffsetMs = new(600.0) // said twice, reported once
 		}
 		if got := causes(AssessNodes("", []WorkerReport{asked}, local(t0))); !slices.Equal(got, []string{word}) {
 			t.Errorf("%s of an asked node: %q", word, got)
