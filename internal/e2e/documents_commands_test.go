@@ -23,6 +23,7 @@ var notRun = map[string]string{
 	"diff ~/download/SHA256SUMS dist/SHA256SUMS":                     "needs the files of a release; make nightly compares two builds",
 
 	"for host in ids-1 ids-2 ids-3; do\n  ssh $host 'sudo flaked drain; sudo systemctl restart flaked' || break\n  timeout 120 sh -c \"until flaked healthcheck --addr $host:7609; do sleep 1; done\" || break\ndone": "needs machines and ssh",
+	"flaked serve --bootstrap":        "is advice, and creates the cluster of the node that each document has",
 	"rm /var/lib/flaked/flaked.state": "is for a node that systemd has stopped",
 	"zkCli.sh *":                      "is ZooKeeper's own, and looks at what Leaf has there",
 	"eval *":                          "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
