@@ -86,11 +86,10 @@ func (s *sim) standStill(m *machine, d time.Duration) {
 // live lets time pass for d, in steps of about the length given. Processes do what is due, and
 // now and then miss an extension or a heartbeat.
 func (s *sim) live(d, step time.Duration) {
-	end := s.now + int64(d)
-	if s.deadline != 0 {
-		end = min(end, s.deadline)
-	}
-	for s.now < end && !s.done() {
+	for end := s.now + int64(d); s.now < end && !s.done(); {
+		if s.deadline != 0 { // a scenario may set it meanwhile
+			end = min(end, s.deadline)
+		}
 		s.now = min(end, s.now+int64(step/10)+int64(s.upTo(step*3/2)))
 		for _, m := range s.machines {
 			if p := m.proc; p != nil {

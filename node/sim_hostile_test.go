@@ -240,6 +240,7 @@ func (s *sim) playLateVouch() bool {
 			s.restoreSnapshot()
 			s.forget()
 			lost, reached = s.now, true
+			s.deadline = lost + int64(s.confirm) - int64(s.upTo(s.confirm/2)) - 20e6
 			s.quietly(func() {
 				if d := s.queue(s.other(p.machine, c.machine), w, time.Second); d != nil {
 					s.keep(d)
@@ -256,7 +257,6 @@ func (s *sim) playLateVouch() bool {
 		s.over = s.over || lost != 0
 		return false
 	}
-	s.deadline = lost + int64(s.confirm) - int64(s.upTo(s.confirm/2)) - 20e6
 	for s.now < s.deadline && !s.done() {
 		s.fine()
 		s.burst(c)
