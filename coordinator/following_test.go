@@ -16,20 +16,20 @@ func TestNotFollowed(t *testing.T) {
 		return Entry{Slot: Slot{Node: "n", Term: 1, Followed: f}, Stat: zkstore.Stat{Mtime: beat}, Live: live}
 	}
 	with := func(e Entry, change func(*Entry)) Entry { change(&e); return e }
-	done, late := Followed{7, 2}, Followed{6, 2}
+	done, late := Followed{Changes: 7, Incarnation: 2}, Followed{Changes: 6, Incarnation: 2}
 	for _, row := range []struct {
 		name  string
 		slot  Entry
 		until int64 // -1: not behind
 	}{
 		{"followed", held(done, now, true), -1},
-		{"followed more", held(Followed{9, 2}, now, true), -1},
+		{"followed more", held(Followed{Changes: 9, Incarnation: 2}, now, true), -1},
 		{"followed, then cut off", held(done, now, false), -1},
 		{"connected", held(late, now, true), 0},
 		{"connected, of a version without sequences", held(Followed{}, now, true), 0},
-		{"has counted more in an incarnation whose changes were lost", held(Followed{9, 1}, now, true), 0},
-		{"in an incarnation after the change", held(Followed{7, 3}, now, true), -1},
-		{"in an incarnation after the change, which it lacks", held(Followed{5, 3}, now, true), 0},
+		{"has counted more in an incarnation whose changes were lost", held(Followed{Changes: 9, Incarnation: 1}, now, true), 0},
+		{"in an incarnation after the change", held(Followed{Changes: 7, Incarnation: 3}, now, true), -1},
+		{"in an incarnation after the change, which it lacks", held(Followed{Changes: 5, Incarnation: 3}, now, true), 0},
 		{"started again and has not read the changes", held(Followed{Changes: 1}, now, true), 0},
 		{"connected, silent for long", held(late, 0, true), 0},
 		{"connected, and its record is lost", with(held(late, 0, true), func(e *Entry) { e.Slot = Slot{Term: -1}; e.Absent = true }), 0},

@@ -165,7 +165,13 @@ type Followed struct {
 	Changes int64 `json:"followed,omitempty"`
 	// Incarnation is that of the cluster in which the node has counted them.
 	Incarnation int64 `json:"followed_incarnation,omitempty"`
+	// Compared is the incarnation plus 1 in which the process has compared all records that it knows, in its present session,
+	// and has put back what it knew better. 0: it serves no named sequences. NotCompared: it has not yet.
+	Compared int64 `json:"compared,omitempty"`
 }
+
+// NotCompared is Followed.Compared of a process that has not compared its records yet.
+const NotCompared = -1
 
 // freeSlot returns the record of a slot that was never held.
 func freeSlot() Slot { return Slot{Released: true} }

@@ -41,7 +41,7 @@ func (w word) of(session, sent, zxid int64) word {
 
 // given reports whether a peer's record shows that the peer has written since we did, and has lost nothing.
 func (w word) given(peer Slot, stat zkstore.Stat, incarnation int64) bool {
-	compared := peer.Changes == 0 || peer.Changes > 1 // 0: it serves no named sequences, 1: not in its present session
+	compared := peer.Compared == 0 || peer.Compared == incarnation+1
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
 

@@ -19,12 +19,13 @@ func TestWord(t *testing.T) {
 		zxid int64
 		want bool
 	}{
-		"written since":           {Slot{Incarnation: 2, Followed: Followed{Changes: 5}}, 51, true},
+		"written since":           {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 51, true},
 		"no named sequences":      {Slot{Incarnation: 2}, 51, true},
-		"written before":          {Slot{Incarnation: 2, Followed: Followed{Changes: 5}}, 50, false},
-		"not compared":            {Slot{Incarnation: 2, Followed: Followed{Changes: 1}}, 51, false},
-		"not compared, and stops": {Slot{Incarnation: 2, Stopped: true, Followed: Followed{Changes: 1}}, 51, true},
-		"another incarnation":     {Slot{Incarnation: 3, Followed: Followed{Changes: 5}}, 51, false},
+		"written before":          {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 50, false},
+		"not compared":            {Slot{Incarnation: 2, Followed: Followed{Compared: NotCompared}}, 51, false},
+		"compared before":         {Slot{Incarnation: 2, Followed: Followed{Compared: 2}}, 51, false},
+		"not compared, and stops": {Slot{Incarnation: 2, Stopped: true, Followed: Followed{Compared: NotCompared}}, 51, true},
+		"another incarnation":     {Slot{Incarnation: 3, Followed: Followed{Compared: 3}}, 51, false},
 	} {
 		if got := w.given(row.peer, zkstore.Stat{Mzxid: row.zxid}, 2); got != row.want {
 			t.Errorf("%s: %t", name, got)

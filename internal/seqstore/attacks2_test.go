@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/limits"
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
 )
@@ -213,14 +215,28 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 	if got := a.ask("orders", 1, false).first(); got != 1 {
 		t.Errorf("the first value is %d", got)
 	}
-	if got := a.is.Followed(); got.Changes > 1 || len(hang) != 1 {
+	if got := a.is.Followed(); got.Changes > 1 || got.Compared != 1 || len(hang) != 1 {
 		t.Errorf("followed %+v, and %d writes have begun", got, len(hang))
 	}
 	hang[0]()
 	s.run(time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 0}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1}) {
 		t.Errorf("followed %+v", got)
 	}
+}
+
+// A disk that hangs delays a stop no longer than a round of calls: the worker must still be given back.
+func TestStopOnADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is, hang := New(Config{}), make(chan error)
+		is.saving = &saving{ended: hang}
+		began := time.Now()
+		is.saveLast()
+		if took := time.Since(began); took != limits.Round {
+			t.Errorf("the stop takes %s", took)
+		}
+		close(hang)
+	})
 }
 
 // A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last int64.

@@ -97,10 +97,10 @@ func TestPutBackState(t *testing.T) {
 		"older":         {&State{Cluster: "c", Changes: 4, Time: 500}, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
 		"more changes":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
 		"fewer purges":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
-		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
 	} {
-		next, due := known.putBack(c.found, 3000)
-		c.want.Jumped = c.want.Time
+		next, due := known.putBack(c.found, 4, 3000)
+		c.want.Jumped, c.want.PutIn = c.want.Time, 4
 		if due != c.due || !reflect.DeepEqual(next, c.want) {
 			t.Errorf("%s: %+v, %v", name, next, due)
 		}

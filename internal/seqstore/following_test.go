@@ -13,26 +13,26 @@ import (
 func TestFollowedCountsForOneSession(t *testing.T) {
 	s := newStage(t)
 	a := s.newNode()
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1}) {
-		t.Errorf("before it has read anything: %+v", got)
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1}) {
+		t.Errorf("when there is nothing: %+v", got)
 	}
 	s.run(stageConfirm + time.Second)
 	s.create("order", plain(), settings(1000))
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Incarnation: 0}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1}) {
 		t.Errorf("before the change is read: %+v", got)
 	}
 	s.run(5 * time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 0}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1}) {
 		t.Errorf("after the change is read: %+v", got)
 	}
 	a.store.Expire()
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}) {
 		t.Errorf("in a new session: %+v", got)
 	}
 	s.run(5 * time.Second)
 	a.noteLoss()
 	s.run(5 * time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 1, Compared: 2}) {
 		t.Errorf("in a new incarnation: %+v", got)
 	}
 }

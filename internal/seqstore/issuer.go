@@ -99,8 +99,9 @@ type Issuer struct {
 	// read is when the last read of /seq was sent after which the node knew all changes, in ns
 	// of the monotonic clock.
 	read atomic.Int64
-	// followed is how far the node had followed the changes then. nil: it has read nothing.
-	followed atomic.Pointer[following]
+	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but does
+	// not wait for the disk.
+	followed, compared atomic.Pointer[following]
 
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
@@ -111,8 +112,9 @@ type Issuer struct {
 	session int64
 	// follows is when /seq was last read, in ns of the monotonic clock. 0: never.
 	follows int64
-	// unfinished: the last round has left work to the next one.
+	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
+	unmet      []string
 	spread     time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
@@ -220,10 +222,14 @@ type following struct {
 // Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the node has
 // not read /seq in this session, because ZooKeeper may have lost changes since.
 func (i *Issuer) Followed() coordinator.Followed {
-	if f := i.followed.Load(); f != nil && f.session == i.cfg.Store.SessionID() {
-		return f.Followed
+	session, now := i.cfg.Store.SessionID(), coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}
+	if f := i.followed.Load(); f != nil && f.session == session {
+		now = f.Followed
 	}
-	return coordinator.Followed{Changes: 1}
+	if f := i.compared.Load(); f != nil && f.session == session {
+		now.Compared = f.Incarnation + 1
+	}
+	return now
 }
 
 // lookups bounds how many unknown names a node looks up in ZooKeeper in a second.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/zkstore"
 )
@@ -32,6 +33,8 @@ type knowledge struct {
 	least int64
 	// reported: the node has reported a loss of data in this incarnation.
 	reported bool
+	// putAt is when the node first read the present State.PutAt, in ns of the monotonic clock. 0: that is long ago.
+	putAt int64
 }
 
 // reading is a read of /seq.
@@ -48,6 +51,9 @@ type reading struct {
 func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 	if k.state == nil || k.state.Time != st.Time {
 		k.first = answered
+	}
+	if k.state == nil && st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds() || k.state != nil && st.PutAt != k.state.PutAt {
+		k.putAt = answered
 	}
 	if sure || k.state == nil || k.owes() {
 		k.sure = read
@@ -90,20 +96,21 @@ func (k knowledge) judge(v view) finding {
 func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
 // putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least. due is
-// false if found lacks nothing of it. found is nil if there is no state.
-func (known State) putBack(found *State, least int64) (next State, due bool) {
+// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no state.
+func (known State) putBack(found *State, incarnation, least int64) (next State, due bool) {
 	next = known
-	next.Time = max(next.Time, least)
+	next.Time, next.PutIn = max(next.Time, least), incarnation
 	if found == nil {
 		next.Jumped = next.Time
 		return next, true
 	}
+	next.PutAt = max(next.PutAt, found.PutAt)
 	if found.Changes > next.Changes {
 		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
 	}
 	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
 	next.Jumped = next.Time
-	return next, next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+	return next, found.PutIn < incarnation || next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
 }
 
 // report reports a loss of data, which package coordinator owns.
@@ -172,24 +179,84 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 		i.markChanged(nil, true)
 	}
 	switch {
-	case v.state == nil && k.state == nil:
-		if i.unconfirmed(cluster) > 0 {
+	case k.state == nil && (v.state == nil || v.state.PutIn < v.incarnation()):
+		if i.unconfirmed(cluster) > 0 { // others may know more
 			return false, false, nil
 		}
-		return false, true, i.writeState(ctx, v, State{Cluster: cluster.UUID})
+		next, err := i.putBackUnknown(ctx, v, cluster)
+		if err != nil {
+			return false, false, err
+		}
+		return false, true, i.writeState(ctx, v, next)
 	case k.state == nil:
-		i.markChanged(v.state.Changed, false)
+		err = i.meetAll(ctx)
 	case k.owes():
-		if next, due := k.state.putBack(v.state, k.least); due {
+		if next, due := k.state.putBack(v.state, v.incarnation(), k.least); due {
 			return false, true, i.writeState(ctx, v, next)
 		}
 		i.markChanged(v.state.Changed, true)
 	default:
-		i.markChanged(v.state.since(k.state.Changes))
+		names, all := v.state.since(k.state.Changes)
+		if i.markChanged(names, all); all {
+			err = i.meetAll(ctx)
+		}
+	}
+	if err != nil {
+		return false, false, err
 	}
 	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
 	i.follows = max(now, 1)
 	return true, false, nil
+}
+
+// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state back. It knows
+// none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the state was written.
+func (i *Issuer) putBackUnknown(ctx context.Context, v view, cluster ClusterInfo) (State, error) {
+	if v.state == nil {
+		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}, nil
+	}
+	leader, err := i.leaderNow(ctx)
+	next := *v.state
+	next.Time += max(0, leader-v.written) + 2*mostRaise.Milliseconds()
+	next.Jumped, next.PutIn = next.Time, v.incarnation()
+	return next, err
+}
+
+// meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may have raised its
+// next value, or created it again, and after a loss of data this node may be the only one left that could know.
+func (i *Issuer) meetAll(ctx context.Context) (err error) {
+	i.unmet, err = i.cfg.Store.Children(ctx, recordsDir)
+	if errors.Is(err, zkstore.ErrNoNode) {
+		err = nil
+	}
+	return err
+}
+
+// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests must not wait
+// long for it.
+func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
+	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(roundTime/2); {
+		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
+		group, ctx := errgroup.WithContext(ctx)
+		for _, bucket := range some {
+			group.Go(func() error {
+				names, err := i.cfg.Store.Children(ctx, recordsDir+"/"+bucket)
+				for k := range names {
+					names[k] = nameOf(names[k])
+				}
+				i.markChanged(names, false)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+			return false, err
+		}
+		i.unmet = i.unmet[len(some):]
+	}
+	if len(i.unmet) > 0 {
+		i.Wake()
+	}
+	return len(i.unmet) == 0, nil
 }
 
 // writeState writes /seq, or creates it, unless another write was faster.
@@ -211,7 +278,7 @@ func (i *Issuer) leave() {
 		s.change(func() { s.vanish(0); s.forgotten = true })
 		return i.gone.add(s)
 	})
-	i.known = knowledge{incarnation: never}
+	i.known, i.unmet = knowledge{incarnation: never}, nil
 }
 
 // lookState reads /cluster and /seq. It reads again after a sync if the first look seems to show a loss of data.

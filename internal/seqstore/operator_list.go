@@ -56,7 +56,7 @@ func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, er
 	}
 	var names, paths []string
 	for _, child := range children {
-		if name := strings.ReplaceAll(child, "%2F", "/"); strings.HasPrefix(name, prefix) {
+		if name := nameOf(child); strings.HasPrefix(name, prefix) {
 			names, paths = append(names, name), append(paths, dir+"/"+child)
 		}
 	}

@@ -25,6 +25,9 @@ func recordPath(name string) string {
 	return bucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
 }
 
+// nameOf returns the name of the sequence whose record is the child of a bucket.
+func nameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
+
 func bucketPath(name string) string {
 	return fmt.Sprintf("%s/%03x", recordsDir, sequence.Bucket(name))
 }
@@ -43,6 +46,10 @@ type State struct {
 	Time int64 `json:"time"`
 	// Jumped is Time as a node put it back last, after a loss of data. Since then no more has passed than Time shows.
 	Jumped int64 `json:"jumped,omitempty"`
+	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a node
+	// last told that it still puts records back; it only grows.
+	PutIn int64 `json:"put_in,omitempty"`
+	PutAt int64 `json:"put_at,omitempty"`
 	// Changes counts the changes that operators made. Changed are the names of the last
 	// maxChanged of them, the latest last.
 	Changes int64    `json:"changes"`

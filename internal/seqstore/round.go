@@ -52,12 +52,19 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
+	met, err := i.meetMore(ctx)
+	if err != nil {
+		return err
+	}
 	complete, err := i.workAll(ctx, cluster, i.due(followed))
 	if err != nil || !followed {
 		return err
 	}
-	if complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
+	if met && complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
 		i.hasFollowed(sent)
+	}
+	if i.putsBack() {
+		return i.tellPuttingBack(ctx, v)
 	}
 	return i.raiseTime(ctx, cluster, v)
 }
@@ -67,6 +74,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
 	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}
+	i.compared.Store(&f)
 	if i.saveFirst(f); i.savedAs == f.Followed {
 		i.followed.Store(&f)
 	}

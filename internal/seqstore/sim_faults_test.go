@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
@@ -104,7 +103,8 @@ func (h *history) able(at int64) (able []*simNode) {
 	}
 	for _, n := range h.nodes {
 		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && h.now >= n.confirmed
-		knows := n.is.Followed() == coordinator.Followed{Changes: v.state.Changes + 1, Incarnation: v.cluster.Incarnation} && n.disk.witness != nil && n.owed == 0
+		f := n.is.Followed()
+		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil && n.owed == 0
 		if here && knows && n.claim.incarnation == v.cluster.Incarnation && n.claim.sent > at+2*h.heartbeat.Milliseconds() {
 			able = append(able, n)
 		}

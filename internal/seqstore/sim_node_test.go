@@ -34,7 +34,7 @@ type simNode struct {
 	max       map[string]int64
 	nonce     int
 	// relyIn is the session of the last heartbeat, first when the node first wrote in it, and word: all others have
-	// written since. told is what the last heartbeat said of the changes.
+	// written since. told is the Followed.Compared of the last heartbeat.
 	relyIn, first, told int64
 	word                bool
 	busy                bool // in a round or a heartbeat
@@ -147,7 +147,7 @@ func (n *simNode) hear() {
 	}
 	word := true
 	for _, o := range n.h.nodes {
-		word = word && (o == n || o.claim.sent > n.first && o.told > 1 && o.relyIn == o.store.SessionID())
+		word = word && (o == n || o.claim.sent > n.first && o.told == n.claim.incarnation+1 && o.relyIn == o.store.SessionID())
 	}
 	n.word = n.word || word
 }
@@ -218,7 +218,7 @@ func (n *simNode) judge(incarnation int64, slot zkstore.Record) string {
 // in place between this heartbeat and the one before without showing, as long as they are near enough.
 func (n *simNode) writeSlot(ctx context.Context, found zkstore.Record, incarnation int64) {
 	n.beats++
-	followed := n.is.Followed().Changes // as the record says it
+	followed := n.is.Followed().Compared // as the record says it
 	was, sent, version := n.claim, n.h.now, int32(0)
 	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false, incarnation
 	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots

@@ -96,7 +96,11 @@ func (a *actor) Hold(int64) Hold {
 		return a.hold()
 	}
 	store := a.mem.Session()
-	if err := store.EnsureRoot(context.Background(), "/workers", a.slot); err != nil {
+	err := store.EnsureRoot(context.Background(), "/workers", a.slot)
+	if err == nil {
+		_, err = store.Set(context.Background(), a.slot, []byte("a heartbeat"), zkstore.AnyVersion)
+	}
+	if err != nil {
 		a.t.Error(err)
 	}
 	return Hold{Record: a.slot, Version: zkstore.AnyVersion}

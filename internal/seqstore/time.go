@@ -2,6 +2,7 @@ package seqstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
@@ -46,14 +47,42 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 	}
 	next := *i.known.state
 	next.Time = next.at(age)
+	return i.raise(ctx, v, next, true, hold.check())
+}
+
+// putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that another one
+// still puts records back.
+const putsBackFor = time.Minute
+
+// putsBack reports whether the node knows records that it has not compared in this incarnation.
+func (i *Issuer) putsBack() bool {
+	return i.known.incarnation > 0 && slices.ContainsFunc(i.list(), func(s *series) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.stale && s.known != nil && s.incarnation < i.known.incarnation
+	})
+}
+
+// tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the confirming
+// time has passed since the last time: with many records it takes longer than that to put them back, and the node may be the
+// only one that knows a raised next value.
+func (i *Issuer) tellPuttingBack(ctx context.Context, v view) error {
+	next := *i.known.state
+	next.PutAt = max(next.PutAt+1, i.known.now(i.cfg.Mono()))
+	return i.raise(ctx, v, next, false)
+}
+
+// raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it. sure: see
+// knowledge.learn.
+func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...zkstore.Op) error {
 	sent := i.cfg.Mono()
-	ops := append(v.setState(next), v.checkCluster(), hold.check())
+	ops := append(append(v.setState(next), v.checkCluster()), checks...)
 	err := i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), ops...)
-	switch {
-	case err == nil:
-		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), true)
-	case outpaced(err):
-		err = nil
+	if err == nil {
+		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), sure)
+	}
+	if outpaced(err) {
+		return nil
 	}
 	return err
 }

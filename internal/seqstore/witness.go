@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/internal/limits"
 )
 
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
@@ -108,15 +112,29 @@ func (i *Issuer) endSave() {
 	}
 }
 
-// saveLast writes the witness file when no more rounds follow.
+// saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its worker
+// back, so it waits for limits.Round at most.
 func (i *Issuer) saveLast() {
-	if i.saving != nil {
-		<-i.saving.ended
-	}
-	if w, ok := i.witness(); ok {
-		if err := i.keep(w); err != nil {
+	w, ok := i.witness()
+	before, ended := i.saving, make(chan error, 1)
+	i.beside(func() {
+		if before != nil {
+			<-before.ended
+		}
+		if ok {
+			ended <- i.keep(w)
+		}
+		close(ended)
+	})
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		if err != nil {
 			i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 		}
+	case <-late.C:
+		i.cfg.Log.Warn("sequences: the state directory does not answer, so what this node knows of the records may not be saved")
 	}
 }
 
@@ -145,18 +163,22 @@ func (i *Issuer) remember(w Witness) {
 // sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says, if
 // the machine has been off meanwhile and its own clock may be wrong.
 func (i *Issuer) sinceBoot(ctx context.Context) error {
-	hold := i.cfg.Tenure.Hold(i.session)
 	sure := &i.known.sure
-	if !sure.rebooted || hold.Record == "" || sure.leader == 0 {
+	if !sure.rebooted || i.cfg.Tenure.Hold(i.session).Record == "" || sure.leader == 0 {
 		return nil
 	}
-	_, stat, err := i.cfg.Store.Get(ctx, hold.Record)
-	if err != nil {
-		return err
+	leader, err := i.leaderNow(ctx)
+	if err == nil {
+		sure.mono = min(sure.mono, i.cfg.Mono()-(leader-sure.leader)*1e6)
 	}
-	passed := time.Duration(stat.Mtime-sure.leader)*time.Millisecond + 2*i.cfg.Follow // the last heartbeat is younger than that
-	sure.mono = min(sure.mono, i.cfg.Mono()-int64(passed))
-	return nil
+	return err
+}
+
+// leaderNow returns the present time of ZooKeeper's leader or a little more, Unix ms: the node's last heartbeat is younger than two
+// heartbeats.
+func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
+	_, stat, err := i.cfg.Store.Get(ctx, i.cfg.Tenure.Hold(i.session).Record)
+	return stat.Mtime + 2*i.cfg.Follow.Milliseconds(), err
 }
 
 // loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes
@@ -198,7 +220,19 @@ func saveWitness(path string, w Witness) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a file's new name durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // checksum returns the first line of a witness file. A damaged file could put back a wrong next position.

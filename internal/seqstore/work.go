@@ -18,11 +18,11 @@ const maxConflicts = 3
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
 		e := i.situation()
-		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
 		v, err := i.gather(ctx, s, tries == 0)
 		if err != nil {
 			return err
 		}
+		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
 		st, err := s.decide(v, e)
 		if err != nil || st.kind == nothing {
 			return err
@@ -135,12 +135,12 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits
-// for the confirming time: in that time, nodes put back what they know better. A next value that was raised and a
+// for the confirming time: in that time, nodes put back what they know better, or tell that they need longer. A next value that was raised and a
 // sequence that was created again are not covered by the skip after a loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	var left time.Duration
-	if i.known.entered != 0 {
-		left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)
+	if since := max(i.known.entered, i.known.putAt); since != 0 {
+		left = max(0, time.Duration(since-i.cfg.Mono())+cluster.ConfirmTime)
 	}
 	hold := i.cfg.Tenure.Hold(i.session)
 	if hold.Record == "" {

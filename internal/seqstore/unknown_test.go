@@ -1,0 +1,138 @@
+package seqstore
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/zkstore"
+)
+
+// The tests in this file lose data when no node that is left knows all that the lost data had.
+
+// issue asks for n values at each second of d, and fails the test if one is in seen. It adds them.
+func (a *actor) issue(name string, n int, d time.Duration, seen map[int64]string, who string) {
+	a.t.Helper()
+	for end := a.now + d.Milliseconds(); a.now < end; a.run(time.Second) {
+		c := a.ask(name, n, false).finish()
+		if c.err != nil {
+			continue
+		}
+		for _, r := range c.runs {
+			for k := range int64(r.Len) {
+				v := int64(r.First) + k*int64(r.Step)
+				if was := seen[v]; was != "" {
+					a.t.Fatalf("%s issues %d, as before %s", who, v, was)
+				}
+				seen[v] = who
+			}
+		}
+	}
+}
+
+// served fails the test unless the values were issued by someone.
+func served(t *testing.T, seen map[int64]string, who string) {
+	t.Helper()
+	for _, by := range seen {
+		if by == who {
+			return
+		}
+	}
+	t.Errorf("%s has issued nothing", who)
+}
+
+// An operator has raised the next value. Since then there were more changes of other names than /seq lists, and all nodes
+// were replaced by new ones.
+func TestNewNodesLearnOfOldChanges(t *testing.T) {
+	s := newStage(t)
+	a, seen := s.node(), make(map[int64]string)
+	s.create("order", plain(), settings(10))
+	s.create("other", plain(), settings(10))
+	a.issue("order", 1, 6*time.Second, seen, "a")
+	copied := s.mem.Snapshot()
+	s.setNext("order", 50_000)
+	s.run(4 * time.Second)
+	a.issue("order", 1, 20*time.Second, seen, "a after the change")
+	for range maxChanged {
+		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+		s.run(time.Second)
+	}
+	b := s.node()
+	s.run(time.Minute)
+	_ = a.is.giveBack(t.Context())
+	a.gone()
+	s.run(20 * time.Minute)
+	s.lose(copied, 9)
+	b.noteLoss()
+	s.run(stageConfirm + 2*time.Second)
+	b.issue("order", 100, 2*time.Hour, seen, "b")
+	served(t, seen, "b")
+}
+
+// A node that knows many sequences puts them back for longer than the confirming time.
+func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
+	s := newStage(t)
+	a, seen := s.node(), make(map[int64]string)
+	s.create("zorder", plain(), settings(10))
+	s.run(4 * time.Second)
+	a.issue("zorder", 1, time.Second, seen, "a")
+	copied := s.mem.Snapshot()
+	s.setNext("zorder", 1500)
+	s.run(4 * time.Second)
+	for k := range 200 {
+		s.create(fmt.Sprintf("n%03d", k), plain(), settings(10))
+		a.issue("zorder", 10, time.Second, seen, "a after the change")
+	}
+	s.run(4 * time.Second)
+	w, _ := a.is.witness()
+	file := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(file, w); err != nil {
+		t.Fatal(err)
+	}
+	a.restart(file)
+	b := s.node()
+	s.lose(copied, 9)
+	b.is.known.state.Changes, b.is.byName = w.State.Changes-200, nil // it knows nothing of the change
+	b.is.all = nil
+	a.noteLoss()
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" {
+			s.now += 150 // stands for thousands of sequences
+		}
+		return zkstore.NoFault
+	}
+	b.issue("zorder", 1, 2*time.Minute, seen, "b")
+	served(t, seen, "b")
+}
+
+// Nobody who is left knows how old the data are that were put back.
+func TestNobodyKnowsTheSequenceTime(t *testing.T) {
+	for name, left := range map[string]func(s *stage, a *actor) *actor{
+		"the finder has lost its witness": func(_ *stage, a *actor) *actor {
+			a.restart("")
+			a.noteLoss()
+			return a
+		},
+		"the finder ends at once, and a new node comes": func(s *stage, a *actor) *actor {
+			a.noteLoss()
+			a.gone()
+			s.run(5 * time.Minute)
+			return s.node()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			a, seen := s.node(), make(map[int64]string)
+			s.create("order", plain(), settings(100))
+			a.issue("order", 1, 2*time.Second, seen, "a")
+			copied := s.mem.Snapshot()
+			a.issue("order", 100, 2*time.Minute, seen, "a")
+			s.lose(copied, 9)
+			b := left(s, a)
+			s.run(stageConfirm + 2*time.Second)
+			b.issue("order", 100, 2*time.Minute, seen, "b")
+			served(t, seen, "b")
+		})
+	}
+}
