@@ -12,15 +12,15 @@ import (
 // raised its limit. It is safe for concurrent use.
 //
 // If rollbacks are counted, the generator uses one value of the layout's rollback field at
-// a time, in a series. A new series begins above all IDs that were made with its value before.
+// a time, in a snowflake. A new one begins above all IDs that were made with its value before.
 // So IDs with one value never repeat, however often the generator comes back to that value,
 // and IDs with different values differ in the field.
 type Generator struct {
 	cfg    GeneratorConfig
-	series atomic.Pointer[rollbackSeries]
+	active atomic.Pointer[snowflake]
 	gate   gate
 
-	mu sync.Mutex // guards the rest, and replacing series
+	mu sync.Mutex // guards the rest, and replacing active
 	// free[v] is the first unused tick of value v of the rollback field. The entry of the
 	// active value is not used. free is nil if rollbacks are not counted.
 	free      []Tick
@@ -50,7 +50,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 			g.free[i] = cfg.Floor
 		}
 	}
-	g.series.Store(newRollbackSeries(&g.cfg, 0, cfg.Floor))
+	g.active.Store(newSnowflake(&g.cfg, 0, cfg.Floor))
 	return g, nil
 }
 
@@ -62,12 +62,12 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 // Errors are ErrClosed, ErrLimit, ErrTimeExhausted and *BehindError.
 func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 	for {
-		l := g.series.Load()
-		run, pause, err := l.try(n, waited)
+		s := g.active.Load()
+		run, pause, err := s.try(n, waited)
 		if err == nil {
 			return run, pause, nil
 		}
-		if !g.follow(l, err) {
+		if !g.follow(s, err) {
 			if _, behind := err.(*BehindError); behind {
 				g.cfg.Counts.RollbackRefusals.Add(1)
 			}
@@ -79,14 +79,14 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 // Last returns the tick of the last ID. ok is false if no ID was made, or none since a
 // rollback was counted.
 func (g *Generator) Last() (tick Tick, ok bool) {
-	l := g.series.Load()
-	pos := l.pos.Load() &^ closedBit
-	return l.last(pos), pos != int64(l.floor)<<l.shift
+	s := g.active.Load()
+	pos := s.pos.Load() &^ closedBit
+	return s.last(pos), pos != int64(s.floor)<<s.shift
 }
 
-// follow reports whether Try must try again, because another series has replaced from or can
+// follow reports whether Try must try again, because another snowflake has replaced from or can
 // replace it.
-func (g *Generator) follow(from *rollbackSeries, err error) bool {
+func (g *Generator) follow(from *snowflake, err error) bool {
 	if g.free == nil {
 		return false
 	}
@@ -101,33 +101,33 @@ func (g *Generator) follow(from *rollbackSeries, err error) bool {
 	return !g.closed
 }
 
-// rewind replaces the series from, which the clock is behind, by a series of the next value
+// rewind replaces the snowflake from, which the clock is behind, by one of the next value
 // whose IDs are all before the clock. It returns false if there is no such value, and true
-// if another goroutine has replaced the series already.
-func (g *Generator) rewind(from *rollbackSeries) bool {
+// if another goroutine has replaced it already.
+func (g *Generator) rewind(from *snowflake) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return false
 	}
-	if g.series.Load() != from {
+	if g.active.Load() != from {
 		return true // replaced already
 	}
 	value, ok := g.next(from)
 	if !ok {
 		return false
 	}
-	next := newRollbackSeries(&g.cfg, value, g.free[value])
+	next := newSnowflake(&g.cfg, value, g.free[value])
 	next.extend(Tick(from.limit.Load()))
 	g.free[from.value] = from.close()
 	g.rollbacks++
-	g.series.Store(next)
+	g.active.Store(next)
 	return true
 }
 
 // next returns the next value of the rollback field after from's whose IDs are all before
 // the clock's tick. The caller holds mu.
-func (g *Generator) next(from *rollbackSeries) (value int, ok bool) {
+func (g *Generator) next(from *snowflake) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
@@ -143,14 +143,14 @@ func (g *Generator) next(from *rollbackSeries) (value int, ok bool) {
 func (g *Generator) Extend(limit Tick) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.series.Load().extend(limit)
+	g.active.Load().extend(limit)
 }
 
 // Ceiling returns how many IDs can be made in a second, as Layout.Ceiling does.
 func (g *Generator) Ceiling() int64 { return g.cfg.Layout.Ceiling() }
 
 // Limit returns the first tick for which no ID may be made.
-func (g *Generator) Limit() Tick { return Tick(g.series.Load().limit.Load()) }
+func (g *Generator) Limit() Tick { return Tick(g.active.Load().limit.Load()) }
 
 // Close ends the tenure: no reservation succeeds once Close has returned. It returns the first
 // tick above all reservations: the tick of the last one + 1, or the floor if there was none. Close
@@ -159,17 +159,17 @@ func (g *Generator) Close() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	return g.end(g.series.Load().close())
+	return g.end(g.active.Load().close())
 }
 
 // End returns the same as Close, without closing. It may grow until Close.
 func (g *Generator) End() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.end(g.series.Load().end())
+	return g.end(g.active.Load().end())
 }
 
-// end returns the end of all series, of which the active one ends at end. The caller holds mu.
+// end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
 		end = max(end, free)
@@ -183,10 +183,10 @@ func (g *Generator) end(end Tick) Tick {
 func (g *Generator) Behind() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.series.Load()
-	behind := l.behind(g.cfg.Clock.Now(), l.pos.Load()&^closedBit)
+	s := g.active.Load()
+	behind := s.behind(g.cfg.Clock.Now(), s.pos.Load()&^closedBit)
 	if behind > 0 && g.free != nil {
-		if _, ok := g.next(l); ok {
+		if _, ok := g.next(s); ok {
 			return 0
 		}
 	}
@@ -205,10 +205,10 @@ func (g *Generator) Rollbacks() int64 {
 func (g *Generator) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.series.Load()
-	err := l.ready()
+	s := g.active.Load()
+	err := s.ready()
 	if _, behind := err.(*BehindError); behind && g.free != nil {
-		if _, ok := g.next(l); ok {
+		if _, ok := g.next(s); ok {
 			return nil
 		}
 	}

@@ -68,7 +68,7 @@ var mutants = []mutant{
 		{"coordinator/decide.go", "	case found.Term > mine.Term:\n		return FoundFenced\n", ""},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
 	{"a stop writes an end below the floor", []change{
-		{"worker/series.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
+		{"worker/snowflake.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
 		{"coordinator/stop.go", "max(h.Floor, end)", "end"}}},
 	{"a stop leaves requests under way", []change{{"node/stop.go",
 		"n.layout.Start(t.gen.Close())", "n.layout.Start(t.gen.End())"}}},
@@ -87,7 +87,7 @@ var mutants = []mutant{
 	{"floors are rounded down, the reserved bound and the lease bound up", []change{
 		{"node/acquire.go", "Floor: n.layout.CeilTick(claim.Floor)", "Floor: n.layout.FloorTick(claim.Floor)"},
 		{"node/reserve.go", "n.layout.FloorTick(min(n.reservedUntil, n.claim.LeaseUntil))", "n.layout.CeilTick(min(n.reservedUntil, n.claim.LeaseUntil))"}}},
-	{"no wait when a tick has run out", []change{{"worker/series.go",
+	{"no wait when a tick has run out", []change{{"worker/snowflake.go",
 		"take := min(int64(n), g.runMask+1-first&g.runMask)", "take := int64(n)"}}},
 
 	// A ZooKeeper that has lost data.
@@ -142,12 +142,12 @@ var mutants = []mutant{
 	// Rollback policies other than Leaf's. worlds names the world that reveals each mutant.
 	{"a count of rollbacks that has come round begins at the clock", []change{
 		{"worker/generator.go", "g.free[value] <= tick", "g.free[value] <= tick || true"},
-		{"worker/generator.go", "newRollbackSeries(&g.cfg, value, g.free[value])", "newRollbackSeries(&g.cfg, value, min(from.tick(g.cfg.Clock.Now()), g.free[value]))"}}},
-	{"a stop writes the end of the last series", []change{
+		{"worker/generator.go", "newSnowflake(&g.cfg, value, g.free[value])", "newSnowflake(&g.cfg, value, min(from.tick(g.cfg.Clock.Now()), g.free[value]))"}}},
+	{"a stop writes the end of the last snowflake", []change{
 		{"worker/generator.go", "end = max(end, free)", "_ = free"},
 		{"coordinator/stop.go", "max(h.Floor, end)", "end"}}},
 	{"borrowed IDs are not bounded by the reserved bound and the lease bound", []change{
-		{"worker/series.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
+		{"worker/snowflake.go", "			if at >= limit {\n				return Run{}, Pause{}, ErrLimit // all below it has been borrowed\n			}\n", ""}}},
 	{"a holder that ZooKeeper lost has not borrowed", []change{
 		{"coordinator/confirm.go", "cl.ConfirmMs+cl.BorrowMs", "cl.ConfirmMs"},
 		{"coordinator/holding.go", "e.now+cl.BorrowMs", "e.now"},
@@ -160,7 +160,7 @@ var mutants = []mutant{
 // other mutants are caught in the plain world.
 var worlds = map[string]string{
 	"a count of rollbacks that has come round begins at the clock":           "one rollback bit",
-	"a stop writes the end of the last series":                               "three rollback bits",
+	"a stop writes the end of the last snowflake":                            "three rollback bits",
 	"borrowed IDs are not bounded by the reserved bound and the lease bound": "borrow",
 	"a holder that ZooKeeper lost has not borrowed":                          "borrow",
 	"a clock coasts as far as it likes":                                      "coast",

@@ -5,17 +5,14 @@ import (
 	"time"
 )
 
-// rollbackSeries makes the IDs of a tenure that have one value of the rollback field, or all its
+// snowflake makes the IDs of a tenure that have one value of the rollback field, or all its
 // IDs if the layout has no such field. It is safe for concurrent use.
 //
-// pos is the next free position: the tick in the high bits, then the segment, then the
-// sequence. That order is fixed, and the layout decides their order in an ID. A reservation
-// moves pos forward past the positions it takes, by compare-and-swap. So no two reservations
-// have the same position, positions only grow, and a tick that is used up carries into the
-// next one. Only pos and limit change.
-// The top bit closes the series: once it is set no reservation can succeed, and the position
-// is final.
-type rollbackSeries struct {
+// Invariant: pos, the next free position, only grows, and each ID comes from a position that a reservation has moved it past. So no
+// two IDs are the same. A position is the tick in the high bits, then the segment, then the sequence. That order is fixed, and the
+// layout decides their order in an ID. A tick that is used up carries into the next one. The top bit closes the snowflake: once it is
+// set no reservation can succeed, and the position is final. Only pos and limit change.
+type snowflake struct {
 	// Read-only once made.
 	epochNs  int64
 	unitNs   int64
@@ -47,32 +44,8 @@ type rollbackSeries struct {
 
 const closedBit = int64(-1) << 63
 
-// newRollbackSeries returns a series for a validated configuration. Its limit is its floor.
-func newRollbackSeries(cfg *GeneratorConfig, value int, floor Tick) *rollbackSeries {
-	l := cfg.Layout
-	identity, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker, Rollback: int64(value)})
-	if err != nil {
-		panic(err) // checked
-	}
-	g := &rollbackSeries{
-		epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
-		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
-		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
-		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
-		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
-		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
-		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))),
-	}
-	if cfg.SegmentStart == SegmentRandom {
-		g.randN = uint32(max(1, min(100, (g.runMask+1)/8)))
-	}
-	g.limit.Store(int64(floor))
-	g.pos.Store(int64(floor) << g.shift)
-	return g
-}
-
-// try is Generator.Try for one series.
-func (g *rollbackSeries) try(n int, waited time.Duration) (Run, Pause, error) {
+// try is Generator.Try for one value of the rollback field.
+func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 	// Read the clock before the position. Then little time passes between loading the
 	// position and moving it, and goroutines seldom collide.
 	now := g.clock.Now()
@@ -115,7 +88,7 @@ func (g *rollbackSeries) try(n int, waited time.Duration) (Run, Pause, error) {
 }
 
 // take reserves up to n IDs from first on, if the position is still pos.
-func (g *rollbackSeries) take(pos, first int64, n int) (Run, bool) {
+func (g *snowflake) take(pos, first int64, n int) (Run, bool) {
 	take := min(int64(n), g.runMask+1-first&g.runMask)
 	if !g.pos.CompareAndSwap(pos, first+take) {
 		return Run{}, false
@@ -128,11 +101,11 @@ func (g *rollbackSeries) take(pos, first int64, n int) (Run, bool) {
 }
 
 // tick returns the tick of a moment in Unix nanoseconds.
-func (g *rollbackSeries) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
+func (g *snowflake) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
 
 // tickNear returns the same as tick, without its division if the moment is in the tick
 // likely. The division costs 6 of the 50 ns that an ID takes.
-func (g *rollbackSeries) tickNear(now int64, likely Tick) Tick {
+func (g *snowflake) tickNear(now int64, likely Tick) Tick {
 	if in := now - g.startOf(likely); 0 <= in && in < g.unitNs {
 		return likely
 	}
@@ -143,7 +116,7 @@ func (g *rollbackSeries) tickNear(now int64, likely Tick) Tick {
 // reached the tick of the next free position. If the clock is behind the last ID, the
 // RollbackRule decides. Otherwise the tick before is used up, and early returns the Pause
 // until the next one.
-func (g *rollbackSeries) early(now, pos int64, waited time.Duration) (Pause, error) {
+func (g *snowflake) early(now, pos int64, waited time.Duration) (Pause, error) {
 	if behind := g.behind(now, pos); behind > 0 {
 		if pause, ok := g.rollback.Wait(behind, waited); ok {
 			return Pause{For: pause, Rollback: true, Tick: g.last(pos)}, nil
@@ -156,12 +129,12 @@ func (g *rollbackSeries) early(now, pos int64, waited time.Duration) (Pause, err
 
 // behind returns how far the clock, plus the time that may be borrowed, is behind the last
 // ID. It returns 0 or less if the clock is not behind.
-func (g *rollbackSeries) behind(now, pos int64) time.Duration {
+func (g *snowflake) behind(now, pos int64) time.Duration {
 	return time.Duration(g.startOf(g.last(pos)-g.borrow) - now)
 }
 
 // last returns the tick of the last ID before a position, or floor - 1 if there is none.
-func (g *rollbackSeries) last(pos int64) Tick {
+func (g *snowflake) last(pos int64) Tick {
 	if pos == int64(g.floor)<<g.shift {
 		return g.floor - 1
 	}
@@ -169,11 +142,11 @@ func (g *rollbackSeries) last(pos int64) Tick {
 }
 
 // startOf returns when a tick begins, in Unix nanoseconds.
-func (g *rollbackSeries) startOf(t Tick) int64 { return g.epochNs + int64(t)*g.unitNs }
+func (g *snowflake) startOf(t Tick) int64 { return g.epochNs + int64(t)*g.unitNs }
 
 // firstSequence returns the segment and the sequence with which a new tick begins after
 // pos.
-func (g *rollbackSeries) firstSequence(pos int64) int64 {
+func (g *snowflake) firstSequence(pos int64) int64 {
 	if pos == int64(g.floor)<<g.shift {
 		// No ID was made yet. Begin as after a tick that had numbers left.
 	} else if pos&g.seqMask == 0 {
@@ -187,7 +160,7 @@ func (g *rollbackSeries) firstSequence(pos int64) int64 {
 
 // sequence returns where the sequence begins in a new tick. next is where it stopped in the
 // tick before, and most is its highest value.
-func (g *rollbackSeries) sequence(next, most int64) int64 {
+func (g *snowflake) sequence(next, most int64) int64 {
 	switch g.start {
 	case StartRandom:
 		return int64(g.rand(g.randN))
@@ -200,7 +173,7 @@ func (g *rollbackSeries) sequence(next, most int64) int64 {
 }
 
 // extend raises the limit, which never goes down.
-func (g *rollbackSeries) extend(limit Tick) {
+func (g *snowflake) extend(limit Tick) {
 	limit = min(limit, g.maxTick+1)
 	for {
 		old := g.limit.Load()
@@ -210,8 +183,8 @@ func (g *rollbackSeries) extend(limit Tick) {
 	}
 }
 
-// close ends the series: no reservation succeeds once it returns. It returns the end, which is final then.
-func (g *rollbackSeries) close() Tick {
+// close ends the snowflake: no reservation succeeds once it returns. It returns the end, which is final then.
+func (g *snowflake) close() Tick {
 	for {
 		pos := g.pos.Load()
 		if pos < 0 || g.pos.CompareAndSwap(pos, pos|closedBit) {
@@ -222,7 +195,7 @@ func (g *rollbackSeries) close() Tick {
 
 // end returns the first tick above all reservations so far: the tick of the last one + 1,
 // or the floor if there is none.
-func (g *rollbackSeries) end() Tick {
+func (g *snowflake) end() Tick {
 	pos := g.pos.Load() &^ closedBit
 	if pos == int64(g.floor)<<g.shift {
 		return g.floor
@@ -232,7 +205,7 @@ func (g *rollbackSeries) end() Tick {
 
 // ready returns nil if try would make an ID now or return a Pause, and otherwise the error
 // that try would return.
-func (g *rollbackSeries) ready() error {
+func (g *snowflake) ready() error {
 	pos := g.pos.Load()
 	now := g.clock.Now()
 	tick, limit := g.tick(now), Tick(g.limit.Load())
@@ -251,4 +224,28 @@ func (g *rollbackSeries) ready() error {
 		return ErrLimit
 	}
 	return nil
+}
+
+// newSnowflake returns a snowflake for a validated configuration. Its limit is its floor.
+func newSnowflake(cfg *GeneratorConfig, value int, floor Tick) *snowflake {
+	l := cfg.Layout
+	identity, err := l.Encode(Fields{Datacenter: cfg.Datacenter, Worker: cfg.Worker, Rollback: int64(value)})
+	if err != nil {
+		panic(err) // checked
+	}
+	g := &snowflake{
+		epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
+		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
+		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
+		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
+		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
+		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
+		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))),
+	}
+	if cfg.SegmentStart == SegmentRandom {
+		g.randN = uint32(max(1, min(100, (g.runMask+1)/8)))
+	}
+	g.limit.Store(int64(floor))
+	g.pos.Store(int64(floor) << g.shift)
+	return g
 }

@@ -154,16 +154,16 @@ func TestRollbacksAreCounted(t *testing.T) {
 	}
 }
 
-// A goroutine may still hold a series that another one has replaced. It must make no ID in
-// that series, because the tick where the series's value may begin again is fixed already.
-func TestReplacedSeriesIsClosed(t *testing.T) {
+// A goroutine may still hold a snowflake that another one has replaced. It must make no ID in
+// it, because the tick where its value may begin again is fixed already.
+func TestReplacedSnowflakeIsClosed(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout, cfg.CountRollbacks = l, true })
 	mustNext(t, g)
-	left := g.series.Load()
+	left := g.active.Load()
 	c.step(-time.Second)
 	mustNext(t, g)
 	c.step(time.Hour)
