@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -361,13 +362,14 @@ func TestRaisedNextIsPutBackBeforeOthersTakeBlocks(t *testing.T) {
 	}
 	// a raises the incarnation. Before it puts the record back, b asks.
 	a.noteLoss()
-	raised := false
+	asked := false
 	a.calls = func(call zkstore.Call) zkstore.Fault {
-		if call.Op == "set" && call.Path == statePath {
-			raised = true
-		}
-		if raised && call.Op == "multi" {
-			raised = false
+		puts := slices.ContainsFunc(call.Ops, func(op zkstore.Op) bool {
+			set, ok := op.(zkstore.SetOp)
+			return ok && set.Path == recordPath("order")
+		})
+		if puts && !asked {
+			asked = true
 			s.now += 500
 			for end := s.now + 10_000; s.now < end; {
 				if c := b.ask("order", 1, false).finish(); c.err == nil {
@@ -384,6 +386,9 @@ func TestRaisedNextIsPutBackBeforeOthersTakeBlocks(t *testing.T) {
 		_ = a.round()
 		_ = b.round()
 		s.now += 100
+	}
+	if !asked {
+		t.Error("a has not put the record back")
 	}
 }
 
@@ -472,7 +477,7 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s.create("order", plain(), settings(1000))
 	a.ask("order", 20, false).first()
 	s.run(time.Second)
-	a.store.Expire()
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: zkstore.AnyVersion, Wait: stageConfirm} }
 	wakes := 0
 	left := a.is.named("order").segment().stock.Left()
 	for range left - 2 {

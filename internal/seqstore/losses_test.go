@@ -29,8 +29,10 @@ func TestPutBackIsBoundToTheSession(t *testing.T) {
 	a.ask("order", 100, false).first()
 	s.lose(copied, 9)
 	a.calls = func(c zkstore.Call) zkstore.Fault {
-		if c.Op == "multi" {
-			a.store.Expire()
+		for _, op := range c.Ops {
+			if set, ok := op.(zkstore.SetOp); ok && set.Path == recordPath("order") {
+				a.store.Expire()
+			}
 		}
 		return zkstore.NoFault
 	}
