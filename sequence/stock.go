@@ -14,8 +14,6 @@ type Stock struct {
 	left   int64
 	// floor is the lowest position that may be added.
 	floor int64
-	// last is the block that was added last. After a block that touches it, the two are one.
-	last Block
 }
 
 // Left returns the number of positions.
@@ -28,9 +26,6 @@ func (s *Stock) Longest() (n int64) {
 	}
 	return n
 }
-
-// Last returns the block that was added last, together with the blocks before it that it touches.
-func (s *Stock) Last() Block { return s.last }
 
 // Tail returns the positions at the end of the stock that follow each other without a gap. They are
 // empty if the stock is.
@@ -53,10 +48,7 @@ func (s *Stock) Add(b Block) bool {
 	} else {
 		s.blocks = append(s.blocks, b)
 	}
-	if s.last.End == b.First && s.last.Len() > 0 {
-		b.First = s.last.First
-	}
-	s.last, s.floor = b, b.End
+	s.floor = b.End
 	return true
 }
 

@@ -107,12 +107,6 @@ func judge(found, known *Record, purged int64) finding {
 // isPurged reports whether the tombstone r is missing because an operator has purged it.
 func (r Record) isPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
 
-// commit is a write that takes a block. Without a block it only renews the record's time.
-type commit struct {
-	record Record
-	block  sequence.Block
-}
-
 // renewAfter is the age of a record's time after which a node that uses the sequence writes the
 // record again. The skip after a loss of data grows with that age.
 const renewAfter = time.Minute
@@ -142,19 +136,19 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node
 // would like, and need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
-func (r Record) plan(incarnation, want, need, now int64) (commit, *Refusal) {
+func (r Record) plan(incarnation, want, need, now int64) (taking, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
 	case left < 1 || left < need && !lost:
-		return commit{}, r.exhausted()
+		return taking{}, r.exhausted()
 	case lost:
 		return r.planAfterLoss(incarnation, want, now)
 	}
 	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
 	reserve := min(left, int64(r.ceiling())/reserveParts)
 	if _, wait := r.ceiling().Spend(r.budget(), max(n, reserve), now); wait > 0 {
-		return commit{}, r.overCeiling(wait)
+		return taking{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
 	return r.taking(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
@@ -162,14 +156,14 @@ func (r Record) plan(incarnation, want, need, now int64) (commit, *Refusal) {
 
 // planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(incarnation, want, now int64) (commit, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
 	hard, left := sequence.Ceiling(r.HardCeiling), r.Positions()-r.Next
 	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
-		return commit{}, r.overCeiling(wait)
+		return taking{}, r.overCeiling(wait)
 	case skip > left/10:
-		return commit{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
+		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
 	}
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
@@ -178,10 +172,10 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (commit, *Refusal) {
 	return r.taking(block, hard.Pay(r.budget(), n, now)), nil
 }
 
-// taking returns the commit that takes a block and leaves a budget.
-func (r Record) taking(b sequence.Block, left sequence.Budget) commit {
+// taking returns the write that takes a block and leaves a budget.
+func (r Record) taking(b sequence.Block, left sequence.Budget) taking {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
-	return commit{r, b}
+	return taking{record: r, block: b}
 }
 
 // reserveParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
@@ -228,26 +222,26 @@ const firstBlockPart = 8
 
 // renewal returns a write that takes no block and sets the record's time to now. due is false if
 // the time is younger than after, or if the record is from before a loss of data.
-func (r Record) renewal(incarnation, now int64, after time.Duration) (c commit, due bool) {
+func (r Record) renewal(incarnation, now int64, after time.Duration) (c taking, due bool) {
 	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
-		return commit{}, false
+		return taking{}, false
 	}
 	budget := r.ceiling().At(r.budget(), now)
 	r.Credit, r.At = budget.Credit, budget.At
-	return commit{record: r}, true
+	return taking{record: r}, true
 }
 
 // returnOf returns a write that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest taking, incarnation int64) (c commit, possible bool) {
+func (r Record) returnOf(rest taking, incarnation int64) (c taking, possible bool) {
 	ours, b := rest.record, rest.block
 	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.Kind() != Sequence || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
-		return commit{}, false
+		return taking{}, false
 	}
 	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))
 	r.Next = b.First
-	return commit{record: r}, true
+	return taking{record: r}, true
 }
 
 // raised returns the record with a higher next position.
@@ -260,10 +254,10 @@ func (r Record) raised(next int64) Record {
 // putBack returns the record that a node writes after a loss of data: the newer one of found and
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
-func putBack(found *Record, known Record, highest int64) (c commit, due bool) {
+func putBack(found *Record, known Record, highest int64) (c taking, due bool) {
 	known = known.raised(max(known.Next, highest))
 	if found == nil {
-		return commit{record: known}, true
+		return taking{record: known}, true
 	}
 	r, older := *found, known.newer(*found)
 	if older {
@@ -273,13 +267,11 @@ func putBack(found *Record, known Record, highest int64) (c commit, due bool) {
 		r = r.raised(max(found.Next, known.Next))
 	}
 	r.Gen = max(found.Gen, known.Gen)
-	return commit{record: r}, older || r.Next > found.Next
+	return taking{record: r}, older || r.Next > found.Next
 }
 
-// written returns the record of a commit as it is written: every write raises the write count and has
-// a fresh nonce.
-func (c commit) written(nonce, by string) Record {
-	r := c.record
+// written returns the record as it is written: every write raises the write count and has a fresh nonce.
+func (r Record) written(nonce, by string) Record {
 	r.Gen++
 	r.Nonce, r.By = nonce, by
 	return r

@@ -228,7 +228,7 @@ func TestPutBack(t *testing.T) {
 
 func TestEveryWriteIsNewer(t *testing.T) {
 	r := usual(nil)
-	w := commit{record: r}.written("other", "me")
+	w := r.written("other", "me")
 	if !w.newer(r) || w.Nonce != "other" || w.By != "me" {
 		t.Errorf("%+v", w)
 	}

@@ -1,6 +1,7 @@
 package seqstore
 
 import (
+	"cmp"
 	crand "crypto/rand"
 	"encoding/hex"
 	"math/rand/v2"
@@ -136,17 +137,10 @@ func New(cfg Config) *Issuer {
 		process := nonce()[:processLen]
 		cfg.Nonce = func() string { return process + nonce() }
 	}
-	if cfg.Follow == 0 {
-		cfg.Follow = limits.DefaultHeartbeat
-	}
+	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
+	cfg.Parallel, cfg.Lookups = cmp.Or(cfg.Parallel, 16), cmp.Or(cfg.Lookups, 100)
 	if cfg.Retry == nil {
 		cfg.Retry = retry
-	}
-	if cfg.Parallel == 0 {
-		cfg.Parallel = 16
-	}
-	if cfg.Lookups == 0 {
-		cfg.Lookups = 100
 	}
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()

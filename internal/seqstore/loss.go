@@ -3,7 +3,6 @@ package seqstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -133,7 +132,7 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 	}
 	for range maxConflicts {
 		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.Mono()
-		if v, err = i.lookState(ctx); err != nil {
+		if v, err = i.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.belongs(cluster.UUID); err != nil {
@@ -281,25 +280,6 @@ func (i *Issuer) leave() {
 	i.known, i.unmet = knowledge{incarnation: never}, nil
 }
 
-// lookState reads /cluster and /seq. It reads again after a sync if the first look seems to show a loss of data.
-func (i *Issuer) lookState(ctx context.Context) (view, error) {
-	for synced := false; ; synced = true {
-		if synced {
-			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
-				return view{}, err
-			}
-		}
-		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath)
-		if err != nil {
-			return view{}, err
-		}
-		v, err := parseView(found)
-		if err != nil || synced || i.known.judge(v) == foundGood {
-			return v, err
-		}
-	}
-}
-
 // markChanged marks series whose record must be read again. It makes a series for each name, so that
 // the node knows the record if ZooKeeper loses it.
 func (i *Issuer) markChanged(names []string, all bool) {
@@ -336,10 +316,10 @@ func (s *series) restore(v view, e situation) step {
 			ops = s.restoreKeys(v)
 		case v.record == nil:
 			c.record.Gen = max(c.record.Gen, v.state.Purged)
-			r = new(c.written(e.nonce, e.by))
+			r = new(c.record.written(e.nonce, e.by))
 			ops = []zkstore.Op{createRecord(s.name, *r)}
 		default:
-			r = new(c.written(e.nonce, e.by))
+			r = new(c.record.written(e.nonce, e.by))
 			ops = setRecord(s.name, *r, v.stat.Version)
 		}
 	}

@@ -98,7 +98,7 @@ func (o Operator) update(ctx context.Context, name string, jump bool, change fun
 				return Record{}, err
 			}
 		}
-		r = commit{record: r}.written(nonce(), o.By)
+		r = r.written(nonce(), o.By)
 		if data := r.marshal(); len(data) > maxRecord {
 			return Record{}, fmt.Errorf("the record of the sequence has %d bytes, at most %d are allowed", len(data), maxRecord)
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"go.uber.org/atomic"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
@@ -108,12 +108,12 @@ const roundTime = patience / 2
 func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(i.cfg.Parallel)
-	lost := make(chan *lostError, 1)
-	var failed, early atomic.Bool
+	var lost atomic.Pointer[lostError]
+	var early atomic.Bool
 	began := i.cfg.Mono()
 	for _, s := range due {
 		group.Go(func() error {
-			if len(lost) > 0 || failed.Load() || i.cfg.Mono()-began >= int64(roundTime) {
+			if early.Load() || i.cfg.Mono()-began >= int64(roundTime) {
 				early.Store(true)
 				s.change(func() {}) // the requests see whether they have waited too long
 				return nil
@@ -122,33 +122,35 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			var sign *lostError
 			switch {
 			case errors.As(err, &sign):
-				select {
-				case lost <- sign:
-				default:
-				}
+				lost.CompareAndSwap(nil, sign)
 				s.change(func() { s.refuse(confirming(time.Second), i.cfg.Mono()) })
-				return nil
+				err = nil
 			case errors.Is(err, ErrDamaged):
-				var news bool
-				if s.change(func() { news = s.damaged(i.cfg.Mono()) }); news {
-					i.cfg.Log.Error("the record of a sequence in ZooKeeper is damaged", "path", recordPath(s.name), "error", err)
-				}
+				i.damaged(s, err)
 				return nil
-			case err != nil:
-				failed.Store(true)
+			case err == nil:
+				return nil
 			}
+			early.Store(true)
 			return err
 		})
 	}
 	err = group.Wait()
-	i.unfinished = early.Load() || err != nil || len(lost) > 0
-	if i.unfinished && err == nil && len(lost) == 0 {
+	i.unfinished = early.Load()
+	if sign := lost.Load(); sign != nil {
+		i.endOn(sign)
+	} else if i.unfinished && err == nil {
 		i.Wake()
 	}
-	if len(lost) > 0 {
-		i.endOn(<-lost)
-	}
 	return !i.unfinished, err
+}
+
+// damaged refuses requests for a series whose record cannot be used.
+func (i *Issuer) damaged(s *series, err error) {
+	var news bool
+	if s.change(func() { news = s.damaged(i.cfg.Mono()) }); news {
+		i.cfg.Log.Error("the record of a sequence in ZooKeeper is damaged", "path", recordPath(s.name), "error", err)
+	}
 }
 
 // endOn ends a round in which a series has met a loss of data, or a later incarnation. The next round reads /cluster

@@ -67,12 +67,13 @@ func (i *Issuer) Wake() {
 // giveBack lowers the next position of each sequence to the first one that the node has not issued, if nobody has
 // taken a block since.
 func (i *Issuer) giveBack(ctx context.Context) error {
-	rests := make(map[*series]taking)
+	var all []*series
+	var rests []taking
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.mode != nil {
 			if rest, ok := s.mode.close(); ok {
-				rests[s] = rest
+				all, rests = append(all, s), append(rests, rest)
 			}
 		}
 		s.mu.Unlock()
@@ -87,11 +88,9 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 	if i.noteSession(); !joined || i.known.state == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
 		return errors.New("this node may not write now")
 	}
-	for _, s := range i.list() {
-		if rest, ok := rests[s]; ok {
-			if err := i.giveBackOne(ctx, s, rest); err != nil {
-				return err
-			}
+	for k, s := range all {
+		if err := i.giveBackOne(ctx, s, rests[k]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -106,6 +105,6 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 	if !possible {
 		return nil
 	}
-	_, err = i.write(ctx, s, v, taking{record: c.written(i.cfg.Nonce(), i.cfg.By)}.write(s.name, v))
+	_, err = i.write(ctx, s, v, taking{record: c.record.written(i.cfg.Nonce(), i.cfg.By)}.write(s.name, v))
 	return err
 }

@@ -130,10 +130,12 @@ func (s *segment) next(v view, e situation) *taking {
 			s.refuse(refusal.about(s.name), e.sent)
 			return nil
 		}
-		return &taking{record: c.written(e.nonce, e.by), block: c.block}
+		c.record = c.record.written(e.nonce, e.by)
+		return &c
 	}
 	if c, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
-		return &taking{record: c.written(e.nonce, e.by)}
+		c.record = c.record.written(e.nonce, e.by)
+		return &c
 	}
 	return nil
 }

@@ -61,30 +61,27 @@ type mode interface {
 	// take issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon. readAt
 	// is when the node last knew that nothing had changed.
 	take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
-	// tooMany returns the refusal of a request for n values if no request ever gets so many, and nil if one may.
+	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	tooMany(n int64) *Refusal
-	// urgency returns how soon a round must work on the sequence although no request waits and nothing must be read.
+	// urgency returns how soon a round must work on the sequence, although no request waits and nothing must be read.
 	urgency(e situation) urgency
-	// unsure reports whether the outcome of a write is not known.
+	// unsure reports whether the outcome of a write is not known. resolve finds it out by a record that was read.
 	unsure() bool
+	resolve(v view)
 	// lastWritten returns what the last write left, and a zero view if the record must be read before the next one.
 	lastWritten() view
-	// resolve finds out the outcome of writes by a record that was read, before the series takes it over.
-	resolve(v view)
 	// saw takes over the rest of what was read, when the series has taken over the record.
 	saw(v view, e situation)
-	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait. v is what was
-	// read.
+	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	next(v view, e situation) *taking
-	// wrote ends a write with the error err of the store, sent ns ago. It returns the requests that must look again, and
-	// the longest time for which rounds must leave the sequence to other nodes.
+	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must look
+	// again, and the longest time for which rounds must leave the sequence to other nodes.
 	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)
 	// pause returns the longest pause after tries in which other nodes were faster.
 	pause(now int64) time.Duration
-	// drop drops the positions that the node holds.
+	// drop drops the positions that the node holds. close does so for good, and returns those that the node can give back,
+	// with the ID and the incarnation of the record from which the last of them were taken.
 	drop()
-	// close ends the issuing of values. It returns the positions that the node can give back, with the ID and the
-	// incarnation of the record from which the last of them were taken.
 	close() (rest taking, ok bool)
 	// report notes what the node holds in u, and returns it for the line of SEQ.
 	report(u *Use) string
@@ -97,7 +94,8 @@ func newMode(s *series, m Mode) mode {
 	return &segment{series: s}
 }
 
-// taking is a write that takes a block. requests are those of a strict sequence that share it.
+// taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a strict
+// sequence that share it.
 type taking struct {
 	record   Record
 	block    sequence.Block

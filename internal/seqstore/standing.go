@@ -13,7 +13,7 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	c, refusal := commit{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
+	c, refusal := taking{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
 	switch {
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)

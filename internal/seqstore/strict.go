@@ -113,11 +113,10 @@ func (s *strict) next(v view, e situation) *taking {
 	}
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
-	t := &taking{record: c.written(e.nonce, e.by), block: c.block, requests: all.requests}
-	if v.keys != nil {
-		t.keys = v.keys.with(all.requests, c.block.First)
+	if c.record, c.requests = c.record.written(e.nonce, e.by), all.requests; v.keys != nil {
+		c.keys = v.keys.with(all.requests, c.block.First)
 	}
-	return t
+	return &c
 }
 
 // batch is the requests that share a write. They take n positions, and keyed of them have keys.
@@ -142,12 +141,12 @@ func (b *batch) add(r request, most int64) bool {
 
 // planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
 // positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) planStrict(incarnation, n, now int64) (commit, *Refusal) {
+func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
 	switch {
 	case r.Incarnation < incarnation:
-		return commit{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
+		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
 	case n > r.Positions()-r.Next:
-		return commit{}, r.exhausted()
+		return taking{}, r.exhausted()
 	}
 	b := sequence.Block{First: r.Next, End: r.Next + n}
 	return r.taking(b, sequence.Budget{Credit: r.Credit, At: now}), nil

@@ -55,31 +55,26 @@ type template struct {
 	series  *series
 	record  Record
 	version int32
-	older   bool // than the record that the node knows
-	lost    bool // the node is about to put its own back
-}
-
-// template compares a record of the template s that was read with the one that the node knows.
-func (s *series) template(r Record, version int32, st State) *template {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &template{s, r, version, judge(&r, s.known, st.Purged) == foundLost, st.Incarnation > s.incarnation}
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
 func (t *template) create(name string, v view, e situation) (step, *Refusal, error) {
+	t.series.mu.Lock()
+	older := judge(&t.record, t.series.known, v.state.Purged) == foundLost
+	lost := v.incarnation() > t.series.incarnation // the node is about to put its own template back
+	t.series.mu.Unlock()
 	switch {
-	case t.older && !t.lost:
+	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
-	case t.older, e.unconfirmed > 0:
+	case older, e.unconfirmed > 0: // a sequence of this name that is lost may be put back until then
 		return step{}, confirming(max(e.unconfirmed, time.Second)), nil
 	}
 	after, created, refusal := t.record.create(t.series.name, *v.state)
 	if refusal != nil {
 		return step{}, refusal, nil
 	}
-	after = commit{record: after}.written(e.nonce, e.by)
-	created, ops := commit{record: created}.written(e.nonce, e.by).withKey()
+	after = after.written(e.nonce, e.by)
+	created, ops := created.written(e.nonce, e.by).withKey()
 	ops = append(ops, createRecord(name, created))
 	ops = append(ops, setRecord(t.series.name, after, t.version)...)
 	return step{kind: create, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {

@@ -87,7 +87,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := parseRecord(found[k].Data); err != nil {
 			return err
 		} else if r.Kind() == Template {
-			v.template = i.named(name).template(r, found[k].Stat.Version, *v.state)
+			v.template = &template{i.named(name), r, found[k].Stat.Version}
 			return nil
 		}
 	}
@@ -149,20 +149,24 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	return max(left, hold.Wait)
 }
 
-// look reads /seq and the record of a series. It reads again after a sync if the first look seems to
-// show a loss of data, or if an outcome must be known.
+// look reads /cluster, /seq and the record of a series, or no record if s is nil. It reads again after a sync if the first look
+// seems to show a loss of data, or if an outcome must be known: a server may lag behind.
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
-	s.mu.Lock()
-	known := s.known
-	synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
-	s.mu.Unlock()
+	var known *Record
+	paths := []string{clusterPath, statePath}
+	if s != nil {
+		s.mu.Lock()
+		known, paths = s.known, append(paths, recordPath(s.name))
+		synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
+		s.mu.Unlock()
+	}
 	for reads := 1; ; reads++ {
 		if synced {
 			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		found, err := i.cfg.Store.GetAll(ctx, clusterPath, statePath, recordPath(s.name))
+		found, err := i.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
