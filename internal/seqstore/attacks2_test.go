@@ -51,39 +51,6 @@ func TestSessionEndsBeforeRecordsArePutBack(t *testing.T) {
 	}
 }
 
-// A node that was cut off, or stopped, knows a sequence that was deleted and purged meanwhile.
-func TestPurgeWhileANodeIsCutOff(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	s.create("other", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	b.ask("other", 1, false).first()
-	s.run(4 * time.Second)
-	w, ok := a.is.witness()
-	if !ok {
-		t.Fatal("there is no witness")
-	}
-	a.store.Partition()
-	s.remove("order")
-	s.run(20 * time.Minute)
-	if err := s.operator().Purge(t.Context(), "order"); err != nil {
-		t.Fatal(err)
-	}
-	a.store.Heal()
-	later := s.newNode()
-	later.is.remember(w)
-	s.run(3 * stageConfirm)
-	if e := s.incarnation(); e != 0 || s.exists("order") {
-		t.Errorf("the incarnation is %d, the purged sequence is there: %v", e, s.exists("order"))
-	}
-	for _, n := range []*actor{a, later} {
-		if r := n.ask("order", 50, false).reason(); r != NoSequence {
-			t.Error(r)
-		}
-	}
-}
-
 // Issuer.forget removes a name between the look at it and the wait.
 func TestShowOfAForgottenName(t *testing.T) {
 	s := newStage(t)
@@ -126,33 +93,6 @@ func TestRestIsGivenBackAfterARenewal(t *testing.T) {
 	}
 	if v := b.ask("order", 1, false).first(); v != 2 {
 		t.Errorf("the next node begins at %d", v)
-	}
-}
-
-// A node stops after a loss of data that nobody has seen yet. The positions that it gives back must not shorten the skip.
-func TestNothingIsGivenBackFromAnEarlierIncarnation(t *testing.T) {
-	s := newStage(t)
-	gone, a, b := s.node(), s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 5000, false).first()
-	a.ask("order", 1, false).first()
-	s.run(2 * time.Minute) // the whole burst may be taken again
-	old := s.mem.Snapshot()
-	issued := gone.ask("order", 10_000, true).first()
-	gone.gone()
-	s.mem.Restore(old)
-	s.mem.SetEpoch(2)
-	b.noteLoss()
-	s.run(stageConfirm + 2*time.Second)
-	_ = a.is.giveBack(t.Context())
-	a.gone()
-	for range 20 {
-		if c := b.ask("order", 1, false).finish(); c.err == nil {
-			if v := int64(c.runs[0].First); v < issued+10_000 {
-				t.Fatalf("%d is issued again", v)
-			}
-		}
-		s.run(time.Second)
 	}
 }
 

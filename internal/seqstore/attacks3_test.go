@@ -1,7 +1,6 @@
 package seqstore
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -128,40 +127,6 @@ func TestOneKeyAmongManyGetsOneValue(t *testing.T) {
 	}
 	if v, again := calls[0].first(), calls[1].first(); v != again {
 		t.Errorf("%d and %d", v, again)
-	}
-}
-
-// A node that is cut off holds values of an earlier life in segment mode. It would issue them after higher values of
-// the strict life.
-func TestStrictLifeBeginsWhenNobodyIssuesOfASegmentLife(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("invoice", plain(), settings(1000))
-	a.ask("invoice", 1, false).first()
-	a.store.Partition()
-	s.remove("invoice")
-	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000)}
-	_, err := s.operator().Create(t.Context(), d)
-	if !errors.Is(err, ErrTooEarly) {
-		t.Error(err)
-	}
-	if err == nil {
-		s.run(4 * time.Second)
-		before := b.ask("invoice", 1, false).first()
-		if c := a.ask("invoice", 1, false).finish(); c.err == nil && int64(c.runs[0].First) < before {
-			t.Errorf("%d, after %d was answered", c.runs[0].First, before)
-		}
-	}
-	s.create("unused", plain(), settings(1000))
-	s.remove("unused")
-	unused := d
-	unused.Name = "unused"
-	if _, err := s.operator().Create(t.Context(), unused); err != nil {
-		t.Error(err)
-	}
-	s.run(15 * time.Minute) // longer than the hold
-	if _, err := s.operator().Create(t.Context(), d); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -258,35 +258,6 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	}
 }
 
-// Somebody deletes all records twice, while all sessions go on. Each time the last block is known to
-// nobody.
-func TestDeletedTwiceInOneSession(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	issued := map[int64]bool{}
-	for range 2 {
-		s.run(3 * stageConfirm)
-		a.ask("order", 1, false).first()
-		s.run(time.Second)
-		b := s.node()
-		for v, k := b.ask("order", 1000, true).first(), int64(0); k < 1000; k++ {
-			if issued[v+k] {
-				t.Fatalf("%d is issued twice", v+k)
-			}
-			issued[v+k] = true
-		}
-		b.gone()
-		s.deleteAll("order")
-	}
-	s.run(3 * stageConfirm)
-	for range 40 {
-		if v := a.ask("order", 1, false).first(); issued[v] {
-			t.Fatalf("%d is issued twice", v)
-		}
-	}
-}
-
 // deleteAll deletes the record of a sequence, the keys of keyed, and all above them.
 func (s *stage) deleteAll(name string, keyed ...Record) {
 	s.t.Helper()

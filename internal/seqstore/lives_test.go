@@ -205,25 +205,6 @@ func TestNoValueOfAnyLifeComesTwice(t *testing.T) {
 	t.Logf("values of %d lives", len(lives))
 }
 
-// The life in between has issued nothing, so its record alone does not know what was issued.
-func TestUnusedLifeRemembersEarlierOnes(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	issued := a.ask("order", 13, true).first() + 12
-	highest := s.view("order").record.Next
-	for _, between := range []sequence.Map{{Start: 1_000_000, Increment: 5, Max: 2_000_000}, scatteredFrom(1 << 50), plain()} {
-		s.remove("order")
-		s.create("order", between, settings(1000))
-	}
-	s.remove("order")
-	s.create("order", plain(), settings(1000))
-	s.run(4 * time.Second)
-	if v := a.ask("order", 1, false).first(); v != highest+1 {
-		t.Errorf("%d, after %d had been issued and %d taken", v, issued, highest)
-	}
-}
-
 func scatteredFrom(start int64) sequence.Map {
 	m := scattered()
 	m.Start = start

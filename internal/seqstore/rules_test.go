@@ -113,30 +113,6 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 	}
 }
 
-// One loss of data shows in the slots and the records of several nodes. It raises the incarnation once.
-func TestOneLossRaisesTheIncarnationOnce(t *testing.T) {
-	s := newStage(t)
-	a, b, c := s.node(), s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	copied := s.mem.Snapshot()
-	for _, n := range []*actor{a, b, c} {
-		n.ask("order", 100, false).first()
-	}
-	s.run(10 * time.Second)
-	s.mem.Restore(copied)
-	s.mem.SetEpoch(9)
-	s.raise(0)
-	s.run(2 * time.Second)
-	s.raise(0)
-	s.run(2 * time.Second)
-	s.raise(0)
-	s.raise(0)
-	s.run(3 * stageConfirm)
-	if e := s.incarnation(); e != 1 {
-		t.Errorf("the incarnation is %d, not 1", e)
-	}
-}
-
 // The names that operators changed last are still in /seq after a node has raised the incarnation.
 func TestRaiseOfTheIncarnationKeepsTheChangedNames(t *testing.T) {
 	s := newStage(t)

@@ -83,52 +83,6 @@ func TestKeyedSequencesOnTwoNodes(t *testing.T) {
 	}
 }
 
-func TestKeyIsPutBackByANodeThatKnowsIt(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	r := s.create("ticket", scattered(), settings(1000))
-	v := s.valuesOf(r)
-	a.ask("ticket", 1, false).positions(v)
-	s.run(5 * time.Second)
-	s.loseKey(r)
-	b := s.node()
-	c := b.ask("ticket", 1, false)
-	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "key of sequence ticket") {
-		t.Fatal(c.err)
-	}
-	a.ask("ticket", 100, false).positions(v)
-	s.run(2 * renewAfter)
-	if !s.keyIsThere(r) {
-		t.Fatal("the key is missing")
-	}
-	b.ask("ticket", 1, false).positions(v)
-	if s.valuesOf(r) != v {
-		t.Error("there is a new key")
-	}
-}
-
-func TestKeyIsPutBackAfterAWipe(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	r := s.create("ticket", salted(), settings(1000))
-	v := s.valuesOf(r)
-	last := a.ask("ticket", 10, false).positions(v)[9]
-	s.run(5 * time.Second)
-	s.deleteAll("ticket", r)
-	s.run(3 * stageConfirm)
-	if !s.keyIsThere(r) {
-		t.Fatal("the key is missing")
-	}
-	if s.valuesOf(r) != v {
-		t.Error("there is a new key")
-	}
-	for _, n := range []*actor{a, s.node()} {
-		if p := n.ask("ticket", 1, false).positions(v)[0]; p <= last {
-			t.Errorf("position %d after %d", p, last)
-		}
-	}
-}
-
 // A record must not be without its key, not even for a moment: the only node that knows both may end.
 func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 	s := newStage(t)

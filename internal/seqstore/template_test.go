@@ -155,20 +155,6 @@ func TestTemplateCreatesNothingInALaterSession(t *testing.T) {
 	}
 }
 
-// Another node raises the incarnation between a node's read and its write.
-func TestTemplateCreatesNothingInAnOlderIncarnation(t *testing.T) {
-	s := newStage(t)
-	other, a := s.node(), s.node()
-	s.createTemplate("order:*", 1, 5)
-	a.inCreation(func() {
-		other.noteLoss()
-		_ = other.round()
-	})
-	if r := a.ask("order:1", 1, false).reason(); s.exists("order:1") {
-		t.Error("the sequence was created in the old incarnation: ", r)
-	}
-}
-
 // A record that a node knows is missing: it is put back, not created again.
 func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	s := newStage(t)
