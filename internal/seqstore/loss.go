@@ -3,6 +3,7 @@ package seqstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
