@@ -129,8 +129,6 @@ var testedOfSequences = []testedMutant{
 		"r.raised(max(found.Next, known.Next))", "r.raised(known.Next)"}}}, "./internal/seqstore", "TestPutBack$"},
 	{mutant{"a put-back is made in another session", []change{{"internal/seqstore/work.go",
 		"i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(ops, st.ops...)...)", "i.cfg.Store.Multi(ctx, append(ops, st.ops...)...)"}}}, "./internal/seqstore", "TestPutBackIsBoundToTheSession"},
-	{mutant{"no confirming time in a new incarnation", []change{{"internal/seqstore/work.go",
-		"left = max(0, time.Duration(i.known.entered-i.cfg.Mono())+cluster.ConfirmTime)", "left = 0"}}}, "./internal/seqstore", "TestRaisedNextIsPutBackBeforeOthersTakeBlocks"},
 	{mutant{"changes are not followed", []change{{"internal/seqstore/loss.go",
 		"names, all := v.state.since(k.state.Changes)", "names, all := []string(nil), false"}}}, "./internal/seqstore", "TestNameCreatedAgainWithAHigherStart"},
 	{mutant{"a raise of the incarnation forgets the changes", []change{{"internal/seqstore/loss.go",
