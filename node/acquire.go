@@ -164,6 +164,50 @@ func (n *Node) checkStart(floor int64) error {
 	return nil
 }
 
+// move is what a start does next.
+type move int
+
+const (
+	moveOver     move = iota // the attempt is over: with an error, or with a tenure
+	moveResume               // resume the claim
+	moveAlone                // start from the state directory alone
+	moveRefuse               // this is another ZooKeeper, which has not the record
+	moveAnew                 // register with a new identity: the old one held a slot, and is over
+	moveRegister             // register with the present identity
+)
+
+// afterJoin returns what follows when the cluster's record was read. lost: ZooKeeper has lost the cluster. leased: the lease of the
+// claim runs.
+func (a attempt) afterJoin(lost bool, err error, leased bool) move {
+	switch {
+	case a.cached && leased && (lost || errors.Is(err, zkstore.ErrUnreachable)):
+		return moveAlone
+	case err != nil:
+		return moveOver
+	case a.usable:
+		return moveResume
+	}
+	return moveRegister
+}
+
+// afterResume returns what follows an attempt to resume. held: the claim's grant was acknowledged.
+func (a attempt) afterResume(err error, leased, held bool) move {
+	var notOurs *coordinator.NotOursError
+	switch ours := !errors.As(err, &notOurs); {
+	case a.cached && leased && errors.Is(err, zkstore.ErrUnreachable):
+		return moveAlone
+	case ours:
+		return moveOver
+	case notOurs.Lost && a.moved:
+		return moveRefuse
+	case notOurs.Lost && a.cached && leased:
+		return moveAlone
+	case held:
+		return moveAnew
+	}
+	return moveRegister
+}
+
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
@@ -178,49 +222,45 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
-	if a.cached && (lost || errors.Is(err, zkstore.ErrUnreachable)) && n.leased() {
-		return n.startFromCache(lost)
-	}
-	if err != nil {
-		return err
-	}
+	next := a.afterJoin(lost, err, n.leased())
 	// Looking through a thousand slots of a slow ensemble takes long.
-	ctx, end := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
-	defer end()
-	if a.usable {
-		err := n.resume(ctx)
-		if a.cached && errors.Is(err, zkstore.ErrUnreachable) && n.leased() {
-			return n.startFromCache(false)
-		}
-		var notOurs *coordinator.NotOursError
-		if !errors.As(err, &notOurs) {
-			return err
-		}
-		if a.moved {
+	ctx, over := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	defer over()
+	var notOurs *coordinator.NotOursError
+	if next == moveResume {
+		err = n.resume(ctx)
+		next = a.afterResume(err, n.leased(), n.hold.Held().Nonce != "")
+		if lost = errors.As(err, &notOurs) && notOurs.Lost; notOurs != nil && a.moved {
 			n.coord.Forgive()
 		}
-		if notOurs.Lost && a.moved {
-			return n.otherZooKeeper()
-		}
-		if notOurs.Lost && a.cached && n.leased() {
-			return n.startFromCache(true)
-		}
-		a.usable = false
-		if n.hold.Held().Nonce != "" {
-			if notOurs.Lost {
-				n.cfg.WakeSequences()
-			}
-			n.log.Warn("registering as a new node", "reason", notOurs.Reason, "worker", notOurs.Worker)
-			n.forget()
-			moved := a.moved
-			*a = n.newcomer() // the old identity held a slot and is over
-			a.moved = moved
-			n.mu.Lock()
-			n.served, n.rotations = 0, nil
-			n.mu.Unlock()
-		}
 	}
+	switch next {
+	case moveOver:
+		return err
+	case moveAlone:
+		return n.startFromCache(lost)
+	case moveRefuse:
+		return n.otherZooKeeper()
+	case moveAnew:
+		n.giveUp(a, notOurs)
+	}
+	a.usable = false
 	return n.register(ctx, a)
+}
+
+// giveUp ends an identity that held a slot, and makes the node a newcomer.
+func (n *Node) giveUp(a *attempt, why *coordinator.NotOursError) {
+	if why.Lost {
+		n.cfg.WakeSequences()
+	}
+	n.log.Warn("registering as a new node", "reason", why.Reason, "worker", why.Worker)
+	n.forget()
+	moved := a.moved
+	*a = n.newcomer()
+	a.moved = moved
+	n.mu.Lock()
+	n.served, n.rotations = 0, nil
+	n.mu.Unlock()
 }
 
 // leased reports whether the claim's lease runs.

@@ -94,52 +94,62 @@ func (n *Node) untilNext() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// publish starts serving if the claim is confirmed, its lease runs, the clock is not wrong and has
-// reached the floor, and a bound above the floor is on disk. It sets a refusal in three cases: the
-// claim is not confirmed or its lease has expired, the clock is below the floor, or the disk takes
-// no bound. A lease that expired while the node was disconnected counts
-// again once the slot is confirmed again.
+// standing returns whether the tenure held may serve at now, Unix ms. If not, cause is why. It is empty if another refusal
+// stands already: while the clock is wrong, and after the lease had run out until a new tenure has replaced this one. A lease that
+// expired while the node was disconnected counts again once the slot is confirmed again. mu is held.
+func (s *state) standing(now int64) (cause Cause, may bool) {
+	switch {
+	case !s.claim.Confirmed || now >= s.claim.LeaseUntil:
+		return CauseConfirming, false
+	case s.skew.wrong, s.held.floor < s.claim.Floor:
+		return "", false
+	case now < s.held.floor:
+		return CauseBelowFloor, false
+	}
+	return "", true
+}
+
+// publish starts serving if the tenure may serve, and a bound above its floor is on disk. Otherwise it sets the refusal.
 func (n *Node) publish() {
 	n.mu.Lock()
-	t := n.held
-	switch {
-	case t == nil || n.serving.Load() == t || n.phase == Stopping:
-		n.mu.Unlock()
-		return
-	case !n.claim.Confirmed || n.now() >= n.claim.LeaseUntil:
-		if n.phase != Confirming {
-			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
-		}
-		n.mu.Unlock()
-		return
-	case n.skew.wrong, t.floor < n.claim.Floor: // in the second case hold replaces t
-		n.mu.Unlock()
-		return
-	case n.now() < t.floor:
-		if n.phase != Waiting {
-			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
-			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-n.now())
-			wake(n.wakeDisk)
-		}
-		n.mu.Unlock()
+	t, ready := n.held, n.mayPublish()
+	n.mu.Unlock()
+	if !ready {
 		return
 	}
-	n.mu.Unlock()
 	n.extend(0)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case n.held != t || n.phase == Stopping || n.serving.Load() == t || n.skew.wrong || n.now() >= n.claim.LeaseUntil:
-		// The tenure was dropped, the node is stopping, its clock was found wrong, its lease has
-		// expired, or the other loop has published the tenure.
-	case n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor):
-		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
-	default:
-		n.phase = Serving
-		n.serving.Store(t)
-		n.beginOnce.Do(func() { close(n.began) })
-		n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
+	if n.held != t || !n.mayPublish() { // this took time, and the other loop may have published
+		return
 	}
+	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
+		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
+		return
+	}
+	n.phase = Serving
+	n.serving.Store(t)
+	n.beginOnce.Do(func() { close(n.began) })
+	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
+}
+
+// mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets the refusal. mu
+// is held.
+func (n *Node) mayPublish() bool {
+	t := n.held
+	if t == nil || n.serving.Load() == t || n.phase == Stopping {
+		return false
+	}
+	cause, may := n.standing(n.now())
+	switch {
+	case cause == CauseConfirming && n.phase != Confirming:
+		n.refuseLocked(Refusal{Phase: Confirming, Cause: cause})
+	case cause == CauseBelowFloor && n.phase != Waiting:
+		n.refuseLocked(Refusal{Phase: Waiting, Cause: cause})
+		n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-n.now())
+		wake(n.wakeDisk)
+	}
+	return may
 }
 
 // beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or

@@ -42,8 +42,9 @@ var mutants = []mutant{
 	{"a heartbeat's lease bound counts before it is acknowledged", []change{{"coordinator/heartbeat.go",
 		"	h.holding = d.holding\n",
 		"	h.holding = d.holding\n	if h.Confirmed {\n		h.LeaseUntil = d.slot.LeaseUntil\n	}\n"}}},
-	{"a start from the cache beyond the lease bound", []change{{"node/acquire.go",
-		"errors.Is(err, zkstore.ErrUnreachable)) && n.leased() {", "errors.Is(err, zkstore.ErrUnreachable)) {\n		n.hold.LeaseUntil = max(n.hold.LeaseUntil, n.now()+60_000)"}}},
+	{"a start from the cache beyond the lease bound", []change{
+		{"node/acquire.go", "case a.cached && leased && (lost ||", "case a.cached && (lost ||"},
+		{"node/acquire.go", "	n.hold.GoAlone(s.reservedUntil, s.generation)\n", "	n.hold.GoAlone(s.reservedUntil, s.generation)\n	n.hold.LeaseUntil = max(n.hold.LeaseUntil, n.now()+60_000)\n"}}},
 	{"a lease that had expired goes on", []change{
 		{"coordinator/holding.go", "d.lapsed = e.now >= found.LeaseUntil", "d.lapsed = false"},
 		{"coordinator/doubt.go", "return stamp+ahead >= h", "return false"}}},
