@@ -122,8 +122,8 @@ func spread(used, nodes int64) time.Duration {
 	return time.Duration(2*used*max(nodes, 1)) * time.Second / maxWrites
 }
 
-// renewalsAtOnce returns how many records a node renews in a round of those that are due at each heartbeat. Records that
-// were first written at one moment are due at one moment, too.
+// renewalsAtOnce returns how many records a node renews in a round of those that are due at each heartbeat. Records
+// that were first written at one moment are due at one moment, too.
 func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
 	return max(1, int(int64(maxWrites/2*heartbeat.Seconds())/max(nodes, 1)))
 }
@@ -134,8 +134,8 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 	return max(renewAfter, spread, idle/10)
 }
 
-// plan decides the write that takes a block, or returns the refusal. want is the size that the node
-// would like, and need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
+// plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
+// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
 func (r Record) plan(incarnation, want, need, now int64) (taking, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
@@ -203,8 +203,7 @@ func (r *Refusal) about(name string) *Refusal {
 // record's and the present one, of which all is lost: the first block of that incarnation skipped from an
 // older copy, perhaps further than this record would.
 //
-// wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may
-// be taken.
+// wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
 func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	hard := sequence.Ceiling(r.HardCeiling)
 	skip, wait = hard.Skip(r.budget(), now)

@@ -11,8 +11,8 @@
 //     happens there. For each series, work (work.go) reads all that a decision needs, decides, and makes one write: a step.
 //   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back, which
 //     block to take.
-//   - loss.go follows the changes of operators, reports that ZooKeeper has lost data, and puts back what the node knows
-//     better. Package coordinator raises the incarnation. time.go keeps the sequence time.
+//   - loss.go follows the changes of operators, and reports that ZooKeeper has lost data. Package coordinator raises the
+//     incarnation. Then restore.go puts back what the node knows better. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks

@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// GuardTime is the longest time that a jump waits for the nodes. A jump is a change that the skip after a loss of data does
-// not cover: a creation, a deletion, or a raised next value.
+// GuardTime is the longest time that a jump waits for the nodes. A jump is a change that the skip after a loss of data
+// does not cover: a creation, a deletion, or a raised next value.
 const GuardTime = 30 * time.Second
 
 // NotFollowedError: connected nodes have not followed the last change of a name within GuardTime. Nothing was changed.
@@ -49,9 +49,9 @@ func (o Operator) clock() Clock {
 	return o.Clock
 }
 
-// guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed. Only a node
-// that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper could lose both.
-// v is what was read of the name.
+// guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed. Only a
+// node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper could
+// lose both. v is what was read of the name.
 func (o Operator) guard(ctx context.Context, name string, v view) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change

@@ -81,8 +81,7 @@ type Config struct {
 	Parallel int
 	// Lookups is the number of unknown names that the node looks up in ZooKeeper in a second. 0 means 100.
 	Lookups int
-	// WitnessFile is where the node keeps what it knows of the records, for its next start. "":
-	// nowhere.
+	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
 	WitnessFile string
 	Log         hclog.Logger // may be nil
 }
@@ -97,11 +96,10 @@ type Issuer struct {
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 	gone    totals                     // of the series that were forgotten
 
-	// read is when the last read of /seq was sent after which the node knew all changes, in ns
-	// of the monotonic clock.
+	// read is when the last read of /seq was sent after which the node knew all changes, in ns of the monotonic clock.
 	read atomic.Int64
-	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but does
-	// not wait for the disk.
+	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but
+	// does not wait for the disk.
 	followed, compared atomic.Pointer[following]
 
 	// wake has capacity 1: it makes Run call Round.
@@ -119,9 +117,9 @@ type Issuer struct {
 	spread     time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
-	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write that
-	// runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the node had
-	// followed before the last one that succeeded.
+	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
+	// that runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the
+	// node had followed before the last one that succeeded.
 	keep    func(Witness) error
 	beside  func(func())
 	saving  *saving
@@ -173,10 +171,9 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other
-// value of the sequence may lie between them. Take does no I/O. It returns a *Refusal, or
-// sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and
-// the caller calls Take again with the same w.
+// Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
+// sequence may lie between them. Take does no I/O. It returns a *Refusal, or sequence.ErrPending if the node has to
+// fetch positions first. Then it calls wake once, later, and the caller calls Take again with the same w.
 func (i *Issuer) Take(w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error) {
 	for {
 		s, err := i.seriesOf(name)
@@ -213,8 +210,8 @@ type following struct {
 	state   State // as it was read
 }
 
-// Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the node has
-// not read /seq in this session, because ZooKeeper may have lost changes since.
+// Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the
+// node has not read /seq in this session, because ZooKeeper may have lost changes since.
 func (i *Issuer) Followed() coordinator.Followed {
 	session, now := i.cfg.Store.SessionID(), coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}
 	if f := i.followed.Load(); f != nil && f.session == session {

@@ -19,8 +19,8 @@ const keysDir = "/seq/r"
 
 func keysPath(id string) string { return keysDir + "/" + id }
 
-// maxKeys is the number of keys that are remembered of a sequence. No clock ends a key: one that is wrong would give the
-// key another value.
+// maxKeys is the number of keys that are remembered of a sequence. No clock ends a key: one that is wrong would give
+// the key another value.
 const maxKeys = 1000
 
 // keyHash is the first 96 bits of the SHA-256 of a key.
@@ -79,8 +79,8 @@ func (k *keyring) find(key keyHash) (position int64, ok bool) {
 	return 0, false
 }
 
-// with returns the keys after a write: the last maxKeys, with those of the requests that the positions from first on are
-// for. It returns nil if none of the requests has a key.
+// with returns the keys after a write: the last maxKeys, with those of the requests that the positions from first on
+// are for. It returns nil if none of the requests has a key.
 func (k *keyring) with(requests []request, first int64) *keyring {
 	var added []keyEntry
 	for _, r := range requests {
@@ -129,8 +129,8 @@ func (s *series) keyed() bool {
 	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
 }
 
-// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key that
-// has none, all but the first wait on: they get its value from the keys.
+// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
+// that has none, all but the first wait on: they get its value from the keys.
 func (s *strict) repeat(v view) (fresh, rest []request) {
 	if !s.keyed() {
 		return s.waiting, nil

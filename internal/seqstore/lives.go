@@ -8,9 +8,9 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own. What
-// the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut off may
-// issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs.
+// A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
+// What the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut
+// off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs.
 
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
@@ -52,7 +52,8 @@ func (old *Record) forgets(st State) bool {
 }
 
 // after returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there
-// is none. lost means that old does not know all values that were issued, so that the operator has given a start above them.
+// is none. lost means that old does not know all values that were issued, so that the operator has given a start above
+// them.
 func (r Record) after(old *Record, lost bool) (Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom

@@ -1,13 +1,10 @@
 package seqstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/zkstore"
@@ -26,8 +23,8 @@ type knowledge struct {
 	state *State
 	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
 	first int64
-	// sure is the last read before which the node might have taken positions, so that its heartbeats have shown no loss.
-	// A read after a restart may be of older data.
+	// sure is the last read before which the node might have taken positions, so that its heartbeats have shown no
+	// loss. A read after a restart may be of older data.
 	sure reading
 	// least is the sequence time that the node puts back in this incarnation.
 	least int64
@@ -95,8 +92,9 @@ func (k knowledge) judge(v view) finding {
 // older reports whether s was written before other, in one incarnation.
 func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
-// putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least. due is
-// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no state.
+// putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least.
+// due is false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is
+// no state.
 func (known State) putBack(found *State, incarnation, least int64) (next State, due bool) {
 	next = known
 	next.Time, next.PutIn = max(next.Time, least), incarnation
@@ -209,8 +207,9 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 	return true, false, nil
 }
 
-// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state back. It knows
-// none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the state was written.
+// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
+// back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
+// state was written.
 func (i *Issuer) putBackUnknown(ctx context.Context, v view, cluster ClusterInfo) (State, error) {
 	if v.state == nil {
 		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}, nil
@@ -222,8 +221,9 @@ func (i *Issuer) putBackUnknown(ctx context.Context, v view, cluster ClusterInfo
 	return next, err
 }
 
-// meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may have raised its
-// next value, or created it again, and after a loss of data this node may be the only one left that could know.
+// meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
+// have raised its next value, or created it again, and after a loss of data this node may be the only one left that
+// could know.
 func (i *Issuer) meetAll(ctx context.Context) (err error) {
 	i.unmet, err = i.cfg.Store.Children(ctx, recordsDir)
 	if errors.Is(err, zkstore.ErrNoNode) {
@@ -232,8 +232,8 @@ func (i *Issuer) meetAll(ctx context.Context) (err error) {
 	return err
 }
 
-// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests must not wait
-// long for it.
+// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
+// must not wait long for it.
 func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(roundTime/2); {
 		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
@@ -299,76 +299,4 @@ func (s *series) mark(told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = s.stale || told || s.known != nil
-}
-
-// restores reports whether the record was read first in a later incarnation than before, so that the node puts back what it
-// knows better. mu is held.
-func (s *series) restores(v view) bool {
-	return v.incarnation() > s.incarnation && s.known != nil && (v.record != nil || !s.known.isPurged(v.state.Purged))
-}
-
-// restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them and the
-// node knows them. A record and its key are put back in one write, so that no record is without its key. mu is held.
-func (s *series) restore(v view, e situation) step {
-	r, ops := v.record, []zkstore.Op(nil)
-	if s.restores(v) {
-		switch c, due := putBack(v.record, *s.known, s.highest); {
-		case !due:
-			ops = s.restoreKeys(v)
-		case v.record == nil:
-			c.record.Gen = max(c.record.Gen, v.state.Purged)
-			r = new(c.record.written(e.nonce, e.by))
-			ops = []zkstore.Op{createRecord(s.name, *r)}
-		default:
-			r = new(c.record.written(e.nonce, e.by))
-			ops = setRecord(s.name, *r, v.stat.Version)
-		}
-	}
-	if r == nil {
-		return step{}
-	}
-	key := s.keyBack(v, *r)
-	if ops = append(ops, key...); len(ops) == 0 {
-		return step{}
-	}
-	st := step{kind: restore, ops: ops, dirs: r.dirs(s.name)}
-	if r.Mode == Strict {
-		st.dirs = append(st.dirs, keysDir)
-	}
-	st.done = func(log hclog.Logger) {
-		if r != v.record {
-			s.change(func() { s.known, s.stale = r, true })
-		}
-		if len(key) > 0 {
-			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.name)
-		}
-	}
-	return st
-}
-
-// restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence itself
-// goes on only when an operator says where.
-func (s *series) restoreKeys(v view) []zkstore.Op {
-	m := s.asStrict()
-	if m == nil || v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
-		return nil
-	}
-	if merged, due := v.keys.merged(m.keys); due {
-		return merged.write(v.record.ID)
-	}
-	return nil
-}
-
-// merged returns the keys together with those that a node knows, in the order of their positions. due is false if that adds
-// none.
-func (k *keyring) merged(known []keyEntry) (all *keyring, due bool) {
-	all = &keyring{slices.Clone(k.entries), k.exists, k.version}
-	for _, e := range known {
-		if !slices.ContainsFunc(k.entries, func(f keyEntry) bool { return f.key == e.key }) {
-			all.entries = append(all.entries, e)
-		}
-	}
-	slices.SortStableFunc(all.entries, func(a, b keyEntry) int { return cmp.Compare(a.position, b.position) })
-	all.entries = all.entries[max(0, len(all.entries)-maxKeys):]
-	return all, !slices.Equal(all.entries, k.entries)
 }

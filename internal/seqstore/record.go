@@ -46,8 +46,8 @@ type State struct {
 	Time int64 `json:"time"`
 	// Jumped is Time as a node put it back last, after a loss of data. Since then no more has passed than Time shows.
 	Jumped int64 `json:"jumped,omitempty"`
-	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a node
-	// last told that it still puts records back; it only grows.
+	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a
+	// node last told that it still puts records back; it only grows.
 	PutIn int64 `json:"put_in,omitempty"`
 	PutAt int64 `json:"put_at,omitempty"`
 	// Changes counts the changes that operators made. Changed are the names of the last
@@ -98,8 +98,7 @@ type Mode string
 const (
 	// Segment: a node takes blocks, and issues from memory.
 	Segment Mode = ""
-	// Strict: each request is answered after its positions were written. Requests that wait together share
-	// one write.
+	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
 	Strict Mode = "strict"
 )
 
@@ -152,8 +151,7 @@ type Record struct {
 	Mode Mode `json:"mode,omitempty"`
 	// Next is the first position that was not given to a node.
 	Next int64 `json:"next"`
-	// From is the first position that may still be issued: an operator has raised the next value
-	// to it.
+	// From is the first position that may still be issued: an operator has raised the next value to it.
 	From int64 `json:"from,omitempty"`
 	// Credit positions may be taken at the sequence time At, ms.
 	Credit int64 `json:"credit"`
@@ -163,8 +161,8 @@ type Record struct {
 	// sequence is created, and by the first block after a loss of data.
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
-	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies of a
-	// record: see newer.
+	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
+	// of a record: see newer.
 	Gen   int64  `json:"gen"`
 	Nonce string `json:"nonce"`
 	// By names the node that wrote the record last.
@@ -173,14 +171,14 @@ type Record struct {
 	Incarnation int64 `json:"incarnation"`
 	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
 	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
-	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence, also after a deletion. Names
-	// is the number that it has created.
+	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence, also after a deletion.
+	// Names is the number that it has created.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
 	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
 	Above int64 `json:"above"`
-	// WaitMs is the time for which nodes that are cut off may issue values of deleted lives, 0 for none. It begins at the
-	// sequence time WaitFrom, ms, and anew at each State.Jumped.
+	// WaitMs is the time for which nodes that are cut off may issue values of deleted lives, 0 for none. It begins at
+	// the sequence time WaitFrom, ms, and anew at each State.Jumped.
 	WaitMs   int64 `json:"wait_ms,omitempty"`
 	WaitFrom int64 `json:"wait_from,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.

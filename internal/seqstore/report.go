@@ -74,7 +74,8 @@ func (i *Issuer) Report() Report {
 	return r
 }
 
-// Use returns what the node knows of a sequence. ok is false if it knows none of this name. It may be called by any goroutine.
+// Use returns what the node knows of a sequence. ok is false if it knows none of this name. It may be called by any
+// goroutine.
 func (i *Issuer) Use(name string) (u Use, ok bool) {
 	s := i.find([]byte(name))
 	if s == nil {

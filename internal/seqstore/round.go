@@ -69,8 +69,8 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	return i.raiseTime(ctx, cluster, v)
 }
 
-// hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators hear of
-// it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
+// hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators
+// hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
 	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}

@@ -18,8 +18,8 @@ const secretsDir = "/seq/k"
 
 func secretPath(id string) string { return secretsDir + "/" + id }
 
-// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns of
-// the monotonic clock.
+// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// of the monotonic clock.
 type secret struct {
 	key     sequence.Key
 	checked int64
@@ -98,7 +98,8 @@ func (s *series) keyDue(r Record, now int64) bool {
 	return s.known == nil || s.known.ID != r.ID || s.secret == nil || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
-// keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu is held.
+// keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
+// is held.
 func (s *series) keyBack(v view, r Record) []zkstore.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
@@ -112,7 +113,8 @@ func (s *series) keyBack(v view, r Record) []zkstore.Op {
 	return []zkstore.Op{writeKey(r.ID, s.secret.key)}
 }
 
-// learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic clock.
+// learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
+// clock.
 func (s *series) learnKey(v view, sent int64) {
 	if v.secret == nil {
 		return

@@ -35,8 +35,7 @@ type series struct {
 	// ns of the monotonic clock, the node does not try again.
 	conflicts int
 	notBefore int64
-	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the
-	// node has not looked.
+	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the node has not looked.
 	absentAt int64
 	// askedAt is when the node last issued values, in ns of the monotonic clock.
 	askedAt int64
@@ -48,18 +47,18 @@ type series struct {
 	window     window // for the rate
 	stale      bool   // an operator may have changed the record since it was read
 	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
-	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In the
-	// same one it shows a loss.
+	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
+	// the same one it shows a loss.
 	incarnation int64
 	forgotten   bool // the Issuer has removed the series
 	queued      bool // it is among those that need work soon: see catalog.next
 }
 
-// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name has a
-// new one. series.mu is held when a method is called.
+// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name
+// has a new one. series.mu is held when a method is called.
 type mode interface {
-	// take issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon. readAt
-	// is when the node last knew that nothing had changed.
+	// take issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
+	// readAt is when the node last knew that nothing had changed.
 	take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	tooMany(n int64) *Refusal
@@ -74,13 +73,13 @@ type mode interface {
 	saw(v view, e situation)
 	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	next(v view, e situation) *taking
-	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must look
-	// again, and the longest time for which rounds must leave the sequence to other nodes.
+	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must
+	// look again, and the longest time for which rounds must leave the sequence to other nodes.
 	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)
 	// pause returns the longest pause after tries in which other nodes were faster.
 	pause(now int64) time.Duration
-	// drop drops the positions that the node holds. close does so for good, and returns those that the node can give back,
-	// with the ID and the incarnation of the record from which the last of them were taken.
+	// drop drops the positions that the node holds. close does so for good, and returns those that the node can give
+	// back, with the ID and the incarnation of the record from which the last of them were taken.
 	drop()
 	close() (rest taking, ok bool)
 	// report notes what the node holds in u, and returns it for the line of SEQ.
@@ -94,8 +93,8 @@ func newMode(s *series, m Mode) mode {
 	return &segment{series: s}
 }
 
-// taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a strict
-// sequence that share it.
+// taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a
+// strict sequence that share it.
 type taking struct {
 	record   Record
 	block    sequence.Block

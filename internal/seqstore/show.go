@@ -43,8 +43,7 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	return "", err
 }
 
-// List returns a line for each sequence that this node knows, whose name begins with prefix, and
-// that rights include.
+// List returns a line for each sequence that this node knows, whose name begins with prefix, and that rights include.
 func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 	for _, s := range i.list() {
 		if !rights.MayUse([]byte(s.name)) {

@@ -42,7 +42,8 @@ const (
 	take             // takes positions, or renews the record
 )
 
-// write returns the step that writes t over what was read.
+// write returns the step that writes t over what was read. Keys are written together with the positions, so that a key
+// has one value, whichever node wrote it.
 func (t taking) write(name string, v view) step {
 	st := step{kind: take, taking: t, ops: setRecord(name, t.record, v.stat.Version)}
 	if t.keys != nil {
@@ -52,8 +53,8 @@ func (t taking) write(name string, v view) step {
 	return st
 }
 
-// wants is what a decision needs besides the record: the keys of requests and the key of the records with these IDs, and the
-// templates with these names.
+// wants is what a decision needs besides the record: the keys of requests and the key of the records with these IDs,
+// and the templates with these names.
 type wants struct {
 	keys, secret string
 	templates    []string
@@ -130,8 +131,8 @@ func (s *series) change(f func()) {
 	}
 }
 
-// decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the record shows
-// that ZooKeeper has lost data.
+// decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
+// record shows that ZooKeeper has lost data.
 func (s *series) decide(v view, e situation) (st step, err error) {
 	e.now = max(e.now, v.state.Time)
 	s.mu.Lock()
@@ -148,8 +149,8 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 	return st, nil
 }
 
-// owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the sequence. If
-// there is a template that must not create it now, owed returns the refusal.
+// owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
+// sequence. If there is a template that must not create it now, owed returns the refusal.
 func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error) {
 	if st := s.restore(v, e); st.kind != nothing {
 		return st, nil, nil

@@ -14,8 +14,8 @@ import (
 // ZooKeeper has acknowledged it. A request that comes later waits for the next write. So a request that is sent
 // after another was answered, by any node, gets a higher value.
 
-// strict is the strict mode. A request with unknown outcome is answered so, and its positions are given up: another write may
-// follow it, so nothing needs to be resolved.
+// strict is the strict mode. A request with unknown outcome is answered so, and its positions are given up: another
+// write may follow it, so nothing needs to be resolved.
 type strict struct {
 	*series
 	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
@@ -23,7 +23,8 @@ type strict struct {
 	writers map[string]int64
 	// keys are the keys of requests, as the node last read or wrote them.
 	keys []keyEntry
-	// written is the record and the state with their versions after a write, until the next decision. That one needs no read.
+	// written is the record and the state with their versions after a write, until the next decision. That one needs no
+	// read.
 	written view
 }
 
@@ -36,8 +37,8 @@ func (s *series) asStrict() *strict {
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
 const maxCommit = 1_000_000
 
-// AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says after
-// a loss of data where the sequence goes on need not wait longer for nodes that stand still.
+// AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says
+// after a loss of data where the sequence goes on need not wait longer for nodes that stand still.
 const AnswerFor = 2 * patience
 
 // take returns the values that were written for a request, or makes it wait for a write.
@@ -178,8 +179,8 @@ func unknown(n int64, name string) *Refusal {
 		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)}
 }
 
-// strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them. It is
-// short, because those that were faster leave the sequence alone for longer.
+// strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them.
+// It is short, because those that were faster leave the sequence alone for longer.
 const strictPause = 500 * time.Microsecond
 
 // sharedFor is how long a node counts on another one that has written the same strict sequence. A node leaves the
@@ -216,11 +217,11 @@ func (s *strict) sawWriter(nonce string, e situation) {
 	s.others(e.sent) // forgets old ones
 }
 
-// wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast. Else the
-// node that is nearest to ZooKeeper's leader would always be the fastest.
+// wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
+// Else the node that is nearest to ZooKeeper's leader would always be the fastest.
 func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
-	case err == nil:
+	case err == nil: // no value is answered before: it must be higher than all that any node has answered
 		s.accept(t, now)
 		s.unanswered += t.block.Len()
 		t.granted(s.values)

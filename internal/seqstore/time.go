@@ -8,9 +8,9 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// Sequence time is a count of milliseconds in /seq. Connected nodes raise it by what has passed on their boot clocks, so
-// it runs no faster than time, and no wall clock matters. Records note it, and the skip after a loss of data
-// goes by it.
+// Sequence time is a count of milliseconds in /seq. Connected nodes raise it by what has passed on their boot clocks,
+// so it runs no faster than time, and no wall clock matters. Records note it, and the skip after a loss of data goes by
+// it.
 
 const (
 	// raiseEvery is the age of State.Time after which a node raises it.
@@ -24,9 +24,9 @@ func (s State) at(passed time.Duration) int64 {
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
-// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock. When the
-// read was sent, another node may have been about to raise the time by mostRaise, for what had passed before. And a node that reads
-// a raise counts on from there.
+// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock. When
+// the read was sent, another node may have been about to raise the time by mostRaise, for what had passed before. And a
+// node that reads a raise counts on from there.
 func (r reading) atMost(now int64) int64 {
 	return r.time + (time.Duration(max(now-r.mono, 0)) + 2*mostRaise).Milliseconds()
 }
@@ -50,8 +50,8 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 	return i.raise(ctx, v, next, true, hold.check())
 }
 
-// putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that another one
-// still puts records back.
+// putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that
+// another one still puts records back.
 const putsBackFor = time.Minute
 
 // putsBack reports whether the node knows records that it has not compared in this incarnation.
@@ -63,17 +63,17 @@ func (i *Issuer) putsBack() bool {
 	})
 }
 
-// tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the confirming
-// time has passed since the last time: with many records it takes longer than that to put them back, and the node may be the
-// only one that knows a raised next value.
+// tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the
+// confirming time has passed since the last time: with many records it takes longer than that to put them back, and the
+// node may be the only one that knows a raised next value.
 func (i *Issuer) tellPuttingBack(ctx context.Context, v view) error {
 	next := *i.known.state
 	next.PutAt = max(next.PutAt+1, i.known.now(i.cfg.Mono()))
 	return i.raise(ctx, v, next, false)
 }
 
-// raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it. sure: see
-// knowledge.learn.
+// raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
+// sure: see knowledge.learn.
 func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...zkstore.Op) error {
 	sent := i.cfg.Mono()
 	ops := append(append(v.setState(next), v.checkCluster()), checks...)

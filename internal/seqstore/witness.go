@@ -68,8 +68,8 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 	return w, ok
 }
 
-// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip after a
-// loss of data covers the blocks that it lacks.
+// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip
+// after a loss of data covers the blocks that it lacks.
 const saveEvery = time.Minute
 
 // saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
@@ -112,8 +112,8 @@ func (i *Issuer) endSave() {
 	}
 }
 
-// saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its worker
-// back, so it waits for limits.Round at most.
+// saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its
+// worker back, so it waits for limits.Round at most.
 func (i *Issuer) saveLast() {
 	w, ok := i.witness()
 	before, ended := i.saving, make(chan error, 1)
@@ -160,8 +160,8 @@ func (i *Issuer) remember(w Witness) {
 	}
 }
 
-// sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says, if
-// the machine has been off meanwhile and its own clock may be wrong.
+// sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says,
+// if the machine has been off meanwhile and its own clock may be wrong.
 func (i *Issuer) sinceBoot(ctx context.Context) error {
 	sure := &i.known.sure
 	if !sure.rebooted || i.cfg.Tenure.Hold(i.session).Record == "" || sure.leader == 0 {
@@ -174,15 +174,14 @@ func (i *Issuer) sinceBoot(ctx context.Context) error {
 	return err
 }
 
-// leaderNow returns the present time of ZooKeeper's leader or a little more, Unix ms: the node's last heartbeat is younger than two
-// heartbeats.
+// leaderNow returns the present time of ZooKeeper's leader or a little more, Unix ms: the node's last heartbeat is
+// younger than two heartbeats.
 func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
 	_, stat, err := i.cfg.Store.Get(ctx, i.cfg.Tenure.Hold(i.session).Record)
 	return stat.Mtime + 2*i.cfg.Follow.Milliseconds(), err
 }
 
-// loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes
-// remember, too.
+// loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.
 func loadWitness(path string) (w Witness, ok bool) {
 	data, err := os.ReadFile(path)
 	sum, data, _ := bytes.Cut(data, []byte("\n"))

@@ -13,8 +13,8 @@ import (
 // maxConflicts is the number of tries in one round while another node is faster.
 const maxConflicts = 3
 
-// work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so again if
-// another write was faster, or if that one put back or created what the next one needs.
+// work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
+// again if another write was faster, or if that one put back or created what the next one needs.
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
 		e := i.situation()
@@ -35,8 +35,8 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
-// gather reads /cluster, /seq and the record of a series, and what else a decision needs. If a write of this round has not
-// failed yet, the last one may have left all of that. It returns a *lostError if ZooKeeper has lost data.
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. If a write of this round has
+// not failed yet, the last one may have left all of that. It returns a *lostError if ZooKeeper has lost data.
 func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err error) {
 	v, known := i.lastWritten(s)
 	if !known || !first {
@@ -94,9 +94,9 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	return nil
 }
 
-// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was not
-// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow within
-// a session.
+// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was
+// not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only
+// grow within a session.
 func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +118,8 @@ func (i *Issuer) pauseSeries(s *series) {
 	i.pauseUpTo(s, most)
 }
 
-// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success of one
-// makes all others fail, so that they must not all try again at once.
+// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success
+// of one makes all others fail, so that they must not all try again at once.
 func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
@@ -134,9 +134,9 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	s.mu.Unlock()
 }
 
-// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits
-// for the confirming time: in that time, nodes put back what they know better, or tell that they need longer. A next value that was raised and a
-// sequence that was created again are not covered by the skip after a loss.
+// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits for
+// the confirming time: in that time, nodes put back what they know better, or tell that they need longer. A next value
+// that was raised and a sequence that was created again are not covered by the skip after a loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	var left time.Duration
 	if since := max(i.known.entered, i.known.putAt); since != 0 {
@@ -149,8 +149,8 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	return max(left, hold.Wait)
 }
 
-// look reads /cluster, /seq and the record of a series, or no record if s is nil. It reads again after a sync if the first look
-// seems to show a loss of data, or if an outcome must be known: a server may lag behind.
+// look reads /cluster, /seq and the record of a series, or no record if s is nil. It reads again after a sync if the
+// first look seems to show a loss of data, or if an outcome must be known: a server may lag behind.
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *Record
 	paths := []string{clusterPath, statePath}
@@ -184,8 +184,8 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 	}
 }
 
-// write makes the write of a step, in the session in which v was read. again means that it was not made, because another one
-// was faster or the node may not take positions now, or that the series needs another step.
+// write makes the write of a step, in the session in which v was read. again means that it was not made, because
+// another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	sent, ops := i.cfg.Mono(), v.checks()
 	if st.kind != restore { // docs/sequences.md: a transaction that takes positions needs the node's slot unchanged
