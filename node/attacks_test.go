@@ -166,6 +166,16 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	}
 }
 
+// A request that has found the tenure before a stop must get no ID after it: the stop has written where the tenure ended.
+func TestStopEndsRequestsUnderWay(t *testing.T) {
+	n := newRig(t).start().untilReady()
+	underWay := n.serving.Load()
+	n.stop()
+	if run, err := underWay.gen.Reserve(t.Context(), 1); !errors.Is(err, worker.ErrClosed) {
+		t.Errorf("it gets %v, %v", run, err)
+	}
+}
+
 // A lease that had run out is confirmed again. The clock has gone back meanwhile, so the new
 // floor is below what was issued. The new tenure must begin above what the old one has issued.
 func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {

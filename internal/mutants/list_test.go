@@ -71,8 +71,6 @@ var mutants = []mutant{
 	{"a stop writes an end below the floor", []change{
 		{"worker/snowflake.go", "		return g.floor\n	}\n	return Tick((pos-1)>>g.shift) + 1", "		return g.tick(g.clock.Now())\n	}\n	return Tick((pos-1)>>g.shift) + 1"},
 		{"coordinator/stop.go", "max(h.Floor, end)", "end"}}},
-	{"a stop leaves requests under way", []change{{"node/stop.go",
-		"n.layout.Start(t.gen.Close())", "n.layout.Start(t.gen.End())"}}},
 	{"a slot is released before the local record is invalid", []change{
 		{"node/stop.go", "if err := n.cfg.Cache.Invalidate(); err != nil {", "if err := error(nil); err != nil {"},
 		{"node/stop.go", "n.cfg.Cache.Remove()", "error(nil)"}}},

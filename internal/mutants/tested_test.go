@@ -254,6 +254,8 @@ var ofTheCore = []testedMutant{
 		"stamp == 0 || cl.FrozenUntil", "!leased || stamp == 0 || cl.FrozenUntil"}}}, "./coordinator", "TestFreezeByASlowClockCoversOtherLeases"},
 	{mutant{"a lost record ends before the horizon", []change{{"coordinator/lost.go",
 		"max(c.Horizon, c.lastLease(now))", "c.lastLease(now)"}}}, "./coordinator", "TestLostSlotIsKeptForItsHolder"},
+	{mutant{"a stop leaves requests under way", []change{{"node/stop.go",
+		"n.layout.Start(t.gen.Close())", "n.layout.Start(t.gen.End())"}}}, "./node", "TestStopEndsRequestsUnderWay"},
 	{mutant{"a confirmed claim is used before it is saved", []change{{"coordinator/heartbeat.go",
 		"		if _, err := h.co.Ledger.Save(claim); err != nil {", "		if err := error(nil); err != nil {"}}}, "./node", "TestConfirmedClaimIsSavedFirst"},
 	{mutant{"a lease that had run out goes on below what was issued", []change{{"node/keep.go",
