@@ -87,6 +87,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Hold { return Hold{Record: a.slot, Version: zkstore.AnyVersion, Wait: time.Second} }
 		},
+		"while another node puts records back": func(a, _ *actor) { a.is.known.putAt = a.is.cfg.Mono() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()
