@@ -85,7 +85,7 @@ func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 	}
 	restored := false
 	for synced := false; ; {
-		v, err := h.co.readView(ctx, h.Worker)
+		v, err := h.readView(ctx)
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}

@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -116,6 +118,23 @@ func (c Claim) acknowledged() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
+}
+
+// recognise takes a grant of this process for the pending one if the record found is of it. Its write was not acknowledged,
+// and has arrived after the next grant was begun.
+func (h *Hold) recognise(found *Slot) {
+	if found != nil && found.Node == h.Node && found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
+		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
+	}
+}
+
+// readView reads the cluster's record and the slot.
+func (h *Hold) readView(ctx context.Context) (view, error) {
+	v, err := h.co.readView(ctx, h.Worker)
+	if err == nil {
+		h.recognise(v.slot)
+	}
+	return v, err
 }
 
 // adopt takes over the record found in ZooKeeper. If it carries the pending nonce, that grant was written although its

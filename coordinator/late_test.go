@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -117,5 +118,43 @@ func TestSlowDiskConfirmsAfterARestart(t *testing.T) {
 	a.disk.saving = nil
 	if s := l.slot(0); s.Confirmed || a.confirmsIn() != labConfirm {
 		t.Errorf("confirms in %s, the record is %+v", a.confirmsIn(), s)
+	}
+}
+
+// lateGrant makes the node's next write of its slot arrive only when the one after it is on the way.
+func (m *member) lateGrant() {
+	writes := 0
+	m.hook = func(c zkstore.Call) zkstore.Fault {
+		if !c.Write() || !c.Touches(slotPath(m.h.Worker)) {
+			return zkstore.NoFault
+		}
+		switch writes++; writes {
+		case 1:
+			return zkstore.FailLate
+		case 2:
+			m.mem.Deliver()
+		}
+		return zkstore.NoFault
+	}
+}
+
+// A grant whose write was not acknowledged arrives after the next one was begun. It is the node's own.
+func TestLateGrantIsOurs(t *testing.T) {
+	for name, before := range map[string]func(l *lab, a *member){
+		"a restart":       func(l *lab, a *member) { a.crash(); l.expire(); a.startAlone() },
+		"a record's loss": func(l *lab, _ *member) { l.remove(slotPath(0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			a.mustBeat()
+			before(l, a)
+			a.lateGrant()
+			if _, err := a.beat(); !errors.Is(err, zkstore.ErrUnreachable) {
+				t.Fatal(err)
+			}
+			a.mustBeat()
+			l.disjoint()
+		})
 	}
 }

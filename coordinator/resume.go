@@ -45,7 +45,7 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return view{}, err
 	}
-	v, err := c.readView(ctx, h.Worker)
+	v, err := h.readView(ctx)
 	switch {
 	case err != nil:
 		return view{}, err
@@ -112,7 +112,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	}
 	before, e := h.holding, c.gather(Report{}) // once more after the disk, which may take long
 	if goesOn = goesOn && h.goesOn(v, e); !goesOn {
-		h.Heard = Chain{}
+		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
 	}
 	slot.Confirmed, slot.UnbrokenMs = goesOn, h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
 	d := decision{slot: slot, confirms: goesOn}

@@ -60,7 +60,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
 		return err
 	}
-	v, err := c.readView(ctx, h.Worker)
+	v, err := h.readView(ctx)
 	if err != nil {
 		return err
 	}

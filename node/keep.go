@@ -101,7 +101,7 @@ func (s *state) standing(now int64) (cause Cause, may bool) {
 	switch {
 	case !s.claim.Confirmed || now >= s.claim.LeaseUntil:
 		return CauseConfirming, false
-	case s.skew.wrong, s.held.floor < s.claim.Floor:
+	case s.skew.wrong, s.held.lapsed:
 		return "", false
 	case now < s.held.floor:
 		return CauseBelowFloor, false
@@ -275,6 +275,7 @@ func (n *Node) closeIfLapsed(floor int64) *tenure {
 	if n.claim.Confirmed { // else the tenure never issued, and its refusal stays
 		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
+	old.lapsed = true
 	old.gen.Close()
 	return old
 }

@@ -158,6 +158,7 @@ type tenure struct {
 	floor  int64 // floor, Unix ms
 	gen    *worker.Generator
 	counts bool // IDs count rollbacks
+	lapsed bool // its lease had run out, so its generator is closed
 }
 
 // Phase is what a node is doing.

@@ -254,6 +254,8 @@ var ofTheCore = []testedMutant{
 		"stamp == 0 || cl.FrozenUntil", "!leased || stamp == 0 || cl.FrozenUntil"}}}, "./coordinator", "TestFreezeByASlowClockCoversOtherLeases"},
 	{mutant{"a lost record ends before the horizon", []change{{"coordinator/lost.go",
 		"max(c.Horizon, c.lastLease(now))", "c.lastLease(now)"}}}, "./coordinator", "TestLostSlotIsKeptForItsHolder"},
+	{mutant{"a late grant of its own fences a node", []change{{"coordinator/hold.go",
+		"		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce\n", ""}}}, "./coordinator", "TestLateGrantIsOurs"},
 	{mutant{"a stop leaves requests under way", []change{{"node/stop.go",
 		"n.layout.Start(t.gen.Close())", "n.layout.Start(t.gen.End())"}}}, "./node", "TestStopEndsRequestsUnderWay"},
 	{mutant{"a confirmed claim is used before it is saved", []change{{"coordinator/heartbeat.go",

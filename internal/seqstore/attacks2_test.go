@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,7 +107,7 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 	w, ok := a.is.witness()
 	w.Keys = map[string][]byte{"order": make([]byte, keyEntryLen)}
 	path := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(path, w); err != nil || !ok {
+	if err := saveWitness(path, w, new(atomic.Bool)); err != nil || !ok {
 		t.Fatal(err, ok)
 	}
 	data, err := os.ReadFile(path)

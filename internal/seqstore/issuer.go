@@ -114,7 +114,9 @@ type Issuer struct {
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
 	unmet      []string
-	spread     time.Duration // see the function spread
+	// roundTime is the time after which the present round begins no more work.
+	roundTime time.Duration
+	spread    time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
 	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
@@ -123,6 +125,7 @@ type Issuer struct {
 	keep    func(Witness) error
 	beside  func(func())
 	saving  *saving
+	given   atomic.Bool // the state directory was given up: see saveLast
 	saved   int64
 	savedAs coordinator.Followed
 	// swept is when names were last forgotten, in ns of the monotonic clock.
@@ -143,9 +146,9 @@ func New(cfg Config) *Issuer {
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()
 	}
-	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, wake: make(chan struct{}, 1)}
+	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
 	i.beside = func(f func()) { go f() }
-	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w) }
+	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
 	if cfg.WitnessFile == "" {
 		i.keep = func(Witness) error { return nil }
 	}

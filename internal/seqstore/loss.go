@@ -123,11 +123,11 @@ func (i *Issuer) report(found string) {
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
 func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
-	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
-		return view{}, false, nil
-	}
 	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
 		i.leave()
+	}
+	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+		return view{}, false, nil
 	}
 	for range maxConflicts {
 		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.Mono()
@@ -193,6 +193,7 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 			return false, true, i.writeState(ctx, v, next)
 		}
 		i.markChanged(v.state.Changed, true)
+		err = i.meetAll(ctx) // changes before the loss and after it cannot be counted together
 	default:
 		names, all := v.state.since(k.state.Changes)
 		if i.markChanged(names, all); all {
@@ -235,12 +236,15 @@ func (i *Issuer) meetAll(ctx context.Context) (err error) {
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
 // must not wait long for it.
 func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
-	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(roundTime/2); {
+	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(i.roundTime/2); {
 		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
 				names, err := i.cfg.Store.Children(ctx, recordsDir+"/"+bucket)
+				if errors.Is(err, zkstore.ErrNoNode) {
+					return nil
+				}
 				for k := range names {
 					names[k] = nameOf(names[k])
 				}
@@ -248,7 +252,7 @@ func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 				return err
 			})
 		}
-		if err := group.Wait(); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		if err := group.Wait(); err != nil {
 			return false, err
 		}
 		i.unmet = i.unmet[len(some):]
@@ -278,7 +282,9 @@ func (i *Issuer) leave() {
 		s.change(func() { s.vanish(0); s.forgotten = true })
 		return i.gone.add(s)
 	})
-	i.known, i.unmet = knowledge{incarnation: never}, nil
+	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0
+	i.followed.Store(nil)
+	i.compared.Store(nil)
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that

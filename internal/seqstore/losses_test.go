@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func TestRestartRemembersTheRecords(t *testing.T) {
 	a.ask("order", 100, false).first()
 	w, _ := a.is.witness()
 	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w); err != nil {
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
 		t.Fatal(err)
 	}
 	s.lose(copied, 9)
@@ -340,5 +341,63 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	_ = a.round()
 	if r := s.view("order").record; a.calls != nil || r.Next != 0 {
 		t.Errorf("a block is taken: %+v", r)
+	}
+}
+
+// A node joins another cluster, in which nobody has made /seq.
+func TestJoinsAClusterWithoutSequences(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	data := mustMarshal(clusterRecord{UUID: "d"})
+	admin := s.mem.Session()
+	ctx := context.Background()
+	for _, p := range []string{recordPath("order"), bucketPath("order"), recordsDir, statePath} {
+		if err := admin.Delete(ctx, p, zkstore.AnyVersion); err != nil {
+			t.Fatal(p, err)
+		}
+	}
+	if _, err := admin.Set(ctx, clusterPath, data, zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.cluster.UUID = "d"
+	a.hold = func() Hold { return Hold{Wait: time.Second} }
+	s.now += 4000
+	a.ask("x", 1, false)
+	if err := a.round(); err != nil {
+		t.Fatal(err)
+	}
+	c := a.ask("x", 1, false)
+	if err := a.round(); err != nil || c.again().reason() != Confirming || len(a.reports) > 0 {
+		t.Errorf("%v, %v, reports %v", err, c.err, a.reports)
+	}
+}
+
+// A node joins another cluster between two reads of /seq.
+func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	s.run(4 * time.Second)
+	admin := s.mem.Session()
+	ctx := context.Background()
+	if err := admin.Delete(ctx, recordPath("order"), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Set(ctx, statePath, State{Cluster: "d"}.marshal(), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Set(ctx, clusterPath, mustMarshal(clusterRecord{UUID: "d"}), zkstore.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.cluster.UUID = "d"
+	a.deaf = true
+	a.hold = func() Hold { return Hold{Wait: time.Second} }
+	s.now += 100
+	a.ask("order", 5000, false)
+	if err := a.round(); err != nil || len(a.reports) > 0 {
+		t.Errorf("%v, reports a loss in the new cluster: %v", err, a.reports)
 	}
 }

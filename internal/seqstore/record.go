@@ -268,6 +268,7 @@ type view struct {
 	written        int64  // when the state was, Unix ms of ZooKeeper's leader
 	record         *Record
 	stat           zkstore.Stat    // of the record
+	before         *Record         // what the node knew of the record when the read was sent
 	keys           *keyring        // nil: they were not read
 	secret         *zkstore.Record // the key of record, nil: it was not read
 	template       *template       // that may create the sequence, nil: there is none

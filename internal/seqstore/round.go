@@ -52,19 +52,26 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
+	i.roundTime = roundTime
+	if lost := i.toPutBack(); lost > 0 {
+		i.roundTime = min(roundTime, cluster.ConfirmTime/4) // so that the node tells in time
+		if late := i.cfg.Mono()-i.known.entered > int64(i.cfg.Follow/2); followed && (late || lost > soonPutBack) {
+			if err := i.tellPuttingBack(ctx, v); err != nil {
+				return err
+			}
+			followed = false // what was read of /seq is out of date
+		}
+	}
 	met, err := i.meetMore(ctx)
 	if err != nil {
 		return err
 	}
-	complete, err := i.workAll(ctx, cluster, i.due(followed))
+	complete, err := i.workAll(ctx, cluster, i.due(v.state != nil))
 	if err != nil || !followed {
 		return err
 	}
 	if met && complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
 		i.hasFollowed(sent)
-	}
-	if i.putsBack() {
-		return i.tellPuttingBack(ctx, v)
 	}
 	return i.raiseTime(ctx, cluster, v)
 }
@@ -113,7 +120,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	began := i.cfg.Mono()
 	for _, s := range due {
 		group.Go(func() error {
-			if early.Load() || i.cfg.Mono()-began >= int64(roundTime) {
+			if early.Load() || i.cfg.Mono()-began >= int64(i.roundTime) {
 				early.Store(true)
 				s.change(func() {}) // the requests see whether they have waited too long
 				return nil

@@ -87,6 +87,8 @@ func (s *segment) renewAfter(e situation) time.Duration {
 	return renewalInterval(e.spread, time.Duration(e.sent-s.askedAt))
 }
 
+func (s *segment) lacks() bool { return s.needs().lacking }
+
 func (s *segment) unsure() bool { return len(s.attempts) > 0 }
 
 func (s *segment) lastWritten() view { return view{} }

@@ -64,6 +64,8 @@ type mode interface {
 	tooMany(n int64) *Refusal
 	// urgency returns how soon a round must work on the sequence, although no request waits and nothing must be read.
 	urgency(e situation) urgency
+	// lacks reports whether requests wait that the node cannot answer without a write.
+	lacks() bool
 	// unsure reports whether the outcome of a write is not known. resolve finds it out by a record that was read.
 	unsure() bool
 	resolve(v view)

@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"next was raised":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good, block: sequence.Block{First: 700, End: 850}},
 	} {
 		s := c.series()
-		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found, stat: zkstore.Stat{Version: 3}}
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found, before: s.known, stat: zkstore.Stat{Version: 3}}
 		taken, err := s.decide(v, c.e)
 		var lost *lostError
 		var left int64

@@ -124,7 +124,7 @@ func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
 
 func (a *actor) Cluster() (ClusterInfo, bool) {
 	joined := a.cluster
-	joined.UUID, joined.ConfirmTime = cmp.Or(joined.UUID, "c"), stageConfirm
+	joined.UUID, joined.ConfirmTime = cmp.Or(joined.UUID, "c"), cmp.Or(joined.ConfirmTime, stageConfirm)
 	return joined, !a.fenced
 }
 

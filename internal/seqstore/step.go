@@ -1,6 +1,7 @@
 package seqstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -149,6 +150,10 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 	return st, nil
 }
 
+// errReadBefore: what was read is older than what another step of this round has written, and must be read again. It shows
+// no loss of data.
+var errReadBefore = errors.New("read before it was written")
+
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
 func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error) {
@@ -156,6 +161,9 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 		return st, nil, nil
 	}
 	if judge(v.record, s.known, v.state.Purged) == foundLost {
+		if judge(v.record, v.before, v.state.Purged) != foundLost {
+			return step{}, nil, errReadBefore
+		}
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
 	}
 	if v.template != nil {
@@ -228,7 +236,7 @@ func (s *series) next(v view, e situation) step {
 	}
 	if e.unconfirmed > 0 {
 		var refusal *Refusal
-		if len(s.waiting) > 0 {
+		if s.mode.lacks() {
 			refusal = confirming(e.unconfirmed)
 		}
 		s.refuse(refusal, e.sent)

@@ -68,6 +68,7 @@ func (s *strict) tooMany(n int64) *Refusal {
 }
 
 func (s *strict) urgency(situation) urgency { return idle }
+func (s *strict) lacks() bool               { return len(s.waiting) > 0 }
 func (s *strict) unsure() bool              { return false }
 func (s *strict) lastWritten() view         { return s.written }
 func (s *strict) resolve(view)              {}

@@ -3,6 +3,7 @@ package seqstore
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -119,5 +120,33 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if _, _, err := s.take(r, now, 0, nil); err == nil {
 			t.Error("the answer was given twice")
 		}
+	}
+}
+
+// The directory of the keys cannot be made. Nothing was sent, so the request goes on waiting.
+func TestKeysWithoutTheirDirectory(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.run(4 * time.Second)
+	a.calls = faultsOf("ensure root")
+	c := &call{a: a, name: "inv", n: 1, woken: true}
+	c.w.Key = "k"
+	c.again()
+	_ = a.round()
+	a.calls = nil
+	if u, ok := a.is.Use("inv"); !ok || u.Unanswered != 0 {
+		t.Errorf("%d values count as unanswered", u.Unanswered)
+	}
+}
+
+func faultsOf(op string) func(zkstore.Call) zkstore.Fault {
+	return func(c zkstore.Call) zkstore.Fault {
+		if c.Op == op {
+			return zkstore.FailBefore
+		}
+		return zkstore.NoFault
 	}
 }

@@ -55,6 +55,7 @@ type template struct {
 	series  *series
 	record  Record
 	version int32
+	before  *Record // what the node knew of it when the read was sent
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
@@ -64,6 +65,8 @@ func (t *template) create(name string, v view, e situation) (step, *Refusal, err
 	lost := v.incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.mu.Unlock()
 	switch {
+	case older && !lost && judge(&t.record, t.before, v.state.Purged) != foundLost:
+		return step{}, nil, errReadBefore
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
 	case older, e.unconfirmed > 0: // a sequence of this name that is lost may be put back until then

@@ -2,6 +2,7 @@ package seqstore
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -173,5 +174,33 @@ func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	}
 	if r, _, err := s.operator().Show(t.Context(), "order:*"); err != nil || r.Names != 1 {
 		t.Errorf("the template has created %d sequences, want 1: %v", r.Names, err)
+	}
+}
+
+// Two unknown names of one template are worked on at once.
+func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 9)
+	s.run(4 * time.Second)
+	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
+	cl, _ := a.Cluster()
+	ctx := context.Background()
+	s2 := a.is.named("t:2")
+	e := a.is.situation()
+	v2, err := a.is.gather(ctx, s2, true) // the second worker has read the template
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.is.work(ctx, cl, a.is.named("t:1")); err != nil { // the first one creates its sequence
+		t.Fatal(err)
+	}
+	e.nonce = a.is.cfg.Nonce()
+	_, err = s2.decide(v2, e)
+	if !errors.Is(err, errReadBefore) {
+		t.Errorf("a loss is reported: %v", err)
+	}
+	if err := a.is.work(ctx, cl, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
+		t.Error(err)
 	}
 }

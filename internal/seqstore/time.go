@@ -2,7 +2,6 @@ package seqstore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/zkstore"
@@ -54,13 +53,19 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 // another one still puts records back.
 const putsBackFor = time.Minute
 
-// putsBack reports whether the node knows records that it has not compared in this incarnation.
-func (i *Issuer) putsBack() bool {
-	return i.known.incarnation > 0 && slices.ContainsFunc(i.list(), func(s *series) bool {
+// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell before.
+const soonPutBack = 64
+
+// toPutBack returns the number of records that the node knows and has not compared in this incarnation.
+func (i *Issuer) toPutBack() (n int) {
+	for _, s := range i.list() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.stale && s.known != nil && s.incarnation < i.known.incarnation
-	})
+		if s.stale && s.known != nil && s.incarnation < i.known.incarnation {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
 }
 
 // tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the

@@ -1,8 +1,10 @@
 package seqstore
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,7 +89,7 @@ func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
 	s.run(4 * time.Second)
 	w, _ := a.is.witness()
 	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w); err != nil {
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
 		t.Fatal(err)
 	}
 	a.restart(file)
@@ -134,5 +136,162 @@ func TestNobodyKnowsTheSequenceTime(t *testing.T) {
 			b.issue("order", 100, 2*time.Minute, seen, "b")
 			served(t, seen, "b")
 		})
+	}
+}
+
+// A node that was away for more than 64 changes comes back after a loss.
+func TestReturningNodeLearnsOfChanges(t *testing.T) {
+	s := newStage(t)
+	a, seen := s.node(), make(map[int64]string)
+	b := s.node()
+	s.create("other", plain(), settings(10))
+	s.run(4 * time.Second)
+	file := t.TempDir() + "/sequences.cache"
+	w, ok := b.is.witness()
+	if !ok {
+		t.Fatal("no witness")
+	}
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
+		t.Fatal(err)
+	}
+	b.gone()
+	s.create("order", plain(), settings(10))
+	a.issue("order", 1, 6*time.Second, seen, "a")
+	copied := s.mem.Snapshot()
+	s.setNext("order", 50_000)
+	s.run(4 * time.Second)
+	a.issue("order", 1, 20*time.Second, seen, "a after the change")
+	for range maxChanged {
+		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+		s.run(time.Second)
+	}
+	last := s.mem.Snapshot()
+	s.run(time.Second)
+	s.lose(last, 9)
+	a.noteLoss()
+	s.run(stageConfirm + 5*time.Second)
+	b.restart(file)
+	s.nodes = append(s.nodes, b)
+	s.run(time.Minute)
+	_ = a.is.giveBack(t.Context())
+	a.gone()
+	s.run(20 * time.Minute)
+	s.lose(copied, 11)
+	b.noteLoss()
+	s.run(stageConfirm + 2*time.Second)
+	b.issue("order", 100, 2*time.Hour, seen, "b")
+	served(t, seen, "b")
+}
+
+// slowPutBack: a puts 200 records back and the last one is zorder, whose next value was raised. b has rounds meanwhile.
+func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, late time.Duration) {
+	s := newStage(t)
+	a, seen := s.node(), make(map[int64]string)
+	s.create("zorder", plain(), settings(10))
+	s.run(4 * time.Second)
+	a.issue("zorder", 1, time.Second, seen, "a")
+	copied := s.mem.Snapshot()
+	s.setNext("zorder", 1500)
+	s.run(4 * time.Second)
+	for k := range 200 {
+		s.create(fmt.Sprintf("n%03d", k), plain(), settings(10))
+		a.issue("zorder", 10, time.Second, seen, "a after the change")
+	}
+	s.run(4 * time.Second)
+	w, _ := a.is.witness()
+	file := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
+		t.Fatal(err)
+	}
+	a.restart(file)
+	b := s.node()
+	s.lose(copied, 9)
+	b.is.known.state.Changes, b.is.byName = w.State.Changes-200, nil // it knows nothing of the change
+	b.is.all = nil
+	b.is.last.Store(nil)
+	a.cluster.ConfirmTime, b.cluster.ConfirmTime = confirm, confirm
+	a.is.cfg.Follow, b.is.cfg.Follow = follow, follow
+	a.noteLoss()
+	multis := 0
+	inHook := false
+	began := s.now
+	bTook := func() {
+		_ = b.round()
+		c := b.ask("zorder", 1, false)
+		if !c.done {
+			_ = b.round()
+			c.again()
+		}
+		if c.done && c.err == nil {
+			v := int64(c.runs[0].First)
+			if was := seen[v]; was != "" {
+				t.Fatalf("b issues %d at %d ms after the loss, as before %s", v, s.now-began, was)
+			}
+			seen[v] = "b"
+		}
+	}
+	a.calls = func(c zkstore.Call) zkstore.Fault {
+		if c.Op == "multi" && !inHook {
+			multis++
+			inHook = true
+			s.now += 150
+			bTook()
+			inHook = false
+			if failEvery > 0 && multis%failEvery == 0 {
+				return zkstore.FailBefore
+			}
+		}
+		return zkstore.NoFault
+	}
+	if late > 0 {
+		for s.now < began+late.Milliseconds() {
+			s.now += 500
+			bTook()
+		}
+	}
+	for range 400 {
+		s.now += 100
+		_ = a.round()
+		bTook()
+	}
+	served(t, seen, "b")
+}
+
+// A node tells in time that it still puts records back: although it notices the loss late, although some of its writes fail, and
+// in a cluster with a short confirming time.
+func TestNodeTellsInTimeThatItPutsBack(t *testing.T) {
+	for name, row := range map[string]struct {
+		confirm, follow time.Duration
+		failEvery       int
+		late            time.Duration
+	}{
+		"at once":            {stageConfirm, 3 * time.Second, 0, 0},
+		"noticed late":       {stageConfirm, 3 * time.Second, 0, 10 * time.Second},
+		"writes that fail":   {stageConfirm, 3 * time.Second, 8, 0},
+		"a short confirming": {time.Second, 250 * time.Millisecond, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) { slowPutBack(t, row.confirm, row.follow, row.failEvery, row.late) })
+	}
+}
+
+// One bucket is gone.
+func TestAMissingBucketHidesNoOther(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	for k := range 6 {
+		s.create(fmt.Sprintf("n%d", k), plain(), settings(10))
+	}
+	s.run(4 * time.Second)
+	b := s.node()
+	b.is.cfg.Parallel = 16
+	ctx := context.Background()
+	b.is.all, b.is.byName = nil, nil
+	b.is.last.Store(nil)
+	if err := b.is.meetAll(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.is.unmet = append([]string{"zzz"}, b.is.unmet...)
+	if met, err := b.is.meetMore(ctx); !met || err != nil || len(b.is.list()) != 6 {
+		t.Errorf("met %v, %v, %d names", met, err, len(b.is.list()))
 	}
 }

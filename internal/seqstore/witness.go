@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/internal/limits"
@@ -134,6 +135,7 @@ func (i *Issuer) saveLast() {
 			i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 		}
 	case <-late.C:
+		i.given.Store(true)
 		i.cfg.Log.Warn("sequences: the state directory does not answer, so what this node knows of the records may not be saved")
 	}
 }
@@ -202,8 +204,8 @@ func loadWitness(path string) (w Witness, ok bool) {
 }
 
 // saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with
-// the power.
-func saveWitness(path string, w Witness) error {
+// the power. It does not if the node has given the directory up meanwhile: the next process may have written the file.
+func saveWitness(path string, w Witness, given *atomic.Bool) error {
 	data := mustMarshal(w)
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -218,6 +220,9 @@ func saveWitness(path string, w Witness) error {
 	}
 	if err != nil {
 		return err
+	}
+	if given.Load() {
+		return errors.New("too late")
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return err

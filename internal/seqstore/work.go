@@ -24,6 +24,9 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		}
 		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
 		st, err := s.decide(v, e)
+		if errors.Is(err, errReadBefore) {
+			continue
+		}
 		if err != nil || st.kind == nothing {
 			return err
 		}
@@ -56,8 +59,14 @@ func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err
 // readMore reads what a decision needs besides the record into v.
 func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
-	for _, name := range w.templates {
+	before := make([]*Record, len(w.templates))
+	for k, name := range w.templates {
 		paths = append(paths, recordPath(name))
+		if t := i.find([]byte(name)); t != nil {
+			t.mu.Lock()
+			before[k] = t.known
+			t.mu.Unlock()
+		}
 	}
 	if w.keys != "" {
 		paths = append(paths, keysPath(w.keys))
@@ -87,7 +96,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := parseRecord(found[k].Data); err != nil {
 			return err
 		} else if r.Kind() == Template {
-			v.template = &template{i.named(name), r, found[k].Stat.Version}
+			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -174,6 +183,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
+		v.before = known
 		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}
@@ -195,7 +205,12 @@ func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again b
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = i.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		if err := i.cfg.Store.EnsureRoot(ctx, st.dirs...); err != nil {
+			if st.kind == take {
+				i.wrote(s, v, st.taking, sent, zkstore.ErrBadVersion) // nothing was sent: its requests go on waiting
+			}
+			return false, err
+		}
 	}
 	if err == nil {
 		err = i.cfg.Store.Multi(zkstore.OnSession(ctx, i.session), append(ops, st.ops...)...)
