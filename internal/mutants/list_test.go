@@ -117,12 +117,8 @@ var mutants = []mutant{
 		"n.newcomer(), rec.ZooKeeper != \"\" &&", "n.newcomer(), false &&"}}},
 	{"a state file stays after a release", []change{{"node/stop.go",
 		"n.cfg.Cache.Remove()", "error(nil)"}}},
-	{"a slot is free as soon as its bound has passed", []change{{"coordinator/decide.go",
-		"func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }", "func (c Cluster) graceMs() int64 { return 0 }"}}},
 	{"every ID of a run has the same value", []change{{"worker/id.go",
 		"return r.First + ID(i)*r.Step", "return r.First"}}},
-	{"a clock that went back keeps a lease that has expired", []change{{"coordinator/doubt.go",
-		"return stamp+ahead >= h", "return false"}}},
 
 	// One event for a loss: incarnation, freeze, horizon, and who need not wait.
 	{"a loss raises no incarnation", []change{{"coordinator/loss.go",
