@@ -150,3 +150,28 @@ func faultsOf(op string) func(zkstore.Call) zkstore.Fault {
 		return zkstore.NoFault
 	}
 }
+
+// ZooKeeper has lost a record of a strict sequence and the keys of its requests. A node that knows both puts both back.
+func TestKeysOfRequestsArePutBack(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	r, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	c := &call{a: a, name: "inv", n: 1, woken: true}
+	c.w.Key = "k"
+	if got := c.first(); got != 1 {
+		t.Fatal(got)
+	}
+	s.lose(copied, 9)
+	a.noteLoss()
+	s.run(2 * stageConfirm)
+	data, _, err := s.mem.Peek(keysPath(r.ID))
+	keys, _ := parseKeys(data)
+	if err != nil || len(keys) != 1 || keys[0].position != 0 {
+		t.Errorf("%v, keys %v", err, keys)
+	}
+}
