@@ -104,13 +104,14 @@ func (h *Hold) writeResumed(ctx context.Context, v view, lease time.Duration) (G
 // process before has stopped. Otherwise a holder that ZooKeeper has lost has time to come back.
 func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (Grant, error) {
 	c, ranUntil := h.co, h.runsUntil(*v.slot)
-	goesOn := h.goesOn(v, c.gather(Report{}))
-	cl := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease)
+	e := c.gather(Report{})
+	goesOn, cl := h.goesOn(v, e), v.cl.withHorizon(e.agreedNow(), lease)
 	slot, err := h.nextGrant(cl, *v.slot, lease, goesOn)
 	if err != nil {
 		return Grant{}, err
 	}
-	before, e := h.holding, c.gather(Report{}) // once more after the disk, which may take long
+	before := h.holding
+	e = c.gather(Report{}) // once more after the disk, which may take long
 	if goesOn = goesOn && h.goesOn(v, e); !goesOn {
 		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
 	}

@@ -127,7 +127,7 @@ var mutants = []mutant{
 		{"coordinator/loss.go", "max(found.FrozenUntil, next.Horizon), \"\"\n	if raised", "found.FrozenUntil, \"\"\n	if raised"},
 		{"coordinator/loss.go", "stamp == 0 || cl.FrozenUntil >= mine.lastLease(stamp)", "true"},
 		{"coordinator/loss.go", "next.FrozenUntil, next.FrozenBy = next.Horizon, \"\"", "next.FrozenUntil, next.FrozenBy = 0, \"\""}}},
-	{"a peer vouches whatever its chain", []change{{"coordinator/word.go",
+	{"a peer vouches without a chain", []change{{"coordinator/word.go",
 		"peer.UnbrokenMs >= confirmTime(cl).Milliseconds()", "true"}}},
 	{"a peer vouches with a young chain", []change{{"coordinator/word.go",
 		"peer.UnbrokenMs >= confirmTime(cl).Milliseconds()", "peer.UnbrokenMs >= confirmTime(cl).Milliseconds()/2"}}},

@@ -96,7 +96,8 @@ type Issuer struct {
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 	gone    totals                     // of the series that were forgotten
 
-	// read is when the last read of /seq was sent after which the node knew all changes, in ns of the monotonic clock.
+	// read is when /seq was last read so that the node knew all changes, ns of the monotonic clock. It is the time at which the read
+	// was sent.
 	read atomic.Int64
 	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but
 	// does not wait for the disk.
@@ -114,7 +115,7 @@ type Issuer struct {
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
 	unmet      []string
-	// roundTime is the time after which the present round begins no more work.
+	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
 	// nodes is the number of workers of the cluster that are connected.

@@ -52,15 +52,12 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
-	i.roundTime = roundTime
-	if lost := i.toPutBack(); lost > 0 {
-		i.roundTime = min(roundTime, cluster.ConfirmTime/4) // so that the node tells in time
-		if late := i.cfg.Mono()-i.known.entered > int64(i.cfg.Follow/2); followed && (late || lost > soonPutBack) {
-			if err := i.tellPuttingBack(ctx, v); err != nil {
-				return err
-			}
-			followed = false // what was read of /seq is out of date
+	if followed { // at each heartbeat only: it looks at all series
+		told, err := i.tellInTime(ctx, cluster, v)
+		if err != nil {
+			return err
 		}
+		followed = !told // what was read of /seq is out of date then
 	}
 	met, err := i.meetMore(ctx)
 	if err != nil {

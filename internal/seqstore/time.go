@@ -68,6 +68,20 @@ func (i *Issuer) toPutBack() (n int) {
 	return n
 }
 
+// tellInTime makes rounds short while the node puts records back, and tells so unless it has just begun with few of them.
+func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
+	i.roundTime = roundTime
+	lost := i.toPutBack()
+	if lost == 0 {
+		return false, nil
+	}
+	i.roundTime = min(roundTime, cluster.ConfirmTime/4)
+	if late := i.cfg.Mono()-i.known.entered > int64(i.cfg.Follow/2); late || lost > soonPutBack {
+		return true, i.tellPuttingBack(ctx, v)
+	}
+	return false, nil
+}
+
 // tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the
 // confirming time has passed since the last time: with many records it takes longer than that to put them back, and the
 // node may be the only one that knows a raised next value.

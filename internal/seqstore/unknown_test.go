@@ -72,10 +72,12 @@ func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	served(t, seen, "b")
 }
 
-// A node that knows many sequences puts them back for longer than the confirming time.
-func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
-	s := newStage(t)
-	a, seen := s.node(), make(map[int64]string)
+// ofMany loses data. Node a knows 200 records, and the last one that it puts back is zorder, whose next value was raised. Node b
+// knows nothing of that. seen are the values that were issued.
+func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
+	t.Helper()
+	s = newStage(t)
+	a, seen = s.node(), make(map[int64]string)
 	s.create("zorder", plain(), settings(10))
 	s.run(4 * time.Second)
 	a.issue("zorder", 1, time.Second, seen, "a")
@@ -93,10 +95,17 @@ func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.restart(file)
-	b := s.node()
+	b = s.node()
 	s.lose(copied, 9)
 	b.is.known.state.Changes, b.is.byName = w.State.Changes-200, nil // it knows nothing of the change
 	b.is.all = nil
+	b.is.last.Store(nil)
+	return s, a, b, seen
+}
+
+// A node that knows many sequences puts them back for longer than the confirming time.
+func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
+	s, a, b, seen := ofMany(t)
 	a.noteLoss()
 	a.calls = func(c zkstore.Call) zkstore.Fault {
 		if c.Op == "multi" {
@@ -183,32 +192,9 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 	served(t, seen, "b")
 }
 
-// slowPutBack: a puts 200 records back and the last one is zorder, whose next value was raised. b has rounds meanwhile.
+// slowPutBack lets a put its records back slowly, while b has rounds.
 func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, late time.Duration) {
-	s := newStage(t)
-	a, seen := s.node(), make(map[int64]string)
-	s.create("zorder", plain(), settings(10))
-	s.run(4 * time.Second)
-	a.issue("zorder", 1, time.Second, seen, "a")
-	copied := s.mem.Snapshot()
-	s.setNext("zorder", 1500)
-	s.run(4 * time.Second)
-	for k := range 200 {
-		s.create(fmt.Sprintf("n%03d", k), plain(), settings(10))
-		a.issue("zorder", 10, time.Second, seen, "a after the change")
-	}
-	s.run(4 * time.Second)
-	w, _ := a.is.witness()
-	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
-		t.Fatal(err)
-	}
-	a.restart(file)
-	b := s.node()
-	s.lose(copied, 9)
-	b.is.known.state.Changes, b.is.byName = w.State.Changes-200, nil // it knows nothing of the change
-	b.is.all = nil
-	b.is.last.Store(nil)
+	s, a, b, seen := ofMany(t)
 	a.cluster.ConfirmTime, b.cluster.ConfirmTime = confirm, confirm
 	a.is.cfg.Follow, b.is.cfg.Follow = follow, follow
 	a.noteLoss()
