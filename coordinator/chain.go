@@ -8,10 +8,10 @@ import "time"
 //
 // Times are nanoseconds of CLOCK_BOOTTIME, which counts while the machine is suspended.
 type Chain struct {
-	// Began is when the first write of the chain was sent. Sent is when the last one was sent. Both are 0 if there is no chain.
+	// Began is when the first write of the chain was sent, and Sent when the last one was. Both are 0 if there is no chain.
 	Began int64 `json:"began,omitempty"`
 	Sent  int64 `json:"sent,omitempty"`
-	// Version is the version of the slot after the last write.
+	// Version is the version of the slot after the last write. It stays when the chain ends.
 	Version int32 `json:"version,omitempty"`
 }
 

@@ -15,8 +15,8 @@ import (
 //	recalled  ──GoAlone───> alone ──Heartbeat──> confirming
 //	confirmed ──the lease ran out──> confirming
 //
-// Invariant: whoever issues IDs goes by Held, and issues only where the claim is confirmed, from its floor on and below its
-// lease bound. In each state but confirmed, that bound is from before: nothing but Accept raises it.
+// Invariant: only Accept raises the lease bound of the claim. IDs are issued only under a confirmed claim, from its floor up to
+// its lease bound. In the states alone and confirming that is the bound of an earlier process, or of the lease before.
 type Hold struct {
 	co *Coordinator
 	holding

@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/zkstore"
 )
 
-// holdState is how far a Hold is: see there.
+// holdState is one of the states that the comment of Hold shows.
 type holdState int
 
 const (

@@ -13,7 +13,7 @@ import (
 type lock struct {
 	worker  int
 	session int64
-	list    listVersion // zero: not known
+	list    listVersion
 }
 
 // lockOf returns the live lock that a worker of ours should have now.
