@@ -51,14 +51,9 @@ func (s *site) create(name string) {
 		Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
 		Settings: seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000},
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		_, err := o.Create(context.Background(), d)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("creating %s: %v", name, err)
-		}
+	var err error
+	if !zktest.Poll(20*time.Second, func() bool { _, err = o.Create(context.Background(), d); return err == nil }) {
+		s.t.Fatalf("creating %s: %v", name, err)
 	}
 }
 
