@@ -3,6 +3,7 @@ package doctor
 import (
 	"net"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -18,12 +19,14 @@ func TestPorts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	left := filepath.Join(dir, "left")
+	syscall.ForkLock.RLock() // a child that another test starts would have the listener until its exec
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
+	syscall.ForkLock.RUnlock()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
