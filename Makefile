@@ -30,7 +30,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?=
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/loss.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/artifacts/deploycheck/testdata/zookeeper.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/loss.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets
@@ -130,14 +130,14 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	# A history of the simulation runs in one goroutine, so the race detector would only
 	# cost time.
 	if [[ $(PKG) == ./... ]]; then
-	  $(GO) test -vet=off -count=1 -timeout 10m ./node -run '^TestSimulation$$' -sim.count=3000
-	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/seqstore -run '^TestSimulation$$' -sim.count=500
+	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/node -run '^TestSimulation$$' -sim.count=3000
+	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/seq -run '^TestSimulation$$' -sim.count=500
 	fi
 
 # A pod with one CPU has GOMAXPROCS=1. There a loop that spins or waits for another one shows.
 .PHONY: test-one-cpu
 test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a pod with one CPU
-	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./node/...
+	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./internal/core/node/...
 
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
@@ -168,7 +168,7 @@ containers: ## the image, the Compose file, the package under systemd and the ma
 	# of a killed run must not keep the lock, so no child inherits it.
 	set -x
 	flock --close "$${CONTAINERS_STORAGE_CONF%/*}/tests.lock" \
-	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 15m -v ./internal/artifacts/deploycheck
+	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 15m -v ./internal/check/deploy
 
 # The database of weaknesses is asked over the network. Without it nothing is checked.
 .PHONY: vulncheck
@@ -186,7 +186,7 @@ vulncheck: ## known weaknesses of the code that flaked links. VULNDB=file:///dir
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
 kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
-	@cd internal/artifacts/kubecheck
+	@cd internal/check/kubernetes
 	export GOWORK=off CGO_ENABLED=0
 	set -x
 	$(GO) vet .
@@ -194,7 +194,7 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
-	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/mutants -run MutantsAreCaught
+	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/check/mutants -run MutantsAreCaught
 
 # Each line is a make of its own, so that one failure does not hide the others. The second build of the
 # release uses another tree and an empty build cache.
@@ -213,21 +213,21 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 	  diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
 	}
 	check $(MAKE) mutants
-	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/mutants -run CampaignCatchesMutants
+	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
 	admin() {
 	  local dir
 	  dir=$$(scripts/get-zk-admin.sh) &&
-	  FLAKED_TEST_ZK=require FLAKED_TEST_ZK_ADMIN="$$dir/*" $(GO) test -vet=off -count=1 ./internal/e2e -run ARestoreOfRunningServers
+	  FLAKED_TEST_ZK=require FLAKED_TEST_ZK_ADMIN="$$dir/*" $(GO) test -vet=off -count=1 ./internal/check/e2e -run ARestoreOfRunningServers
 	}
 	check admin
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_NIGHTLY=1 $(GO) test -vet=off -count=1 -parallel 1 ./internal/e2e -run 'LeadersClockLeaps|LeaseOfAClockAhead'
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_NIGHTLY=1 $(GO) test -vet=off -count=1 -parallel 1 ./internal/check/e2e -run 'LeadersClockLeaps|LeaseOfAClockAhead'
 	check $(MAKE) containers
 	check $(MAKE) processors
 	check $(MAKE) kubernetes
 	check twice
 	check scripts/get-clients.sh
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/clients
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/clients
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
 
 # By default FIRST is the current time, so that each run plays other histories.
@@ -237,14 +237,14 @@ chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 ./coordinator -run '^TestModel' \
 	  -model.first=$(FIRST) -model.runs=$$(( $(N) / 100 + 1 ))
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/seqstore -run '^TestSimulation$$' \
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/seq -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$$(( $(N) / 10 + 1 )) -sim.progress=10s -sim.dir $(CURDIR)/bin
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulation$$' \
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/node -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$(N) -sim.progress=10s -sim.dir $(CURDIR)/bin
 
 .PHONY: chaos-worlds
 chaos-worlds: ## the same in clusters of other layouts and rollback policies. N=2000 FIRST=n
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./node -run '^TestSimulationOfOtherWorlds$$' -sim.first=$(FIRST) -sim.count=$(N)
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/node -run '^TestSimulationOfOtherWorlds$$' -sim.first=$(FIRST) -sim.count=$(N)
 
 .PHONY: chaos
 chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
@@ -252,7 +252,7 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	eval "$$zk"
 	export FLAKED_TEST_ZK=require
 	set -x
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/chaos -run 'TestCampaign$$' \
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/chaos -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
 
 .PHONY: bench

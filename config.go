@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/logqueue"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/host/logqueue"
 	"github.com/flaked/flaked/timeguard"
 )
 

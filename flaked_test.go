@@ -24,15 +24,15 @@ import (
 	"github.com/flaked/flaked/client"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -77,15 +77,15 @@ func opened(t *testing.T, cfg Config) *Node {
 }
 
 // create creates sequences in the node's cluster.
-func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
+func create(t *testing.T, n *Node, mode seq.Mode, names ...string) {
 	t.Helper()
-	o := &seqstore.Operator{Store: n.backing.store, By: t.Name()}
+	o := &seq.Operator{Store: n.backing.store, By: t.Name()}
 	for _, name := range names {
-		wanted := seqstore.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seqstore.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
+		wanted := seq.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seq.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
 		var err error
 		zktest.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
 			_, err = o.Create(t.Context(), wanted)
-			return !errors.Is(err, seqstore.ErrNoState)
+			return !errors.Is(err, seq.ErrNoState)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -96,8 +96,8 @@ func create(t *testing.T, n *Node, mode seqstore.Mode, names ...string) {
 func TestNodeIsASource(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, quick(t, zktest.Chroot(t, zktest.Shared(t))))
-	create(t, n, seqstore.Segment, "order", "order2")
-	create(t, n, seqstore.Strict, "invoice", "invoice2")
+	create(t, n, seq.Segment, "order", "order2")
+	create(t, n, seq.Strict, "invoice", "invoice2")
 	backend, sequences := n.LineProtocol()
 	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
 	if err != nil {
@@ -207,7 +207,7 @@ func TestSequenceWaitsForAConfirmedNode(t *testing.T) {
 	noLeaks(t)
 	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
 	first := opened(t, cfg)
-	create(t, first, seqstore.Segment, "order")
+	create(t, first, seq.Segment, "order")
 	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -261,15 +261,15 @@ func TestVariablesAreNotRead(t *testing.T) {
 // workersHeld returns how many workers of a cluster are not free.
 func workersHeld(t *testing.T, zk, cluster string) int {
 	t.Helper()
-	store, err := zkstore.NewZK(zkstore.ZKConfig{Connect: zk, Cluster: cluster})
+	st, err := store.NewZK(store.ZKConfig{Connect: zk, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = store.Run(ctx) }()
-	defer func() { _ = store.Close(); stop(); <-ended }()
-	r, err := clusterview.Read(ctx, store, cluster)
+	go func() { defer close(ended); _ = st.Run(ctx) }()
+	defer func() { _ = st.Close(); stop(); <-ended }()
+	r, err := view.Read(ctx, st, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestCloseIsCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create(t, n, seqstore.Segment, "order")
+	create(t, n, seq.Segment, "order")
 	if _, err := n.Sequence("order").Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -613,9 +613,9 @@ func TestDependencies(t *testing.T) {
 		".": "coordinator " +
 			"github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
-			"ids internal/clusterview internal/limits internal/logqueue internal/pulse internal/seqstore internal/zkstore localcache node sequence timeguard worker",
+			"ids internal/core/limits internal/core/node internal/core/pulse internal/core/seq internal/core/store internal/ops/host/logqueue internal/ops/view localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
-			"go.uber.org/atomic golang.org/x/sys ids internal/credentials sequence worker",
+			"go.uber.org/atomic golang.org/x/sys ids internal/ops/access sequence worker",
 		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
 	} {
 		if got := strings.Join(list(pkg), " "); got != want {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/pulse"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -29,7 +29,7 @@ type Node struct {
 	log     hclog.Logger
 	backing *backing
 	node    *node.Node
-	issuer  *seqstore.Issuer
+	issuer  *seq.Issuer
 	pulse   *pulse.Grid
 
 	// stopLog passes on the last lines of the log.
@@ -121,7 +121,7 @@ func (n *Node) assemble() error {
 	if n.node, err = node.New(cfg); err != nil {
 		return err
 	}
-	n.issuer = seqstore.New(seqstore.Config{
+	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() }, Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(), Log: n.log.Named("sequences"),
 	})
@@ -241,11 +241,11 @@ func (n *Node) Live() error { return n.node.Live() }
 func (n *Node) Status() node.Snapshot { return n.node.Snapshot() }
 
 // Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
-func (n *Node) Sequences() seqstore.Report { return n.issuer.Report() }
+func (n *Node) Sequences() seq.Report { return n.issuer.Report() }
 
 // Cluster reads the state of the whole cluster from ZooKeeper, as `flaked status` shows it.
-func (n *Node) Cluster(ctx context.Context) (clusterview.Report, error) {
-	r, err := clusterview.Read(ctx, n.backing.store, n.cfg.Cluster)
+func (n *Node) Cluster(ctx context.Context) (view.Report, error) {
+	r, err := view.Read(ctx, n.backing.store, n.cfg.Cluster)
 	if err != nil {
 		return r, err
 	}
@@ -256,7 +256,7 @@ func (n *Node) Cluster(ctx context.Context) (clusterview.Report, error) {
 // LineProtocol returns the Backend and the Sequences of a lineproto.Config, with which the program
 // serves the node's IDs and sequences to others, as `flaked serve` does. The server must end before
 // Close.
-func (n *Node) LineProtocol() (*node.Node, *seqstore.Issuer) { return n.node, n.issuer }
+func (n *Node) LineProtocol() (*node.Node, *seq.Issuer) { return n.node, n.issuer }
 
 // advised returns err, with which Open fails, and what to do. connected is false if Open
 // has waited for ZooKeeper in vain.
@@ -272,7 +272,7 @@ func advised(err error, connected bool) error {
 		advice string
 	}{
 		{coordinator.ErrNoCluster, "Check Config.ZooKeeper and Config.Cluster. Config.Bootstrap creates a cluster"},
-		{zkstore.ErrDenied, "Give Config.ZooKeeperAuth the user that created the records"},
+		{store.ErrDenied, "Give Config.ZooKeeperAuth the user that created the records"},
 	} {
 		if errors.Is(err, row.is) {
 			return fmt.Errorf("%w. %s", err, row.advice)
@@ -283,7 +283,7 @@ func advised(err error, connected bool) error {
 
 // backing has the store and the state directory of a Node.
 type backing struct {
-	store zkstore.Store
+	store store.Store
 	// zookeeper identifies the ZooKeeper that store is in, "" for memory.
 	zookeeper string
 	// run keeps the store connected until the context is done.
@@ -332,11 +332,11 @@ func temporaryDir() (string, error) {
 
 func (b *backing) openStore(cfg Config) error {
 	if cfg.InMemory {
-		b.store = zkstore.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
+		b.store = store.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
 		b.run = func(context.Context) error { return nil }
 		return nil
 	}
-	zk, err := zkstore.NewZK(zkstore.ZKConfig{
+	zk, err := store.NewZK(store.ZKConfig{
 		Connect: cfg.ZooKeeper, Cluster: cfg.Cluster, SessionTimeout: cfg.SessionTimeout,
 		DigestAuth: cfg.ZooKeeperAuth, TLS: cfg.ZooKeeperTLS, Logger: cfg.HCLogger,
 	})
@@ -363,7 +363,7 @@ func (b *backing) close() {
 }
 
 // hintReconnects tells the node whenever the connection to ZooKeeper is back.
-func hintReconnects(ctx context.Context, zk *zkstore.ZK, hint chan<- struct{}) {
+func hintReconnects(ctx context.Context, zk *store.ZK, hint chan<- struct{}) {
 	for {
 		changed := zk.Changed()
 		select {

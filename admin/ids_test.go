@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/worker"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -174,7 +174,7 @@ const maxSequences = 100
 func (out sink) sequences(s *Server) {
 	r := s.cfg.Sequences()
 	views := seqViews(r)
-	states := map[string]int{clusterview.SeqInUse: 0, clusterview.SeqAfterLoss: 0, clusterview.SeqFrozen: r.FrozenTemplates, clusterview.SeqExhausted: 0}
+	states := map[string]int{view.SeqInUse: 0, view.SeqAfterLoss: 0, view.SeqFrozen: r.FrozenTemplates, view.SeqExhausted: 0}
 	for _, v := range views {
 		states[v.State]++
 	}
@@ -192,10 +192,10 @@ func (out sink) sequences(s *Server) {
 	}
 	first, _ := firstSequences(views, maxSequences)
 	for _, v := range first {
-		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 sequences: those with problems, then the most used ones.", clusterview.Part(clusterview.Taken(v.Record)), "sequence", v.Name)
+		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 sequences: those with problems, then the most used ones.", view.Part(view.Taken(v.Record)), "sequence", v.Name)
 		out.gauge("named_sequence_held_values", "Values that this node has taken and not issued. For the same 100 sequences.", float64(v.Held), "sequence", v.Name)
 		out.gauge("named_sequence_values_per_second", "Values that this node issues in a second. For the same 100 sequences.", v.PerSecond, "sequence", v.Name)
-		if v.Record.Mode == seqstore.Strict {
+		if v.Record.Mode == seq.Strict {
 			out.gauge("named_sequence_unanswered_values", "Values of a strict sequence that this node has taken, or perhaps taken, and not answered: nobody gets them, but for those that are being answered. For the same 100 sequences.", float64(v.Unanswered), "sequence", v.Name)
 		}
 	}

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
 func TestMetricsOfSequences(t *testing.T) {
-	addr, _ := start(t, Config{Sequences: func() seqstore.Report {
-		r := seqstore.Report{State: seqstore.State{Incarnation: 1}, ReadAgo: time.Second, Issued: 7, Blocks: 3, Waits: 2, Refused: map[seqstore.Reason]int64{seqstore.CeilingReached: 4}}
+	addr, _ := start(t, Config{Sequences: func() seq.Report {
+		r := seq.Report{State: seq.State{Incarnation: 1}, ReadAgo: time.Second, Issued: 7, Blocks: 3, Waits: 2, Refused: map[seq.Reason]int64{seq.CeilingReached: 4}}
 		for k := range maxSequences + 20 {
-			r.Sequences = append(r.Sequences, seqstore.Use{
+			r.Sequences = append(r.Sequences, seq.Use{
 				Name: fmt.Sprintf("s%d", k), Held: 10, PerSecond: 1.5,
-				Record: seqstore.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: int64(k), Incarnation: 1},
+				Record: seq.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: int64(k), Incarnation: 1},
 			})
 		}
 		r.Sequences[0].Record.Next = 1000

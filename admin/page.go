@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 //go:embed page
@@ -20,7 +20,7 @@ var pageFiles embed.FS
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": clusterview.Brief, "number": func(n any) string { return clusterview.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
+	"span": view.Brief, "number": func(n any) string { return view.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
 }).ParseFS(pageFiles, "page/*.html"))
 
 func pageFile(name, kind string) http.HandlerFunc {
@@ -61,9 +61,9 @@ func (s *Server) decodedPart(id string) *decodedView {
 
 // render executes a template of the page. An error is a bug in the template, which tests
 // find, so it is only shown.
-func render(name string, view any) []byte {
+func render(name string, v any) []byte {
 	var b bytes.Buffer
-	if err := pageTemplates.ExecuteTemplate(&b, name, view); err != nil {
+	if err := pageTemplates.ExecuteTemplate(&b, name, v); err != nil {
 		return []byte(template.HTMLEscapeString("cannot render this part: " + err.Error()))
 	}
 	return b.Bytes()

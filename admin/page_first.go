@@ -3,7 +3,7 @@ package admin
 import (
 	"strings"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // firstView is the first screen, in this order: whether this node serves, for how long
@@ -15,7 +15,7 @@ type firstView struct {
 	Serves string
 	Left   string // how long
 	Aside  string // for how long it could serve without ZooKeeper
-	Wrong  []clusterview.Problem
+	Wrong  []view.Problem
 	// Cluster has the problems of the rest of the cluster, one sentence for each. ReadAt is
 	// when the cluster was read from ZooKeeper. It is empty unless that reading is old.
 	Cluster []string
@@ -27,7 +27,7 @@ func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
 // firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
-func firstOf(v view, c seen) firstView {
+func firstOf(v pageData, c seen) firstView {
 	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c)}
 	if v.Stale {
 		f.ReadAt = v.ReadAt
@@ -39,7 +39,7 @@ func firstOf(v view, c seen) firstView {
 	case !v.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
-		if clusterview.Starting(v.Own.Cause) {
+		if view.Starting(v.Own.Cause) {
 			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, normally within seconds"
 		}
 		return f
@@ -51,9 +51,9 @@ func firstOf(v view, c seen) firstView {
 	f.Left = "No time limit"
 	switch {
 	case limited:
-		f.Left = clusterview.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
+		f.Left = view.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "If ZooKeeper fails now, this node serves for another " + clusterview.Brief(left) + "."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + view.Brief(left) + "."
 	}
 	return f
 }
@@ -75,26 +75,26 @@ func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 }
 
 // wrongOf returns the problems of this node, and what to do about each.
-func wrongOf(v view) []clusterview.Problem {
+func wrongOf(v pageData) []view.Problem {
 	out := v.Own.Problems()
 	if v.Status.Sequences != nil {
 		out = append(out, v.Status.Sequences.Problems()...)
 	}
 	if v.Dev {
-		out = append(out, clusterview.Development)
+		out = append(out, view.Development)
 	}
 	return out
 }
 
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: wrongOf then reports the cause.
-func clusterWrong(v view, c seen) (out []string) {
+func clusterWrong(v pageData, c seen) (out []string) {
 	if !v.Own.CutOff() && (v.Stale || c.err != nil) {
 		since := ""
 		if v.ReadAt != "" {
 			since = " since " + v.ReadAt + " UTC"
 		}
-		out = append(out, clusterview.Unread.With(since).String())
+		out = append(out, view.Unread.With(since).String())
 	}
 	for _, problem := range c.Summary.Problems {
 		text := problem.String()

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // at0 is the time of the snapshots in this file, 10:32:05 UTC, in Unix milliseconds.
@@ -44,46 +44,46 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name string
-		v    view
+		v    pageData
 		c    seen
 		want string // tone, serves, left; aside; what: do; ...
 	}{
-		{name: "well", v: view{Own: own(well)},
+		{name: "well", v: pageData{Own: own(well)},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
-		{name: "ZooKeeper is down", v: view{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"), Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
+		{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
+			c: seen{err: errors.New("connection refused"), Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected. Start it."},
-		{name: "a heartbeat is late", v: view{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
+		{name: "a heartbeat is late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 				"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."},
-		{name: "only the cluster cannot be read", v: view{Own: own(well), Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
+		{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
 			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
-		{name: "the disk is full", v: view{Own: own(func(w *node.Snapshot) {
+		{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
 		})},
 			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
 				"The node cannot write to its state directory (no space left).>Free space on its disk or repair it at once. The reserved bound is only seconds ahead."},
-		{name: "the lease is over", v: view{Own: refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
+		{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
-		{name: "the clock is wrong", v: view{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
+		{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
-		})}, c: seen{Report: clusterview.Report{Summary: clusterview.Summary{Problems: []clusterview.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
+		})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, others are wrong: see CLOCK in flaked status.|" +
 				"worker 71 (b) refuses to serve. See its log."},
-		{name: "the clock went back", v: view{Own: refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
+		{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
-		{name: "it has just started", v: view{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
+		{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
 			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
 				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
-		{name: "it cannot start", v: view{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
+		{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."},
-		{name: "a development node", v: view{Dev: true, Own: own(well)},
+		{name: "a development node", v: pageData{Dev: true, Own: own(well)},
 			want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
@@ -121,7 +121,7 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 		{"it refuses", refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) { w.Disk.OK = false }), "–", false},
 		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", false},
 	} {
-		html := string(render("node", view{Own: row.own}))
+		html := string(render("node", pageData{Own: row.own}))
 		cell := regexp.MustCompile(`data-is="Lease left">(?:<b class="bad">)?([^ <]*)`).FindStringSubmatch(html)
 		if cell == nil || cell[1] != row.lease {
 			t.Errorf("%s: Lease left is %q, want %s", row.name, cell, row.lease)
@@ -148,7 +148,7 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 		{"another node's, by ZooKeeper", "refusing", ownView{}, true, false},
 		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) }), false, true},
 	} {
-		v := describeSlot(clusterview.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
+		v := describeSlot(view.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
 		if got := v.Trouble(); got != row.trouble || (v.LeaseLeftMs != nil) != row.leaseLeft {
 			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble, row.leaseLeft)
 		}
@@ -157,7 +157,7 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 
 // Ages grow and times left shrink by the time since the reading.
 func TestAgesGrowSinceTheReading(t *testing.T) {
-	w := clusterview.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
+	w := view.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
 	for _, row := range []struct {
 		ago           time.Duration
 		stale         bool
@@ -186,9 +186,9 @@ func TestPageMarksStaleReading(t *testing.T) {
 	readings := 0
 	cfg := picture(32, 20)
 	slots := cfg.Slots
-	cfg.Slots = func(ctx context.Context) (clusterview.Report, error) {
+	cfg.Slots = func(ctx context.Context) (view.Report, error) {
 		if readings++; readings > 1 {
-			return clusterview.Report{}, errors.New("ZooKeeper cannot be reached")
+			return view.Report{}, errors.New("ZooKeeper cannot be reached")
 		}
 		return slots(ctx)
 	}

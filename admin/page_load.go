@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -67,7 +67,7 @@ func describeLoad(before, last sample) loadView {
 	seconds := max(passed.Seconds(), 0.001)
 	spread := between(before, last)
 	v := loadView{
-		Over:     clusterview.Brief(max(0, passed.Milliseconds())),
+		Over:     view.Brief(max(0, passed.Milliseconds())),
 		Requests: rate(float64(last.ok+last.failed-before.ok-before.failed) / seconds),
 		IDs:      rate(float64(last.ids-before.ids) / seconds),
 		Median:   quantile(spread, last.bucketEnds, 0.5), P99: quantile(spread, last.bucketEnds, 0.99),
@@ -83,7 +83,7 @@ func rate(v float64) string {
 	if v > 0 && v < 10 {
 		return fmt.Sprintf("%.1f", v)
 	}
-	return clusterview.Thousands(fmt.Sprintf("%.0f", v))
+	return view.Thousands(fmt.Sprintf("%.0f", v))
 }
 
 // between returns the number of requests in each bucket of durations from a to b.

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // seqView is a named sequence as the page shows it.
 type seqView struct {
-	seqstore.Use
+	seq.Use
 	State string
 }
 
@@ -23,12 +23,12 @@ const shownSequences = 50
 // sequences returns the sequences that this process knows, in no order.
 func (s *Server) sequences() []seqView { return seqViews(s.cfg.Sequences()) }
 
-func seqViews(r seqstore.Report) []seqView {
+func seqViews(r seq.Report) []seqView {
 	views := make([]seqView, 0, len(r.Sequences))
 	for _, u := range r.Sequences {
-		state := clusterview.SequenceState(u.Record, r.State)
-		if u.Refusal == seqstore.Frozen { // by a damaged record, too
-			state = clusterview.SeqFrozen
+		state := view.SequenceState(u.Record, r.State)
+		if u.Refusal == seq.Frozen { // by a damaged record, too
+			state = view.SeqFrozen
 		}
 		views = append(views, seqView{u, state})
 	}
@@ -36,11 +36,11 @@ func seqViews(r seqstore.Report) []seqView {
 }
 
 // countSequences returns nil if there are no sequences.
-func countSequences(views []seqView) *clusterview.Sequences {
+func countSequences(views []seqView) *view.Sequences {
 	if len(views) == 0 {
 		return nil
 	}
-	s := clusterview.NewSequences()
+	s := view.NewSequences()
 	var named []seqView // in the document
 	for _, v := range views {
 		if v.Bad() || v.Near() {
@@ -74,9 +74,9 @@ func (v seqView) compare(other seqView) int {
 
 func (v seqView) rank() int {
 	switch {
-	case v.State == clusterview.SeqFrozen:
+	case v.State == view.SeqFrozen:
 		return 0
-	case v.State == clusterview.SeqExhausted:
+	case v.State == view.SeqExhausted:
 		return 1
 	case v.Waits() != "":
 		return 2
@@ -84,13 +84,13 @@ func (v seqView) rank() int {
 	return 3
 }
 
-func (v seqView) part() float64 { return clusterview.Part(clusterview.Taken(v.Record)) }
+func (v seqView) part() float64 { return view.Part(view.Taken(v.Record)) }
 
 // Bad reports whether the sequence issues no values until an operator acts.
 func (v seqView) Bad() bool { return v.rank() < 2 }
 
 // Near reports whether most values are used.
-func (v seqView) Near() bool { return v.part() >= clusterview.NearlyUsed }
+func (v seqView) Near() bool { return v.part() >= view.NearlyUsed }
 
 // Trouble reports whether an operator should look at the sequence.
 func (v seqView) Trouble() bool { return v.rank() < 3 || v.Near() }
@@ -99,7 +99,7 @@ func (v seqView) Trouble() bool { return v.rank() < 3 || v.Near() }
 // if the node gets some.
 func (v seqView) Waits() string {
 	switch v.Refusal {
-	case seqstore.Frozen, seqstore.Exhausted:
+	case seq.Frozen, seq.Exhausted:
 		return ""
 	}
 	return string(v.Refusal)
@@ -109,23 +109,23 @@ func (v seqView) Waits() string {
 // that nobody got.
 func (v seqView) Holds() string {
 	switch {
-	case v.Record.Mode != seqstore.Strict:
-		return clusterview.Thousands(strconv.FormatInt(v.Held, 10))
+	case v.Record.Mode != seq.Strict:
+		return view.Thousands(strconv.FormatInt(v.Held, 10))
 	case v.Unanswered == 0:
 		return "strict"
 	}
-	return "strict: " + clusterview.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
+	return "strict: " + view.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
 }
 
 // Used returns the used part in percent.
-func (v seqView) Used() string { return clusterview.PartText(clusterview.Taken(v.Record)) }
+func (v seqView) Used() string { return view.PartText(view.Taken(v.Record)) }
 
 // Next returns the first value that no node has taken.
 func (v seqView) Next() string {
 	if v.Record.Next >= v.Record.Positions() || v.Record.Keyed() { // the page does not know the key
 		return "–"
 	}
-	return clusterview.Thousands(strconv.FormatInt(v.Record.Value(v.Record.Next), 10))
+	return view.Thousands(strconv.FormatInt(v.Record.Value(v.Record.Next), 10))
 }
 
 // Rate returns the values that this node issues in a second.
@@ -138,7 +138,7 @@ func (v seqView) Rate() string {
 	case r < 10:
 		return fmt.Sprintf("%.1f/s", r)
 	}
-	return clusterview.Thousands(strconv.FormatInt(int64(math.Round(v.PerSecond)), 10)) + "/s"
+	return view.Thousands(strconv.FormatInt(int64(math.Round(v.PerSecond)), 10)) + "/s"
 }
 
 // Lasts returns when the values are used up at the rate of this node.
@@ -154,6 +154,6 @@ func (v seqView) Lasts() string {
 	case seconds > 2*year:
 		return fmt.Sprintf("%.0f years", seconds/year)
 	default:
-		return clusterview.Brief(int64(seconds * 1000))
+		return view.Brief(int64(seconds * 1000))
 	}
 }

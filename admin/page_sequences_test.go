@@ -7,29 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
 // used returns a sequence of 1,000 values, of which nodes have taken so many.
-func used(name string, next int64) seqstore.Use {
-	return seqstore.Use{
+func used(name string, next int64) seq.Use {
+	return seq.Use{
 		Name: name, PerSecond: 2, Held: 20,
-		Record: seqstore.Record{
-			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seqstore.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
+		Record: seq.Record{
+			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
 			Next: next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2, By: "ids-3",
 		},
 	}
 }
 
 // someSequences returns sequences in every state.
-func someSequences() seqstore.Report {
+func someSequences() seq.Report {
 	lost, ceiling, large, orders := used("lost", 500), used("ceiling", 5), used("large", 1<<40), used("order:2026", 123_456)
 	lost.Record.At, lost.Record.Incarnation = lost.Record.At-1_000_000, 1
-	ceiling.Refusal, ceiling.PerSecond = seqstore.CeilingReached, 0.04
+	ceiling.Refusal, ceiling.PerSecond = seq.CeilingReached, 0.04
 	large.Record.Max, orders.Record.Max = 1<<53-1, 2_147_483_647
 	orders.PerSecond, orders.Record.By = 1234.5, hostile
-	return seqstore.Report{State: seqstore.State{Incarnation: 2, Time: time.Now().UnixMilli()}, Sequences: []seqstore.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
+	return seq.Report{State: seq.State{Incarnation: 2, Time: time.Now().UnixMilli()}, Sequences: []seq.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
 }
 
 func TestSequencesOnThePage(t *testing.T) {
@@ -66,11 +66,11 @@ func TestSequencesOnThePage(t *testing.T) {
 }
 
 func TestLongTableOfSequencesIsCut(t *testing.T) {
-	var r seqstore.Report
+	var r seq.Report
 	for n := range 1000 {
 		r.Sequences = append(r.Sequences, used(fmt.Sprintf("s%03d", n), int64(n)))
 	}
-	addr, _ := start(t, Config{Sequences: func() seqstore.Report { return r }})
+	addr, _ := start(t, Config{Sequences: func() seq.Report { return r }})
 	_, _, body := do(t, "GET", "http://"+addr+"/")
 	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences || !strings.Contains(body, "950 more are not shown: <code>flaked seq list</code>") || !strings.Contains(body, "s999<") {
 		t.Errorf("%d rows in\n%s", n, body)
@@ -87,12 +87,12 @@ func TestStatusWithoutSequences(t *testing.T) {
 
 func TestStrictSequenceHoldsNothing(t *testing.T) {
 	for _, row := range []struct {
-		use  seqstore.Use
+		use  seq.Use
 		want string
 	}{
-		{seqstore.Use{Held: 12345}, "12,345"},
-		{seqstore.Use{Record: seqstore.Record{Mode: seqstore.Strict}}, "strict"},
-		{seqstore.Use{Record: seqstore.Record{Mode: seqstore.Strict}, Unanswered: 1200}, "strict: 1,200 unanswered"},
+		{seq.Use{Held: 12345}, "12,345"},
+		{seq.Use{Record: seq.Record{Mode: seq.Strict}}, "strict"},
+		{seq.Use{Record: seq.Record{Mode: seq.Strict}, Unanswered: 1200}, "strict: 1,200 unanswered"},
 	} {
 		if got := (seqView{Use: row.use}).Holds(); got != row.want {
 			t.Errorf("%q, not %q", got, row.want)

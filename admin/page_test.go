@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 var (
@@ -49,16 +49,16 @@ func TestPageRendersWithMissingData(t *testing.T) {
 		"nothing is known": {},
 		"all is wrong":     full(),
 		"ZooKeeper is away": {
-			Slots: func(context.Context) (clusterview.Report, error) {
-				return clusterview.Report{}, errors.New("ZooKeeper <is> away")
+			Slots: func(context.Context) (view.Report, error) {
+				return view.Report{}, errors.New("ZooKeeper <is> away")
 			},
 			Ready: func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
 			Node:  func() node.Snapshot { return node.Snapshot{} },
 		},
-		"a huge cluster": {Slots: func(context.Context) (clusterview.Report, error) {
-			s := clusterview.Report{Summary: clusterview.Summary{Slots: 1 << 22, Used: 3, Live: 3}}
+		"a huge cluster": {Slots: func(context.Context) (view.Report, error) {
+			s := view.Report{Summary: view.Summary{Slots: 1 << 22, Used: 3, Live: 3}}
 			for _, w := range []int{0, 5000, 4_000_000} {
-				s.Workers = append(s.Workers, clusterview.WorkerReport{Worker: w, State: "live", ClockOffsetMs: new(1.0)})
+				s.Workers = append(s.Workers, view.WorkerReport{Worker: w, State: "live", ClockOffsetMs: new(1.0)})
 			}
 			return s, nil
 		}},

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// view is the data of the page's common parts at one moment.
-type view struct {
+// pageData is the data of the page's common parts at one moment.
+type pageData struct {
 	Status Status
 	Ready  bool
 	Reason string
@@ -42,7 +42,7 @@ type view struct {
 
 // ownView is a worker of this process.
 type ownView struct {
-	clusterview.OwnWorker
+	view.OwnWorker
 	Beat  string
 	Clock string
 	Worst string // its clock against the clock that differs most, "" if not compared
@@ -56,7 +56,7 @@ type ownView struct {
 
 // slotView is a worker of the cluster as the page shows it.
 type slotView struct {
-	clusterview.WorkerReport
+	view.WorkerReport
 	Own      bool
 	Off      bool // its clock
 	Late     bool // it has missed a heartbeat
@@ -68,7 +68,7 @@ type slotView struct {
 
 // Trouble reports whether an operator should look at the worker.
 func (v slotView) Trouble() bool {
-	return v.State == clusterview.Disconnected || v.State == clusterview.RecordMissing || v.Off || v.Late || v.Refusing
+	return v.State == view.Disconnected || v.State == view.RecordMissing || v.Off || v.Late || v.Refusing
 }
 
 const (
@@ -79,14 +79,14 @@ const (
 )
 
 // look returns the data of the common parts. It does no I/O and does not wait.
-func (s *Server) look(now time.Time) view {
+func (s *Server) look(now time.Time) pageData {
 	c, _ := s.slots.get(true)
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := s.sequences()
 	status := s.statusWith(sequences)
-	v := view{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
+	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
 	if !c.at.IsZero() {
-		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), clusterview.Brief(now.Sub(c.at).Milliseconds())
+		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
 	if v.StoreError = oneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
@@ -109,17 +109,17 @@ func (s *Server) look(now time.Time) view {
 }
 
 func describeOwn(w node.Snapshot) ownView {
-	v := ownView{OwnWorker: clusterview.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
+	v := ownView{OwnWorker: view.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
-		v.Beat = clusterview.Brief(*age) + " ago"
+		v.Beat = view.Brief(*age) + " ago"
 	}
 	if w.Clock.OffsetMs != nil {
-		v.Clock = clusterview.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
+		v.Clock = view.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
-			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", clusterview.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", view.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
 		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
@@ -135,19 +135,19 @@ func describeOwn(w node.Snapshot) ownView {
 // and times left to the present. stale means that the slot should have been read again
 // since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
 // only with the next heartbeat.
-func describeSlot(w clusterview.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
+func describeSlot(w view.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
 	isOwn := own.Worker != nil && *own.Worker == w.Worker
 	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Clock: w.OffsetText()}
 	if !isOwn {
 		v.Page = pageOf(w.Admin)
 	}
-	if w.State == clusterview.Live {
+	if w.State == view.Live {
 		if _, v.Refusing = w.Refuses(); isOwn {
 			v.Refusing, v.Off = !own.Ready, v.Off || own.ClockOff()
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
 		// node may have reported, and only this process has not read it.
-		v.Late = !stale && w.ReportAgeMs != nil && clusterview.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
+		v.Late = !stale && w.ReportAgeMs != nil && view.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
@@ -183,15 +183,15 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 			return 0
 		case w.Own:
 			return 1
-		case w.State == clusterview.Live:
+		case w.State == view.Live:
 			return 2
-		case w.State == clusterview.Stopped:
+		case w.State == view.Stopped:
 			return 3
 		}
 		return 4
 	}
 	for _, w := range slots {
-		if w.State != clusterview.Free {
+		if w.State != view.Free {
 			shown = append(shown, w)
 		}
 	}

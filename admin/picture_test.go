@@ -8,9 +8,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 )
 
 // hostile is a name that somebody wrote to ZooKeeper.
@@ -46,11 +46,11 @@ func picture(total, held int) Config {
 			}
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
-		Slots: func(context.Context) (clusterview.Report, error) {
-			s := clusterview.Report{Summary: clusterview.Summary{Slots: total, Used: held, Free: total - held, Problems: []clusterview.Problem{{Severity: clusterview.Critical, Text: "worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper", Advice: "Start the node again, or restore its connection to ZooKeeper."}}}}
+		Slots: func(context.Context) (view.Report, error) {
+			s := view.Report{Summary: view.Summary{Slots: total, Used: held, Free: total - held, Problems: []view.Problem{{Severity: view.Critical, Text: "worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper", Advice: "Start the node again, or restore its connection to ZooKeeper."}}}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
-				one := clusterview.WorkerReport{
+				one := view.WorkerReport{
 					Worker: w, Name: name(w), Node: "18b34979-0000-4000-8000-000000000000", Host: "h", Address: fmt.Sprintf("10.0.%d.%d:7609", w/250, w%250),
 					PID: 42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1), Confirmed: true, HeartbeatMs: 3000,
 					ClockOffsetMs: new(3 * math.Sin(phase/3+float64(w))), ClockUncertaintyMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
@@ -61,16 +61,16 @@ func picture(total, held int) Config {
 				case w == 5:
 					one.ReportAgeMs = new(int64(4100))
 				case w%7 == 1:
-					one.State, one.ClockOffsetMs = clusterview.Disconnected, nil
+					one.State, one.ClockOffsetMs = view.Disconnected, nil
 					s.Summary.Disconnected++
 				case w%11 == 6:
-					one.State, one.ClockOffsetMs = clusterview.Stopped, nil
+					one.State, one.ClockOffsetMs = view.Stopped, nil
 					s.Summary.Stopped++
 				case w%13 == 8:
-					one.State, one.ClockOffsetMs = clusterview.Releasing, nil
+					one.State, one.ClockOffsetMs = view.Releasing, nil
 					s.Summary.Releasing++
 				case w%17 == 9:
-					one.State, one.ClockOffsetMs = clusterview.RecordMissing, nil
+					one.State, one.ClockOffsetMs = view.RecordMissing, nil
 					s.Summary.RecordMissing++
 				}
 				s.Workers = append(s.Workers, one)

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) { verdict(w, s.cfg.Live(), "") }
@@ -46,8 +46,8 @@ func checks(s node.Snapshot) string {
 	}
 	line(s.Ready, "-", "worker", label(s)+", "+string(s.Phase))
 	if s.Worker != nil {
-		line(*s.LeaseLeftMs > 0, "-", "lease", clusterview.Brief(*s.LeaseLeftMs)+" left")
-		line(*s.ReservedLeftMs > 0, "-", "reserved bound", clusterview.Brief(*s.ReservedLeftMs)+" left")
+		line(*s.LeaseLeftMs > 0, "-", "lease", view.Brief(*s.LeaseLeftMs)+" left")
+		line(*s.ReservedLeftMs > 0, "-", "reserved bound", view.Brief(*s.ReservedLeftMs)+" left")
 	}
 	line(s.Disk.OK, "!", "state directory", cmp.Or(s.Disk.Error, "ok"))
 	line(!w.ClockOff(), "!", "clock", w.Clock)

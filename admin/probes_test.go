@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 // serving returns a worker that serves and has no problem.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -25,7 +25,7 @@ const maxRange = 1_000_000
 type Issuer interface {
 	lineproto.Sequences
 	// Use returns what the node knows of a sequence, and false if it knows none of this name.
-	Use(name string) (seqstore.Use, bool)
+	Use(name string) (seq.Use, bool)
 }
 
 // until calls try until it has an answer, whenever the sequence has news. If the client goes first, the values are lost.
@@ -64,7 +64,7 @@ func (s *Server) take(r *http.Request, name string, n int, whole bool) (runs []w
 }
 
 // use returns what the node knows of a sequence. A name that it has not seen is looked up.
-func (s *Server) use(r *http.Request, name string) (u seqstore.Use, err error) {
+func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
 	err = s.until(r, name, func(w *sequence.Wait, wake func()) error {
 		_, err := s.cfg.Issuer.Show(w, []byte(name), wake)
 		return err
@@ -105,7 +105,7 @@ type shownSequence struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-func showSequence(u seqstore.Use) shownSequence {
+func showSequence(u seq.Use) shownSequence {
 	r := u.Record
 	return shownSequence{u.Name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next, math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal)}
 }
@@ -187,9 +187,9 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 	var e *ids.ReplyError
 	if errors.As(err, &e) {
 		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
-		status := map[seqstore.Reason]int{
-			seqstore.NoSequence: http.StatusNotFound, seqstore.Frozen: http.StatusConflict,
-		}[seqstore.Reason(reason)]
+		status := map[seq.Reason]int{
+			seq.NoSequence: http.StatusNotFound, seq.Frozen: http.StatusConflict,
+		}[seq.Reason(reason)]
 		if status != 0 {
 			writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
 			return
@@ -236,8 +236,8 @@ func (s *Server) leafCaches(w http.ResponseWriter, r *http.Request) {
 }
 
 // usesOf returns the sequences that a request may use.
-func (s *Server) usesOf(r *http.Request) []seqstore.Use {
-	return slices.DeleteFunc(s.cfg.Sequences().Sequences, func(u seqstore.Use) bool { return mayUse(r, u.Name) != nil })
+func (s *Server) usesOf(r *http.Request) []seq.Use {
+	return slices.DeleteFunc(s.cfg.Sequences().Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
 }
 
 // The codes of tinyid's answers.
@@ -333,7 +333,7 @@ const minTinyidBlock = 1000
 
 // tinyidBlockOf returns the number of values in a block of a sequence: a quarter of its ceiling's burst at most, so that
 // other clients find some, and no more than are left.
-func tinyidBlockOf(u seqstore.Use) int {
+func tinyidBlockOf(u seq.Use) int {
 	r := u.Record
 	left := max(r.Positions()-r.Next, u.Held)
 	return int(max(1, min(max(minTinyidBlock, r.Block), maxRange, sequence.Ceiling(min(r.Ceiling, r.HardCeiling)).Burst()/4, left)))
@@ -342,7 +342,7 @@ func tinyidBlockOf(u seqstore.Use) int {
 func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error) {
 	name := r.FormValue("bizType")
 	u, err := s.use(r, name)
-	if err == nil && u.Record.Mode == seqstore.Strict {
+	if err == nil && u.Record.Mode == seq.Strict {
 		err = fmt.Errorf("%s is a strict sequence, so clients must not hold blocks of it. Use nextId", name)
 	}
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -22,46 +22,46 @@ import (
 // confirmed is the tenure of a node that may write at once.
 type confirmed struct{}
 
-func (confirmed) Hold(int64) seqstore.Hold {
-	return seqstore.Hold{Record: "/cluster", Version: zkstore.AnyVersion}
+func (confirmed) Hold(int64) seq.Hold {
+	return seq.Hold{Record: "/cluster", Version: store.AnyVersion}
 }
 
 func (confirmed) ReportLoss(int64, string) {}
 
-func (confirmed) Cluster() (seqstore.ClusterInfo, bool) {
-	return seqstore.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond}, true
+func (confirmed) Cluster() (seq.ClusterInfo, bool) {
+	return seq.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond}, true
 }
 
 // issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
 // values a second), large (blocks of 2^21), hidden (salted) and the strict one invoice.
-func issuer(t *testing.T) *seqstore.Issuer {
+func issuer(t *testing.T) *seq.Issuer {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
-	mem := zkstore.NewMem(now)
+	mem := store.NewMem(now)
 	mem.SetEpoch(1)
 	began := time.Now()
-	store := mem.Session()
-	if err := store.EnsureRoot(t.Context()); err != nil {
+	st := mem.Session()
+	if err := st.EnsureRoot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), zkstore.Persistent); err != nil {
+	if _, err := st.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), store.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	is := seqstore.New(seqstore.Config{Store: store, Tenure: confirmed{}, Now: now, Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
+	is := seq.New(seq.Config{Store: st, Tenure: confirmed{}, Now: now, Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	o := seqstore.Operator{Store: mem.Session()}
+	o := seq.Operator{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if _, _, err := o.Show(t.Context(), "order"); err == seqstore.ErrNotFound {
+		if _, _, err := o.Show(t.Context(), "order"); err == seq.ErrNotFound {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the node does not create /seq")
 		}
 	}
-	for _, d := range []seqstore.Definition{
+	for _, d := range []seq.Definition{
 		{Name: "order", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "eights", Map: sequence.Map{Start: 1, Increment: 8, Max: sequence.MaxJavaScript}},
 		{Name: "small", Map: sequence.Map{Start: 1, Increment: 1, Max: 3}},
@@ -69,9 +69,9 @@ func issuer(t *testing.T) *seqstore.Issuer {
 		{Name: "large", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "hidden", Map: sequence.Map{Start: 1, Increment: 1, Salt: 16, Max: math.MaxInt64}},
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
-		{Name: "invoice", Mode: seqstore.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "invoice", Mode: seq.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 	} {
-		d.Settings = seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+		d.Settings = seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
 		switch d.Name {
 		case "slow":
 			d.Settings.Ceiling, d.Settings.HardCeiling = 50, 50

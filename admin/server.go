@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -39,7 +39,7 @@ type Config struct {
 	Reserve func(ctx context.Context, n int) (worker.Run, error)
 	// Sequences returns what this process knows of named sequences. It is called from many
 	// goroutines at once and must not block. nil means that there are none.
-	Sequences func() seqstore.Report
+	Sequences func() seq.Report
 	// Issuer issues their values. nil means that there are none.
 	Issuer Issuer
 	// MaxBatch is the most IDs of one request. 0 means 10,000.
@@ -47,7 +47,7 @@ type Config struct {
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second for the status page, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
-	Slots func(context.Context) (clusterview.Report, error)
+	Slots func(context.Context) (view.Report, error)
 	// Authenticate reports whether a token is valid, and returns the sequences that the
 	// client may use. It is called for every request but
 	// those for probes, metrics and the style, script and icon of the page. A nil
@@ -117,7 +117,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Live = func() error { return nil }
 	}
 	if cfg.Sequences == nil {
-		cfg.Sequences = func() seqstore.Report { return seqstore.Report{} }
+		cfg.Sequences = func() seq.Report { return seq.Report{} }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()

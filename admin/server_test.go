@@ -15,9 +15,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -35,7 +35,7 @@ func whole(cfg Config) Config {
 		cfg.Reserve = func(context.Context, int) (worker.Run, error) { return worker.Run{First: 1000, Step: 1, Len: 1}, nil }
 	}
 	if cfg.Slots == nil {
-		cfg.Slots = func(context.Context) (clusterview.Report, error) { return clusterview.Report{}, nil }
+		cfg.Slots = func(context.Context) (view.Report, error) { return view.Report{}, nil }
 	}
 	if cfg.Counters == nil {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }

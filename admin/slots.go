@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // slots reads the slots in the background, when a request wants them, and keeps the last
 // reading. Requests are answered from it, so that they do not depend on ZooKeeper.
 type slots struct {
-	read func(context.Context) (clusterview.Report, error)
+	read func(context.Context) (view.Report, error)
 	want chan struct{} // capacity 1
 
 	mu sync.Mutex // guards what follows
@@ -37,7 +37,7 @@ type slots struct {
 	changed chan struct{} // closed after the try that a request wants, nil for none
 }
 
-func newSlots(read func(context.Context) (clusterview.Report, error)) *slots {
+func newSlots(read func(context.Context) (view.Report, error)) *slots {
 	return &slots{read: read, want: make(chan struct{}, 1)}
 }
 
@@ -79,7 +79,7 @@ func (s seen) every(page bool) time.Duration {
 
 // seen is the last reading, with the error of the last try and the numbers of tries.
 type seen struct {
-	clusterview.Report
+	view.Report
 	at         time.Time // when it was read; zero: never
 	err        error
 	ok, failed int64
@@ -117,7 +117,7 @@ func (c *slots) wait(ctx context.Context, limit time.Duration, page bool) seen {
 // null if there is none.
 type stale struct {
 	problem
-	Last *clusterview.Report `json:"last"`
+	Last *view.Report `json:"last"`
 }
 
 func (s *Server) workers(w http.ResponseWriter, r *http.Request) {

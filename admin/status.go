@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 )
 
 // Status is the JSON document at /v1/status: the state of this process, known without
@@ -28,7 +28,7 @@ type Status struct {
 	Node node.Snapshot `json:"node"`
 
 	// Sequences are the named sequences that this process knows. It is null if there are none.
-	Sequences *clusterview.Sequences `json:"sequences"`
+	Sequences *view.Sequences `json:"sequences"`
 
 	Connections Connections `json:"connections"`
 	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
-	"github.com/flaked/flaked/node"
 )
 
 var update = flag.Bool("update", false, "write what is printed to testdata")
@@ -28,8 +28,8 @@ func full() Config {
 		events.last[i].AtMs = 1790000000000
 	}
 	return Config{
-		Slots: func(context.Context) (clusterview.Report, error) {
-			return clusterview.Report{Summary: clusterview.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
+		Slots: func(context.Context) (view.Report, error) {
+			return view.Report{Summary: view.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
 		},
 		Ready: func() error { return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9") },
 		Node: func() node.Snapshot {

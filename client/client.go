@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/worker"
 )
 
 // Client gets IDs from nodes. Make it with New. Any number of goroutines may use it at once.
 type Client struct {
 	cfg    Config
-	access credentials.Client
+	access access.Client
 	calls  sync.Pool // of *call
 	stock  *stock    // nil without Config.Prefetch
 	// values has the calls for named sequences, with connections and a state of the nodes of its own. It is nil before the
@@ -67,7 +67,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, access: credentials.Client{TLS: cfg.TLS, Token: cfg.Token}}
+	c := &Client{cfg: cfg, access: access.Client{TLS: cfg.TLS, Token: cfg.Token}}
 	for _, addr := range cfg.Addrs {
 		n, err := newNode(addr)
 		if err != nil {

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // Defaults of Config.
 const (
-	DefaultAddr     = "127.0.0.1:" + credentials.DefaultPort // 127.0.0.1:7609
+	DefaultAddr     = "127.0.0.1:" + access.DefaultPort // 127.0.0.1:7609
 	DefaultConns    = 2
 	DefaultTimeout  = time.Second
 	DefaultPatience = 5 * time.Second

@@ -7,7 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 const (
@@ -41,7 +41,7 @@ type node struct {
 }
 
 func newNode(addr string) (*node, error) {
-	network, address, err := credentials.SplitAddr(addr)
+	network, address, err := access.SplitAddr(addr)
 	if err != nil {
 		return nil, err
 	}

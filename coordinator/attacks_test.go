@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The tests in this file play sequences of events that must not lead to duplicate IDs, nor
@@ -95,7 +95,7 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l.serve(2 * time.Minute)
 	cut.sess.Partition()
 	l.putBack(copied)
-	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
+	a.hook = faulty(store.FailBefore, 0, 1, touching("set", clusterPath))
 	err := a.halt()
 	if cl := l.cluster(); err != nil || !cl.Frozen(l.now) || !l.slot(0).Stopped {
 		t.Errorf("%+v, %v", cl, err)
@@ -179,7 +179,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	if _, err := Thaw(t.Context(), l.admin, l.cluster()); err != nil {
 		t.Fatal(err)
 	}
-	b.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(1)))
+	b.hook = faulty(store.FailAfter, 0, 1, touching("set", slotPath(1)))
 	if _, err := b.beat(); err == nil {
 		t.Fatal("its write was acknowledged")
 	}
@@ -195,12 +195,12 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 // A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md
 // relies on that number.
 func TestFreezeTakesFewCalls(t *testing.T) {
-	for name, lose := range map[string]func(l *lab, copied *zkstore.MemSnapshot){
+	for name, lose := range map[string]func(l *lab, copied *store.MemSnapshot){
 		"an older copy":       (*lab).putBack,
-		"its record":          func(l *lab, _ *zkstore.MemSnapshot) { l.remove(slotPath(0)) },
-		"the cluster's":       func(l *lab, _ *zkstore.MemSnapshot) { l.remove(clusterPath) },
-		"a newcomer's record": func(l *lab, _ *zkstore.MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
-		"a newcomer's cluster": func(l *lab, _ *zkstore.MemSnapshot) {
+		"its record":          func(l *lab, _ *store.MemSnapshot) { l.remove(slotPath(0)) },
+		"the cluster's":       func(l *lab, _ *store.MemSnapshot) { l.remove(clusterPath) },
+		"a newcomer's record": func(l *lab, _ *store.MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
+		"a newcomer's cluster": func(l *lab, _ *store.MemSnapshot) {
 			l.wipe()
 			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 		},
@@ -213,14 +213,14 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 			a.mustBeat()
 			lose(l, copied)
 			calls, frozen := 0, 0
-			a.hook = func(c zkstore.Call) zkstore.Fault {
+			a.hook = func(c store.Call) store.Fault {
 				if !c.More {
 					calls++
 				}
 				if frozen == 0 && c.Write() && c.Path == clusterPath {
 					frozen = calls
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			a.mustBeat()
 			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().Frozen(l.now) {
@@ -233,18 +233,18 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 // backwards is a Store whose GetAll reads the records in reverse order, as a real ZooKeeper
 // may. It calls between with the path of each record after reading it.
 type backwards struct {
-	zkstore.Store
+	store.Store
 	between func(path string)
 }
 
-func (b backwards) GetAll(ctx context.Context, paths ...string) ([]zkstore.Record, error) {
-	records := make([]zkstore.Record, len(paths))
+func (b backwards) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
+	records := make([]store.Record, len(paths))
 	for i, path := range slices.Backward(paths) {
 		data, stat, err := b.Get(ctx, path)
-		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return nil, err
 		}
-		records[i] = zkstore.Record{Found: err == nil, Data: data, Stat: stat}
+		records[i] = store.Record{Found: err == nil, Data: data, Stat: stat}
 		b.between(path)
 	}
 	return records, nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // trips has the number of a node's round trips to ZooKeeper, and how many of them are writes
@@ -16,7 +16,7 @@ type trips struct{ all, writes, lists int }
 // count replaces the node's hook.
 func (m *member) count() *trips {
 	n := new(trips)
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if !c.More {
 			n.all++
 		}
@@ -26,7 +26,7 @@ func (m *member) count() *trips {
 		if c.Op == "children" {
 			n.lists++
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	return n
 }

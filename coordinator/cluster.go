@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // ErrNoCluster: this ZooKeeper has no cluster record.
@@ -20,18 +20,18 @@ func (e *OtherClusterError) Error() string {
 
 // ReadCluster reads the cluster record after a sync. It returns ErrNoCluster if there is
 // none.
-func ReadCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
-	if err := store.Sync(ctx, clusterPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+func ReadCluster(ctx context.Context, st store.Store) (Cluster, error) {
+	if err := st.Sync(ctx, clusterPath); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return Cluster{}, err
 	}
-	return PeekCluster(ctx, store)
+	return PeekCluster(ctx, st)
 }
 
 // PeekCluster reads the cluster record without a sync. The server may lag behind. It takes
 // one round trip, ReadCluster takes two.
-func PeekCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
-	data, _, err := store.Get(ctx, clusterPath)
-	if errors.Is(err, zkstore.ErrNoNode) {
+func PeekCluster(ctx context.Context, st store.Store) (Cluster, error) {
+	data, _, err := st.Get(ctx, clusterPath)
+	if errors.Is(err, store.ErrNoNode) {
 		return Cluster{}, ErrNoCluster
 	}
 	if err != nil {
@@ -41,40 +41,40 @@ func PeekCluster(ctx context.Context, store zkstore.Store) (Cluster, error) {
 }
 
 // ensureRoot creates the parents of the cluster's records if they are missing.
-func ensureRoot(ctx context.Context, store zkstore.Store) error {
-	return store.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
+func ensureRoot(ctx context.Context, st store.Store) error {
+	return st.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
 }
 
 // CreateCluster creates the cluster record if there is none, and returns the record that
 // ZooKeeper has then. now is our clock, Unix ms.
-func CreateCluster(ctx context.Context, store zkstore.Store, want Cluster, now int64) (Cluster, error) {
-	if found, err := ReadCluster(ctx, store); !errors.Is(err, ErrNoCluster) {
+func CreateCluster(ctx context.Context, st store.Store, want Cluster, now int64) (Cluster, error) {
+	if found, err := ReadCluster(ctx, st); !errors.Is(err, ErrNoCluster) {
 		return found, err
 	}
-	if err := ensureRoot(ctx, store); err != nil {
+	if err := ensureRoot(ctx, st); err != nil {
 		return Cluster{}, err
 	}
 	want.HighestSlot, want.Horizon = -1, want.nextHorizon(now)
-	if _, err := store.Create(ctx, clusterPath, want.marshal(), zkstore.Persistent); err != nil && !errors.Is(err, zkstore.ErrExists) {
+	if _, err := st.Create(ctx, clusterPath, want.marshal(), store.Persistent); err != nil && !errors.Is(err, store.ErrExists) {
 		return Cluster{}, err
 	}
-	return ReadCluster(ctx, store)
+	return ReadCluster(ctx, st)
 }
 
 // updateCluster changes the cluster record by a versioned write, and tries again if another
 // write was faster. change returns false if there is nothing to write. updateCluster
 // returns the stat of the record as it is then.
-func updateCluster(ctx context.Context, store zkstore.Store, change func(*Cluster) bool) (zkstore.Stat, error) {
+func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bool) (store.Stat, error) {
 	for {
-		data, stat, err := store.Get(ctx, clusterPath)
+		data, stat, err := st.Get(ctx, clusterPath)
 		if err != nil {
-			return zkstore.Stat{}, err
+			return store.Stat{}, err
 		}
 		cl, err := parseCluster(data)
 		if err != nil || !change(&cl) {
 			return stat, err
 		}
-		if stat, err = store.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, zkstore.ErrBadVersion) {
+		if stat, err = st.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, store.ErrBadVersion) {
 			return stat, err
 		}
 	}

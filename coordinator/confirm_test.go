@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // A new node waits for the confirming time. It waits as long in a cluster that has been quiet for days.
@@ -186,7 +186,7 @@ func (l *lab) raised() {
 	l.Helper()
 	cl := l.cluster()
 	cl.Incarnation++
-	if _, err := l.admin.Set(l.Context(), clusterPath, cl.marshal(), zkstore.AnyVersion); err != nil {
+	if _, err := l.admin.Set(l.Context(), clusterPath, cl.marshal(), store.AnyVersion); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -219,12 +219,12 @@ func TestReturningHolderFencesANodeThatConfirms(t *testing.T) {
 		t.Fatalf("D has %d", d.claim.Worker)
 	}
 	raced := false
-	d.hook = func(c zkstore.Call) zkstore.Fault {
+	d.hook = func(c store.Call) store.Fault {
 		if c.Op == "multi" && !raced {
 			raced = true
 			holder.mustBeat()
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	_, err := d.beat()
 	wantFenced(t, err)

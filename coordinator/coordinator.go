@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // DefaultHeartbeat is the time from one report of a holder to the next.
@@ -36,7 +36,7 @@ type ClockCheck func(own Reading, peers []Reading) error
 // Config has the dependencies and settings of a Coordinator. Store, Now, Boot and Ledger are
 // required.
 type Config struct {
-	Store zkstore.Store
+	Store store.Store
 	// Now is the issuing clock in Unix milliseconds, and Boot is CLOCK_BOOTTIME in nanoseconds.
 	Now, Boot func() int64
 	// Ledger saves a claim before the write that carries it.
@@ -73,7 +73,7 @@ type Coordinator struct {
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
 	// latest is the stat of our own last write, a ticket's or a slot's.
-	latest zkstore.Stat
+	latest store.Stat
 	// fenced is a slot that another node has, while its live lock may still be ours. -1:
 	// none.
 	fenced int
@@ -131,9 +131,9 @@ func (c *Coordinator) Join(cl Cluster) {
 // view is the state of the cluster and of one slot in ZooKeeper.
 type view struct {
 	cl     *Cluster // nil: no record
-	clStat zkstore.Stat
+	clStat store.Stat
 	slot   *Slot // nil: no record
-	stat   zkstore.Stat
+	stat   store.Stat
 }
 
 // readView reads the view of a worker in one round trip.
@@ -146,7 +146,7 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
 }
 
 // parseView returns what the records of the cluster and of a slot show.
-func parseView(records []zkstore.Record) (v view, _ error) {
+func parseView(records []store.Record) (v view, _ error) {
 	if r := records[0]; r.Found {
 		cl, err := parseCluster(r.Data)
 		if err != nil {
@@ -162,13 +162,13 @@ func parseView(records []zkstore.Record) (v view, _ error) {
 }
 
 // slot reads a worker's record. It returns nil if there is no record.
-func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, zkstore.Stat, error) {
+func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, store.Stat, error) {
 	data, stat, err := c.Store.Get(ctx, slotPath(worker))
-	if errors.Is(err, zkstore.ErrNoNode) {
-		return nil, zkstore.Stat{}, nil
+	if errors.Is(err, store.ErrNoNode) {
+		return nil, store.Stat{}, nil
 	}
 	if err != nil {
-		return nil, zkstore.Stat{}, err
+		return nil, store.Stat{}, err
 	}
 	s := parseSlot(data)
 	return &s, stat, nil
@@ -183,7 +183,7 @@ func (c *Coordinator) HighestSlot() int { return c.highestSlot }
 // setReading stores the stat of our last write and the comparison of clocks that it gives,
 // and returns that comparison. The write began when our clock read sent, and has just been
 // acknowledged.
-func (c *Coordinator) setReading(sent int64, written zkstore.Stat) Reading {
+func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
 }

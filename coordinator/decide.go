@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Claim is what a node's local record says of the slot that it holds.

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestJudgeSlot(t *testing.T) {
@@ -505,7 +505,7 @@ func TestLeaderNow(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	ok := Config{Store: zkstore.NewMem(nil).Session(), Now: func() int64 { return 0 }, Boot: func() int64 { return 0 }, Ledger: &disk{}}
+	ok := Config{Store: store.NewMem(nil).Session(), Now: func() int64 { return 0 }, Boot: func() int64 { return 0 }, Ledger: &disk{}}
 	for name, spoil := range map[string]func(*Config){
 		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil }, "boot clock": func(c *Config) { c.Boot = nil },
 		"ledger": func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },

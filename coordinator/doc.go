@@ -2,5 +2,5 @@
 // worker. The package has the ticket that a node registers by, the slot with its lease
 // bound, the live lock, the heartbeats that report the node's clock, and the recovery
 // after ZooKeeper has lost data. The commands of operators are in operator*.go. All
-// records are in a zkstore.Store. A GET never calls this package.
+// records are in a store.Store. A GET never calls this package.
 package coordinator

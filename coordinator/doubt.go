@@ -3,7 +3,7 @@ package coordinator
 import (
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // doubt is raised if the lease had run out by the leader's clock, but not by ours. Another

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // In TestNodeRecoversFromEveryFailedCall each call of each step fails, before or after the server applies it. In
@@ -67,7 +67,7 @@ var faultCases = []faultCase{
 		make: func(l *lab) *member {
 			a := l.node("A")
 			// The first multi creates the slot, the second acquires it.
-			a.hook = faulty(zkstore.FailAfter, 1, 1, touching("multi", slotPath(0)))
+			a.hook = faulty(store.FailAfter, 1, 1, touching("multi", slotPath(0)))
 			if a.start() == nil || a.disk.claim.PendingNonce == "" {
 				l.Fatal("nothing is pending")
 			}
@@ -134,7 +134,7 @@ func (tc faultCase) calls(t *testing.T) int {
 	l := newLab(t, 4)
 	m := tc.make(l)
 	n := 0
-	m.hook = func(zkstore.Call) zkstore.Fault { n++; return zkstore.NoFault }
+	m.hook = func(store.Call) store.Fault { n++; return store.NoFault }
 	m.must(tc.step(m))
 	m.hook = nil
 	return n
@@ -169,21 +169,21 @@ func (tc faultCase) fail(t *testing.T, f *failure) {
 	l := newLab(t, 4)
 	m := tc.make(l)
 	n := 0
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		n++
 		switch {
 		case n == f.call+1 && f.applied:
 			f.what = c.Op + " " + c.Path
-			return zkstore.FailAfter
+			return store.FailAfter
 		case n == f.call+1 || n > f.call && f.lasts:
 			f.what = cmp.Or(f.what, c.Op+" "+c.Path)
-			return zkstore.FailBefore
+			return store.FailBefore
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	err := tc.step(m)
 	m.hook = nil
-	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) {
+	if err != nil && !errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
 	}
 	if f.dies && m.up {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The protocol tests share the lab in this file. A lab is a cluster in memory, and the test
@@ -27,20 +27,20 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is a cluster in a zkstore.Mem, with its nodes and with the slot records that observe has
+// lab is a cluster in a store.Mem, with its nodes and with the slot records that observe has
 // seen. Times are Unix milliseconds.
 type lab struct {
 	testing.TB
-	mem   *zkstore.Mem
-	admin *zkstore.MemSession
+	mem   *store.Mem
+	admin *store.MemSession
 	now   int64 // the leader's clock
 	back  int64 // by how much it was set back, ms
 	cl    Cluster
 	nodes []*member
-	gone  []*zkstore.MemSession // of crashed processes
+	gone  []*store.MemSession // of crashed processes
 	trace bool
 	// Copies of the data, which a test puts back.
-	empty, copied *zkstore.MemSnapshot
+	empty, copied *store.MemSnapshot
 
 	seen   map[string]Slot // by path: the record seen last
 	zxid   map[string]int64
@@ -50,7 +50,7 @@ type lab struct {
 func newLab(t testing.TB, slots int) *lab {
 	t.Helper()
 	l := &lab{TB: t, now: labStart}
-	l.mem = zkstore.NewMem(func() int64 { return l.now })
+	l.mem = store.NewMem(func() int64 { return l.now })
 	l.admin = l.mem.Session()
 	l.forget()
 	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), ConfirmMs: millis(labConfirm)}
@@ -122,9 +122,9 @@ func (l *lab) slot(w int) Slot {
 
 func (l *lab) put(w int, s Slot) {
 	l.Helper()
-	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), zkstore.AnyVersion)
-	if errors.Is(err, zkstore.ErrNoNode) {
-		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), zkstore.Persistent)
+	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), store.AnyVersion)
+	if errors.Is(err, store.ErrNoNode) {
+		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), store.Persistent)
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -133,7 +133,7 @@ func (l *lab) put(w int, s Slot) {
 
 func (l *lab) remove(path string) {
 	l.Helper()
-	if err := l.admin.Delete(l.Context(), path, zkstore.AnyVersion); err != nil {
+	if err := l.admin.Delete(l.Context(), path, store.AnyVersion); err != nil {
 		l.Fatal(err)
 	}
 	l.forget()
@@ -151,7 +151,7 @@ func (l *lab) cluster() Cluster {
 func (l *lab) children(path string) []string {
 	l.Helper()
 	names, err := l.admin.Children(l.Context(), path)
-	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		l.Fatal(err)
 	}
 	return names
@@ -226,7 +226,7 @@ type member struct {
 	agreed bool
 	judged Reading // for Report.Agreed
 	ids    int     // identities and nonces so far
-	hook   func(zkstore.Call) zkstore.Fault
+	hook   func(store.Call) store.Fault
 	wait   time.Duration // the lease it asks for
 	past   []*issuing
 
@@ -234,7 +234,7 @@ type member struct {
 	cancel   context.CancelFunc // of the step under way
 
 	// A crash loses the fields below.
-	sess  *zkstore.MemSession
+	sess  *store.MemSession
 	co    *Coordinator
 	up    bool
 	h     *Hold // nil: a start makes it
@@ -255,7 +255,7 @@ func (l *lab) node(name string) *member {
 // names.
 func (m *member) boot() {
 	m.sess = m.mem.Session()
-	m.sess.SetFault(func(c zkstore.Call) zkstore.Fault {
+	m.sess.SetFault(func(c store.Call) store.Fault {
 		m.observe()
 		if m.patience--; m.patience == 0 {
 			m.cancel()
@@ -263,7 +263,7 @@ func (m *member) boot() {
 		if m.hook != nil {
 			return m.hook(c)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	})
 	co, err := New(Config{
 		Store: m.sess, Now: m.clock, Boot: m.bootClock, Ledger: m.disk, Labels: Labels{Name: m.name},
@@ -403,7 +403,7 @@ func (m *member) start() (err error) {
 		switch {
 		case err == nil:
 			return nil
-		case cached && errors.Is(err, zkstore.ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
+		case cached && errors.Is(err, store.ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
 			m.startAlone()
 			return nil
 		case !errors.As(err, &no):
@@ -608,24 +608,24 @@ func wantErrAs[E error](t testing.TB, err error) (e E) {
 
 // faulty returns a hook for calls that match. It lets the first skip of them through and makes
 // the next count of them fail with f.
-func faulty(f zkstore.Fault, skip, count int, match func(zkstore.Call) bool) func(zkstore.Call) zkstore.Fault {
+func faulty(f store.Fault, skip, count int, match func(store.Call) bool) func(store.Call) store.Fault {
 	n := 0
-	return func(c zkstore.Call) zkstore.Fault {
+	return func(c store.Call) store.Fault {
 		if !match(c) {
-			return zkstore.NoFault
+			return store.NoFault
 		}
 		n++
 		if n > skip && n <= skip+count {
 			return f
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 }
 
 // touching matches calls of the kind op that name the path, or any kind if op is empty. A multi
 // names the paths of all its operations.
-func touching(op, path string) func(zkstore.Call) bool {
-	return func(c zkstore.Call) bool {
+func touching(op, path string) func(store.Call) bool {
+	return func(c store.Call) bool {
 		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)
 	}
 }

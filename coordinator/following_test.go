@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The change is number 6, made at 1000 s in incarnation 2, with a hold of 100 s. It is 1030 s now.
@@ -13,7 +13,7 @@ func TestNotFollowed(t *testing.T) {
 	const now = 1_030_000
 	const bound = 1_110_000 // the change, the hold and ClocksApart
 	held := func(f Followed, beat int64, live bool) Entry {
-		return Entry{Slot: Slot{Node: "n", Term: 1, Followed: f}, Stat: zkstore.Stat{Mtime: beat}, Live: live}
+		return Entry{Slot: Slot{Node: "n", Term: 1, Followed: f}, Stat: store.Stat{Mtime: beat}, Live: live}
 	}
 	with := func(e Entry, change func(*Entry)) Entry { change(&e); return e }
 	done, late := Followed{Changes: 7, Incarnation: 2}, Followed{Changes: 6, Incarnation: 2}

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestLossAfter(t *testing.T) {
@@ -270,11 +270,11 @@ func TestStopNoticesALoss(t *testing.T) {
 			l.pass(20 * time.Second)
 			lose(l)
 			writes := 0
-			a.hook = func(c zkstore.Call) zkstore.Fault {
+			a.hook = func(c store.Call) store.Fault {
 				if c.Write() && c.Path == clusterPath && c.Op == "set" {
 					writes++
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			if err := stop(a); err != nil || writes > 1 {
 				t.Errorf("%s, %s: %d writes, %v", name, how, writes, err)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Report has what a heartbeat writes to ZooKeeper.
@@ -93,7 +93,7 @@ func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 		if finding != FoundOurs && !synced {
 			// The server may lag behind. Decide only after a sync.
 			synced = true
-			if err := h.co.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+			if err := h.co.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return Beat{Restored: restored}, err
 			}
 			continue
@@ -108,7 +108,7 @@ func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 
 // outpaced reports whether a heartbeat must begin anew, because a record has changed since it was read.
 func outpaced(err error) bool {
-	return errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrNoNode) || errors.Is(err, errTakeBack)
+	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) || errors.Is(err, errTakeBack)
 }
 
 // answer does what a heartbeat has to do about what it has found.
@@ -182,7 +182,7 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	}
 	h.holding = d.holding
 	// The record says what this node has compared in its session, so it must not be written in the next one.
-	after, written, err := h.co.write(zkstore.OnSession(ctx, e.session), d, v, h.Worker)
+	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written {
 		h.holding = h.acked(v, e, h.co.Boot())
 		d.holding = h.holding
@@ -215,8 +215,8 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 // write writes the record that d has. If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between. written
 // means that the write was acknowledged, although the record's stat may be unknown.
-func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after zkstore.Stat, written bool, err error) {
-	set := zkstore.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}
+func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, err error) {
+	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}
 	if d.cluster == nil && !d.confirms {
 		after, err = c.Store.Set(ctx, set.Path, set.Data, set.Version)
 		return after, err == nil, err
@@ -226,7 +226,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 		cl = *d.cluster
 	}
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), set); err != nil {
-		return zkstore.Stat{}, false, err
+		return store.Stat{}, false, err
 	}
 	c.saw(cl)
 	after, err = c.readBack(ctx, worker)
@@ -235,11 +235,11 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 
 // clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that it
 // has not changed.
-func clusterOp(v view, cl Cluster) zkstore.Op {
+func clusterOp(v view, cl Cluster) store.Op {
 	if cl != *v.cl {
-		return zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
+		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
 	}
-	return zkstore.CheckOp{Path: clusterPath, Version: v.clStat.Version}
+	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
 // Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by
@@ -256,7 +256,7 @@ func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time
 
 // readBack reads the stat of a slot that we have just written in a transaction, which
 // returns no stat.
-func (c *Coordinator) readBack(ctx context.Context, worker int) (zkstore.Stat, error) {
+func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
 	_, stat, err := c.Store.Get(ctx, slotPath(worker))
 	return stat, err
 }

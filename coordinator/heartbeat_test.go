@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // A node that started without ZooKeeper reports its restart, and the write is not acknowledged.
 // It may find its own write at the next heartbeat, and must not be fenced by it.
 func TestRestartReportIsNotFencedByItself(t *testing.T) {
-	for name, fault := range map[string]zkstore.Fault{"not applied": zkstore.FailBefore, "not acknowledged": zkstore.FailAfter} {
+	for name, fault := range map[string]store.Fault{"not applied": store.FailBefore, "not acknowledged": store.FailAfter} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
 			a := l.serving("A")
@@ -132,19 +132,19 @@ func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 // wait was not acknowledged.
 func TestLapsedLeaseServesAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault zkstore.Fault
+		fault store.Fault
 		wait  time.Duration
 	}{
 		"acknowledged":     {wait: labConfirm},
-		"not acknowledged": {wait: labConfirm, fault: zkstore.FailAfter},
-		"not applied":      {wait: labConfirm, fault: zkstore.FailBefore},
+		"not acknowledged": {wait: labConfirm, fault: store.FailAfter},
+		"not applied":      {wait: labConfirm, fault: store.FailBefore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
 			floor := a.t.lo
 			l.pass(time.Hour)
-			if tc.fault != zkstore.NoFault {
+			if tc.fault != store.NoFault {
 				a.hook = faulty(tc.fault, 0, 1, touching("set", slotPath(0)))
 				if _, err := a.beat(); err == nil {
 					t.Fatal("acknowledged")
@@ -216,7 +216,7 @@ func TestHeartbeatNotAcknowledged(t *testing.T) {
 	a := l.serving("A")
 	h := a.claim.LeaseUntil
 	l.pass(time.Second)
-	a.hook = faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = faulty(store.FailAfter, 0, 1, touching("set", slotPath(0)))
 	beat, err := a.beat()
 	if err == nil || beat.LeaseUntil != 0 || a.claim.LeaseUntil != h || l.slot(0).LeaseUntil != h+1000 {
 		t.Errorf("%+v, %v, slot %d", beat, err, l.slot(0).LeaseUntil)
@@ -235,12 +235,12 @@ func TestLossIsReportedAlthoughTheHeartbeatFails(t *testing.T) {
 	l.remove(slotPath(0))
 	created := touching("create", slotPath(0))
 	written := false
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	a.hook = func(c store.Call) store.Fault {
 		if written {
-			return zkstore.FailBefore
+			return store.FailBefore
 		}
 		written = created(c)
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	if beat, err := a.beat(); err == nil || !beat.Restored || !written {
 		t.Errorf("%+v, %v, written %v", beat, err, written)
@@ -298,7 +298,7 @@ func TestUnreadableSlot(t *testing.T) {
 	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
 		l := newLab(t, 1)
 		a := l.serving("A")
-		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), zkstore.AnyVersion); err != nil {
+		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), store.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
 		l.forget()
@@ -319,7 +319,7 @@ func TestUnreadableSlot(t *testing.T) {
 func TestUnreadableCluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	if _, err := l.admin.Set(t.Context(), clusterPath, []byte("somebody else's"), zkstore.AnyVersion); err != nil {
+	if _, err := l.admin.Set(t.Context(), clusterPath, []byte("somebody else's"), store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	l.pass(time.Second)
@@ -342,35 +342,35 @@ func TestDenied(t *testing.T) {
 	deny := &denying{Store: a.sess, path: slotPath(0)}
 	a.co.Store = deny
 	l.pass(time.Second)
-	if _, err := a.beat(); !errors.Is(err, zkstore.ErrDenied) || !a.issue() {
+	if _, err := a.beat(); !errors.Is(err, store.ErrDenied) || !a.issue() {
 		t.Error(err)
 	}
-	if err := a.h.Stop(t.Context(), a.end(), 1); !errors.Is(err, zkstore.ErrDenied) {
+	if err := a.h.Stop(t.Context(), a.end(), 1); !errors.Is(err, store.ErrDenied) {
 		t.Error(err)
 	}
 	b := l.node("B")
 	b.co.Store = &denying{Store: b.sess, path: slotPath(1)}
-	if err := b.register(); !errors.Is(err, zkstore.ErrDenied) || len(l.children(ticketsPath)) != 1 {
+	if err := b.register(); !errors.Is(err, store.ErrDenied) || len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%v, %q", err, l.children(ticketsPath))
 	}
 }
 
 // denying is a Store that denies reads of one path.
 type denying struct {
-	zkstore.Store
+	store.Store
 	path string
 }
 
-func (d *denying) Get(ctx context.Context, path string) ([]byte, zkstore.Stat, error) {
+func (d *denying) Get(ctx context.Context, path string) ([]byte, store.Stat, error) {
 	if path == d.path {
-		return nil, zkstore.Stat{}, zkstore.ErrDenied
+		return nil, store.Stat{}, store.ErrDenied
 	}
 	return d.Store.Get(ctx, path)
 }
 
-func (d *denying) GetAll(ctx context.Context, paths ...string) ([]zkstore.Record, error) {
+func (d *denying) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
 	if slices.Contains(paths, d.path) {
-		return nil, zkstore.ErrDenied
+		return nil, store.ErrDenied
 	}
 	return d.Store.GetAll(ctx, paths...)
 }

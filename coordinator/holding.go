@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // holdState is one of the states that the comment of Hold shows.
@@ -77,7 +77,7 @@ func (c *Coordinator) gather(r Report) evidence {
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has
 // if the record has a lower version, or the same version from another writer.
-func (hold holding) wentBack(found *Slot, stat zkstore.Stat) bool {
+func (hold holding) wentBack(found *Slot, stat store.Stat) bool {
 	return found != nil && hold.Heard != Chain{} &&
 		(stat.Version < hold.Heard.Version || stat.Version == hold.Heard.Version && !hold.carriedBy(*found))
 }
@@ -178,7 +178,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 //
 // takeBack: the lease had run out by the leader's clock, and the record was written
 // confirmed. It has to be written again, by another heartbeat.
-func (d decision) accept(v view, after zkstore.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
+func (d decision) accept(v view, after store.Stat, e evidence) (hold holding, beat Beat, lapsed, takeBack bool) {
 	cl := *v.cl
 	hold, lapsed = d.holding, d.lapsed
 	hold.heardAt = after.Mzxid

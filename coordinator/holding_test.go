@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The heartbeat that planned returns has these values. The record is ours, and our clock reads
@@ -23,7 +23,7 @@ func planned() (holding, view, evidence, Report) {
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := holding{Claim: claim, state: confirmed, compared: true, comparedBound: claim.LeaseUntil}
-	v := view{cl: &cl, clStat: zkstore.Stat{Version: 2}, slot: &slot, stat: zkstore.Stat{Version: 8, Mzxid: 1 << 32}}
+	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon}, beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
@@ -138,39 +138,39 @@ func TestPlan(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *holding, p *decision, v view, after *zkstore.Stat, e *evidence)
+		change func(t *holding, p *decision, v view, after *store.Stat, e *evidence)
 
 		confirmed, lapsed, again, doubted bool
 		lo                                int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, _ *evidence) {
+		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *store.Stat, _ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, doubted: true},
-		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *zkstore.Stat, _ *evidence) {
+		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *store.Stat, _ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, lapsed: true, doubted: true, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *zkstore.Stat, e *evidence) {
+		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *store.Stat, e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *zkstore.Stat, _ *evidence) {
+		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *store.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.comparedBound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"confirmed after a doubt": {change: func(t *holding, _ *decision, _ view, _ *zkstore.Stat, _ *evidence) {
+		"confirmed after a doubt": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700}
 		}, confirmed: true, lo: 701},
-		"a doubt that is over": {change: func(t *holding, _ *decision, _ view, _ *zkstore.Stat, _ *evidence) {
+		"a doubt that is over": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700, floor: planNow - 5}
 		}, confirmed: true, lo: -5},
-		"a doubt that is long over": {change: func(t *holding, _ *decision, _ view, _ *zkstore.Stat, _ *evidence) {
+		"a doubt that is long over": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow - 20_000, floor: planNow - 20_000}
 		}, confirmed: true, lo: -9_000},
 	} {
 		hold, v, e, r := planned()
 		p := hold.plan(v, e, r)
-		after := zkstore.Stat{Version: 9, Mzxid: 1<<32 + 5, Mtime: planNow}
+		after := store.Stat{Version: 9, Mzxid: 1<<32 + 5, Mtime: planNow}
 		if row.change != nil {
 			row.change(&hold, &p, v, &after, &e)
 		}
@@ -224,7 +224,7 @@ func TestPlanProperties(t *testing.T) {
 		case p.slot.Confirmed && p.lapsed && !p.confirms:
 			t.Fatal("a lease that had run out stays confirmed")
 		}
-		after := zkstore.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
+		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
 		next, beat, _, again := p.accept(v, after, e)
 		switch {
 		case again && !p.slot.Confirmed:

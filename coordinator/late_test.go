@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // These tests let a process stand still between its last look at the clock and its write, as SIGSTOP does.
@@ -14,12 +14,12 @@ import (
 
 // stalled makes the next write of the member's slot wait while f runs.
 func (m *member) stalled(f func()) {
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if c.Write() && c.Touches(slotPath(m.claim.Worker)) {
 			m.hook = nil
 			f()
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 }
 
@@ -79,7 +79,7 @@ func TestLateResumeConfirms(t *testing.T) {
 	a.wait = 2 * labLease // it asks for more than before
 	l.pass(time.Second)
 	var c *member
-	a.hook = func(call zkstore.Call) zkstore.Fault {
+	a.hook = func(call store.Call) store.Fault {
 		if call.Write() && call.Touches(slotPath(1)) {
 			a.hook = nil
 			a.sess.Expire()
@@ -90,7 +90,7 @@ func TestLateResumeConfirms(t *testing.T) {
 			c.sess.Expire()
 			l.putBack(copied)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	a.must(a.start())
 	if c.claim.Worker != a.claim.Worker {
@@ -124,17 +124,17 @@ func TestSlowDiskConfirmsAfterARestart(t *testing.T) {
 // lateGrant makes the node's next write of its slot arrive only when the one after it is on the way.
 func (m *member) lateGrant() {
 	writes := 0
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if !c.Write() || !c.Touches(slotPath(m.h.Worker)) {
-			return zkstore.NoFault
+			return store.NoFault
 		}
 		switch writes++; writes {
 		case 1:
-			return zkstore.FailLate
+			return store.FailLate
 		case 2:
 			m.mem.Deliver()
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 }
 
@@ -150,7 +150,7 @@ func TestLateGrantIsOurs(t *testing.T) {
 			a.mustBeat()
 			before(l, a)
 			a.lateGrant()
-			if _, err := a.beat(); !errors.Is(err, zkstore.ErrUnreachable) {
+			if _, err := a.beat(); !errors.Is(err, store.ErrUnreachable) {
 				t.Fatal(err)
 			}
 			a.mustBeat()

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of live
@@ -36,16 +36,16 @@ func (h *Hold) Show(ctx context.Context) error {
 		if err == nil {
 			err = c.Store.Delete(ctx, path, stat.Version)
 		}
-		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
-		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), zkstore.Ephemeral)
-		if errors.Is(err, zkstore.ErrNoNode) {
+		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), store.Ephemeral)
+		if errors.Is(err, store.ErrNoNode) {
 			if err = ensureRoot(ctx, c.Store); err == nil {
 				continue
 			}
 		}
-		if !errors.Is(err, zkstore.ErrExists) {
+		if !errors.Is(err, store.ErrExists) {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node strin
 	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && json.Unmarshal(data, &lock) == nil && lock.Node == node) {
 		err = c.Store.Delete(ctx, path, stat.Version)
 	}
-	if errors.Is(err, zkstore.ErrNoNode) {
+	if errors.Is(err, store.ErrNoNode) {
 		return nil
 	}
 	return err

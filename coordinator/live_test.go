@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func (l *lab) liveHolder(worker int) int64 {
@@ -63,7 +63,7 @@ func TestStaleLockOfAnother(t *testing.T) {
 // A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise
 // the lock would keep all nodes off the slot for as long as the process runs.
 func TestFencedLeavesNoLock(t *testing.T) {
-	for name, fault := range map[string]zkstore.Fault{"answered": zkstore.NoFault, "not answered": zkstore.FailBefore} {
+	for name, fault := range map[string]store.Fault{"answered": store.NoFault, "not answered": store.FailBefore} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
@@ -92,7 +92,7 @@ func TestGoDark(t *testing.T) {
 	if err := a.co.deleteLiveLock(t.Context(), 1, ""); err != nil || l.liveHolder(1) != b.sess.SessionID() {
 		t.Errorf("another's lock: %v", err)
 	}
-	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("get", lockPath(0)))
+	a.hook = faulty(store.FailBefore, 0, 1, touching("get", lockPath(0)))
 	if err := a.h.Hide(t.Context()); err == nil {
 		t.Error("no error")
 	}
@@ -219,11 +219,11 @@ func TestLockDeletedByHand(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	reads := 0
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	a.hook = func(c store.Call) store.Fault {
 		if touching("get", lockPath(0))(c) {
 			reads++
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	for range 10 {
 		l.pass(time.Second)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // lossTolerance is how far clocks may be apart, in milliseconds.
@@ -74,7 +74,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 
 // raise makes a loss of data known to the whole cluster: it raises the incarnation and freezes
 // registration. It returns the cluster's record as it is then, and the zero Cluster if that is missing or another
-// cluster's and the finder must not put its own there. The error is zkstore.ErrBadVersion if a
+// cluster's and the finder must not put its own there. The error is store.ErrBadVersion if a
 // node has confirmed in the other cluster.
 func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
@@ -105,23 +105,23 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		})
 		switch {
 		case err == nil && next.UUID != mine.UUID && l.Holds:
-			return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", zkstore.ErrBadVersion)
+			return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", store.ErrBadVersion)
 		case err == nil && next.UUID != mine.UUID:
 			return Cluster{}, 0, nil
 		case err == nil && wrote:
 			return next, stat.Mtime, nil
-		case !errors.Is(err, zkstore.ErrNoNode):
+		case !errors.Is(err, store.ErrNoNode):
 			return next, 0, err
 		}
 		made, ok := l.after(nil, mine, now, leased)
 		if !ok {
 			return Cluster{}, 0, nil
 		}
-		_, err = c.Store.Create(ctx, clusterPath, made.marshal(), zkstore.Persistent)
-		if wrote = err == nil; errors.Is(err, zkstore.ErrNoNode) {
+		_, err = c.Store.Create(ctx, clusterPath, made.marshal(), store.Persistent)
+		if wrote = err == nil; errors.Is(err, store.ErrNoNode) {
 			err = ensureRoot(ctx, c.Store)
 		}
-		if err != nil && !errors.Is(err, zkstore.ErrExists) {
+		if err != nil && !errors.Is(err, store.ErrExists) {
 			return Cluster{}, 0, err
 		} // then read what is there now
 	}
@@ -155,7 +155,7 @@ func (c *Coordinator) Settle(ctx context.Context) error {
 	if c.owed == nil {
 		return nil
 	}
-	if _, err := c.raise(ctx, *c.owed); err != nil && !errors.Is(err, zkstore.ErrBadVersion) {
+	if _, err := c.raise(ctx, *c.owed); err != nil && !errors.Is(err, store.ErrBadVersion) {
 		return err
 	}
 	c.owed = nil

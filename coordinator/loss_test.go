@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The tests in this file show how holders and new nodes behave when ZooKeeper has lost data.
@@ -35,7 +35,7 @@ func (l *lab) taken(worker int) (h History) {
 	return h
 }
 
-func (l *lab) putBack(copied *zkstore.MemSnapshot) {
+func (l *lab) putBack(copied *store.MemSnapshot) {
 	l.mem.Restore(copied)
 	l.mem.ExpireOrphans()
 	l.forget()
@@ -118,7 +118,7 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, zkstore.ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), "/"); !errors.Is(err, store.ErrNoNode) {
 		t.Error("something was made")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still
@@ -26,8 +26,8 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
 	}
-	_, err := c.Store.Create(ctx, slotPath(worker), Slot{LeaseUntil: h, Lost: true}.marshal(), zkstore.Persistent)
-	if errors.Is(err, zkstore.ErrExists) {
+	_, err := c.Store.Create(ctx, slotPath(worker), Slot{LeaseUntil: h, Lost: true}.marshal(), store.Persistent)
+	if errors.Is(err, store.ErrExists) {
 		err = nil // by its holder or another new node: the slot is held either way
 	}
 	return h, err
@@ -43,19 +43,19 @@ func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 		missing, err := c.missing(ctx, cl)
 		kept := Slot{LeaseUntil: c.lostUntil(cl), Lost: true}.marshal()
 		for some := range slices.Chunk(missing, growMost) {
-			ops := make([]zkstore.Op, len(some))
+			ops := make([]store.Op, len(some))
 			for i, worker := range some {
-				ops[i] = zkstore.CreateOp{Path: slotPath(worker), Data: kept}
+				ops[i] = store.CreateOp{Path: slotPath(worker), Data: kept}
 			}
 			err = errors.Join(err, c.Store.Multi(ctx, ops...))
 		}
 		if err == nil && len(missing) > 0 {
 			c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders", "workers", len(missing))
 		}
-		if err != nil && !errors.Is(err, zkstore.ErrExists) {
+		if err != nil && !errors.Is(err, store.ErrExists) {
 			c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
 		}
-		if !errors.Is(err, zkstore.ErrExists) {
+		if !errors.Is(err, store.ErrExists) {
 			return
 		}
 	}

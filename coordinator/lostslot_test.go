@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they
@@ -41,9 +41,9 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 			}
 		},
 	}
-	losses := map[string]func(l *lab, copied *zkstore.MemSnapshot){
+	losses := map[string]func(l *lab, copied *store.MemSnapshot){
 		"older copy": (*lab).putBack,
-		"made anew": func(l *lab, _ *zkstore.MemSnapshot) {
+		"made anew": func(l *lab, _ *store.MemSnapshot) {
 			l.wipe()
 			l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 		},
@@ -141,7 +141,7 @@ func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 // A fenced holder could not write its freeze. It writes the freeze before it registers again.
 func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
 	l, a := takenAfterALoss(t)
-	a.hook = faulty(zkstore.FailBefore, 0, 1, touching("set", clusterPath))
+	a.hook = faulty(store.FailBefore, 0, 1, touching("set", clusterPath))
 	_, err := a.beat()
 	wantFenced(t, err)
 	if err := a.register(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/race"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 var (
@@ -46,7 +46,7 @@ func newModel(t testing.TB, seed uint64) *model {
 	d.leases = []time.Duration{labLease, labLease, 10 * time.Minute}
 	for i := range 2 + rng.IntN(3) {
 		m := d.node(string(rune('A' + i)))
-		m.hook = func(c zkstore.Call) zkstore.Fault { return d.before(m) }
+		m.hook = func(c store.Call) store.Fault { return d.before(m) }
 	}
 	return d
 }
@@ -54,9 +54,9 @@ func newModel(t testing.TB, seed uint64) *model {
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 // before runs before every call of m to ZooKeeper, and returns the fault of the call.
-func (d *model) before(m *member) zkstore.Fault {
+func (d *model) before(m *member) store.Fault {
 	if d.calm {
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	if d.rng.Float64() < d.races/4 {
 		d.pass(pick(d.rng, time.Minute, 11*time.Minute)) // SIGSTOP
@@ -66,9 +66,9 @@ func (d *model) before(m *member) zkstore.Fault {
 		d.step()
 	}
 	if d.rng.Float64() < d.faults {
-		return pick(d.rng, zkstore.FailBefore, zkstore.FailAfter)
+		return pick(d.rng, store.FailBefore, store.FailAfter)
 	}
-	return zkstore.NoFault
+	return store.NoFault
 }
 
 // step makes one event happen: to a random node that is not in the middle of another step, or

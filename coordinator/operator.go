@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Operator has the commands of an operator on a cluster's records. Its methods follow the same
 // protocol as nodes. So no ID is issued twice, although holders act at the same time. Each method returns a
 // *ClocksError if the clock of this machine cannot be trusted.
 type Operator struct {
-	Store zkstore.Store
+	Store store.Store
 	// Now is our clock in Unix milliseconds.
 	Now func() int64
 	// By is the operator's name, for the records.
@@ -59,8 +59,8 @@ func (h Operator) begin(ctx context.Context) (Cluster, moment, error) {
 func (h Operator) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
 	sent := h.Now()
-	_, err := h.Store.Create(ctx, path, nil, zkstore.Ephemeral)
-	if errors.Is(err, zkstore.ErrNoNode) {
+	_, err := h.Store.Create(ctx, path, nil, store.Ephemeral)
+	if errors.Is(err, store.ErrNoNode) {
 		if err = ensureRoot(ctx, h.Store); err == nil {
 			return h.leader(ctx)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Freeze freezes registration for d. It shortens no freeze. A d of 0 means
@@ -45,9 +45,9 @@ var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwh
 // Thaw ends a freeze of registration early. It frees the workers whose records were lost, and
 // returns their number. The caller must know that none of these workers has a holder left. seen is the cluster's record that the
 // caller has read. If another freeze has come since, Thaw returns ErrFreezeChanged.
-func Thaw(ctx context.Context, store zkstore.Store, seen Cluster) (freed int, err error) {
+func Thaw(ctx context.Context, st store.Store, seen Cluster) (freed int, err error) {
 	changed := false
-	_, err = updateCluster(ctx, store, func(cl *Cluster) bool {
+	_, err = updateCluster(ctx, st, func(cl *Cluster) bool {
 		was := *cl
 		if changed = !was.frozenAs(seen); changed {
 			return false
@@ -56,19 +56,19 @@ func Thaw(ctx context.Context, store zkstore.Store, seen Cluster) (freed int, er
 		return *cl != was
 	})
 	switch {
-	case errors.Is(err, zkstore.ErrNoNode):
+	case errors.Is(err, store.ErrNoNode):
 		return 0, ErrNoCluster
 	case err != nil:
 		return 0, err
 	case changed:
 		return 0, ErrFreezeChanged
 	}
-	entries, err := ReadSlots(ctx, store, seen)
+	entries, err := ReadSlots(ctx, st, seen)
 	if err != nil {
 		return 0, err
 	}
 	for _, e := range entries {
-		done, err := freeLost(ctx, store, e)
+		done, err := freeLost(ctx, st, e)
 		if err != nil {
 			return freed, err
 		}
@@ -86,17 +86,17 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 
 // freeLost frees a slot whose record was lost. It returns false if there was nothing to do,
 // or if the holder was faster.
-func freeLost(ctx context.Context, store zkstore.Store, e Entry) (bool, error) {
+func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
 	path, err := slotPath(e.Worker), error(nil)
 	switch {
 	case e.Absent:
-		_, err = store.Create(ctx, path, freeSlot().marshal(), zkstore.Persistent)
+		_, err = st.Create(ctx, path, freeSlot().marshal(), store.Persistent)
 	case e.Slot.Lost:
-		_, err = store.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
+		_, err = st.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
 	default:
 		return false, nil
 	}
-	if errors.Is(err, zkstore.ErrExists) || errors.Is(err, zkstore.ErrBadVersion) {
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrBadVersion) {
 		return false, nil
 	}
 	return err == nil, err

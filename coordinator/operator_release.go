@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the
@@ -76,14 +76,14 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
 		}
 		if e.Absent {
-			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), zkstore.Persistent)
+			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), store.Persistent)
 		} else {
 			_, err = h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
 		}
 		switch {
 		case err == nil:
 			return ReadSlot(ctx, h.Store, cl, e.Worker)
-		case !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrExists) && !errors.Is(err, zkstore.ErrNoNode):
+		case !errors.Is(err, store.ErrBadVersion) && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNoNode):
 			return e, err
 		}
 		// A heartbeat came in between: read again whether the holder is the same.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func (l *lab) examine(worker int) Holding {
@@ -121,13 +121,13 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	a := l.serving("A")
 	h := l.examine(0)
 	beats := 0
-	l.admin.SetFault(func(c zkstore.Call) zkstore.Fault {
+	l.admin.SetFault(func(c store.Call) store.Fault {
 		if c.Op == "set" && beats < 3 {
 			beats++
 			l.pass(time.Second)
 			a.mustBeat()
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	})
 	e, err := l.operator().ForceRelease(t.Context(), h)
 	if err != nil || beats != 3 || e.Slot.LeaseUntil != a.claim.LeaseUntil || e.Slot.LeaseUntil <= h.Slot.LeaseUntil {

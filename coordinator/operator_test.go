@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func (l *lab) operator() Operator {
@@ -79,7 +79,7 @@ func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 // Both stores behave alike when an operator takes a slot from a running node. Another node acquires
 // the slot after the lease bound, and the first node is in the slot's history.
 func TestByHandConformance(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) (open func() zkstore.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
+	for name, make := range map[string]func(*testing.T) (open func() store.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const lease = 3 * time.Second

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // samplePeers is the most peers whose clocks are read at once. If a thousand nodes each
@@ -90,7 +90,7 @@ func (c *Coordinator) known(own int) []int {
 
 // ask reads the records of up to samplePeers random peers, and the present version of the
 // list.
-func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, listVersion, error) {
+func (c *Coordinator) ask(ctx context.Context, peers []int) ([]store.Record, listVersion, error) {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 		peers = peers[:samplePeers]
@@ -109,10 +109,10 @@ func (c *Coordinator) ask(ctx context.Context, peers []int) ([]zkstore.Record, l
 }
 
 // readings returns the clock readings that count among the records, as Peers says.
-func (c *Coordinator) readings(records []zkstore.Record) (readings []Reading) {
+func (c *Coordinator) readings(records []store.Record) (readings []Reading) {
 	newest := c.latest // the newest known write gives the leader's present time
 	var slots []Slot
-	var stats []zkstore.Stat
+	var stats []store.Stat
 	for _, r := range records {
 		if !r.Found {
 			continue

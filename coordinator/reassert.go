@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // reassert puts our record back after ZooKeeper has lost it. First it freezes
@@ -77,10 +77,10 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 
 // createSlot creates the record of a slot, and its parent if that is lost as well.
 func (c *Coordinator) createSlot(ctx context.Context, worker int, s Slot) error {
-	_, err := c.Store.Create(ctx, slotPath(worker), s.marshal(), zkstore.Persistent)
-	if errors.Is(err, zkstore.ErrNoNode) {
+	_, err := c.Store.Create(ctx, slotPath(worker), s.marshal(), store.Persistent)
+	if errors.Is(err, store.ErrNoNode) {
 		if err = ensureRoot(ctx, c.Store); err == nil {
-			_, err = c.Store.Create(ctx, slotPath(worker), s.marshal(), zkstore.Persistent)
+			_, err = c.Store.Create(ctx, slotPath(worker), s.marshal(), store.Persistent)
 		}
 	}
 	return err

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Grant is a slot whose record was written for this node and acknowledged.
@@ -58,7 +58,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped
 	// ZooKeeper a new node's ticket may have the same name.
 	holds := c.hold != nil && c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node
-	if err != nil && !errors.Is(err, zkstore.ErrUnreachable) && !holds {
+	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
 		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ""
 	}
@@ -80,7 +80,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	// The server that we asked may lag behind.
-	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	if full, err = c.isFull(ctx, cl); err != nil || full == nil {
@@ -169,7 +169,7 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, clock Reading, lea
 		}
 		grant, err := h.writeAcquired(ctx, worker, v, now, lease)
 		grant.Clock = clock
-		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
+		if !errors.Is(err, store.ErrBadVersion) && !errors.Is(err, store.ErrNoNode) {
 			return grant, Free, err
 		}
 	}
@@ -181,21 +181,21 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 
 // grow creates free slots, at least up to worker. The same transaction raises HighestSlot, so that
 // a missing slot up to HighestSlot was always lost.
-func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, worker int) error {
+func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat store.Stat, worker int) error {
 	from := cl.HighestSlot + 1
 	step := cl.growBy()
 	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
-	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
+	ops := []store.Op{store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
 	for w := from; w <= cl.HighestSlot; w++ {
-		ops = append(ops, zkstore.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
+		ops = append(ops, store.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 	}
 	err := c.Store.Multi(ctx, ops...)
 	switch {
-	case errors.Is(err, zkstore.ErrBadVersion):
+	case errors.Is(err, store.ErrBadVersion):
 		return nil // another node was faster: the caller reads again
-	case errors.Is(err, zkstore.ErrExists):
+	case errors.Is(err, store.ErrExists):
 		return c.growOver(ctx, cl, stat, from)
-	case errors.Is(err, zkstore.ErrNoNode):
+	case errors.Is(err, store.ErrNoNode):
 		return ensureRoot(ctx, c.Store) // then the caller reads again
 	}
 	return err
@@ -203,11 +203,11 @@ func (c *Coordinator) grow(ctx context.Context, cl Cluster, stat zkstore.Stat, w
 
 // growOver raises HighestSlot where some records above it exist already: holders have put them
 // back into a ZooKeeper that had lost them.
-func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Stat, from int) error {
-	ops := []zkstore.Op{zkstore.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
-	err := eachRecord(ctx, c.Store, slotPaths(from, cl.HighestSlot), func(i int, r zkstore.Record) bool {
+func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat store.Stat, from int) error {
+	ops := []store.Op{store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: stat.Version}}
+	err := eachRecord(ctx, c.Store, slotPaths(from, cl.HighestSlot), func(i int, r store.Record) bool {
 		if !r.Found {
-			ops = append(ops, zkstore.CreateOp{Path: slotPath(from + i), Data: freeSlot().marshal()})
+			ops = append(ops, store.CreateOp{Path: slotPath(from + i), Data: freeSlot().marshal()})
 		}
 		return true
 	})
@@ -215,14 +215,14 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat zkstore.Sta
 		return err
 	}
 	err = c.Store.Multi(ctx, ops...)
-	if errors.Is(err, zkstore.ErrBadVersion) || errors.Is(err, zkstore.ErrExists) {
+	if errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) {
 		return nil // changed meanwhile: the caller reads again
 	}
 	return err
 }
 
-// writeAcquired writes a free slot as ours. The error is zkstore.ErrBadVersion or
-// zkstore.ErrNoNode if the slot or the cluster's record has changed.
+// writeAcquired writes a free slot as ours. The error is store.ErrBadVersion or
+// store.ErrNoNode if the slot or the cluster's record has changed.
 func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) (Grant, error) {
 	c := h.co
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
@@ -233,7 +233,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 		return Grant{}, err
 	}
 	sent := c.Boot()
-	err = c.Store.Multi(ctx, clusterOp(v, cl), zkstore.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: v.stat.Version})
+	err = c.Store.Multi(ctx, clusterOp(v, cl), store.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim
 	}
@@ -259,7 +259,7 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 	}
 	now, free := c.Now(), false
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
-	err = eachRecord(ctx, c.Store, slotPaths(0, cl.Slots-1), func(worker int, r zkstore.Record) bool {
+	err = eachRecord(ctx, c.Store, slotPaths(0, cl.Slots-1), func(worker int, r store.Record) bool {
 		if !r.Found {
 			free = true // lost: acquireIfFree replaces it
 			return false

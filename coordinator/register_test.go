@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestRegisterOnANewCluster(t *testing.T) {
@@ -116,11 +116,11 @@ func TestFull(t *testing.T) {
 	l.expire()
 	before := l.children(ticketsPath)
 	m := l.node("M")
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if c.Write() {
 			t.Errorf("%s %s", c.Op, c.Path)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
 	if full.Slots != 5 || full.Live != 2 || full.Disconnected != 1 || full.Stopped != 1 || full.Releasing != 1 || full.NextFree != l.now+10_000 {
@@ -137,12 +137,12 @@ func TestFullAfterTheEarlyLook(t *testing.T) {
 	l.serving("A")
 	b, m := l.node("B"), l.node("M")
 	raced := false
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if c.Op == "create" && !raced {
 			raced = true
 			b.must(b.register())
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
 	if full.Live+full.Disconnected != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
@@ -154,14 +154,14 @@ func TestRaceForASlotIsLost(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.node("A"), l.node("B")
 	raced := false
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	a.hook = func(c store.Call) store.Fault {
 		if c.Op == "multi" && !raced && touching("multi", slotPath(0))(c) && len(c.Ops) == 2 {
 			raced = true
 			s := l.slot(0)
 			s.Released, s.Node, s.Nonce, s.Term, s.LeaseUntil = false, "b", "b", 1, l.now+1000
 			l.put(0, s)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	a.must(a.register())
 	b.must(b.register())
@@ -297,11 +297,11 @@ func TestFrozenAltogether(t *testing.T) {
 	l.remove(slotPath(0))
 	a.mustBeat()
 	m := l.node("M")
-	m.hook = func(c zkstore.Call) zkstore.Fault {
+	m.hook = func(c store.Call) store.Fault {
 		if c.Write() {
 			t.Errorf("%s %s", c.Op, c.Path)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	if f := wantErrAs[*FrozenError](t, m.register()); f.Until != l.cluster().FrozenUntil {
 		t.Errorf("%+v, %+v", f, l.cluster())
@@ -331,12 +331,12 @@ func TestFreezeWhileTaking(t *testing.T) {
 			was := l.slot(lost)
 			m := l.node("M")
 			raced := false
-			m.hook = func(c zkstore.Call) zkstore.Fault {
+			m.hook = func(c store.Call) store.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					b.mustBeat()
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			l.remove(lockPath(0))
 			f := wantErrAs[*FrozenError](t, m.register())
@@ -369,12 +369,12 @@ func TestFreezeWhileConfirming(t *testing.T) {
 			if !atOnce {
 				freeze()
 			}
-			m.hook = func(c zkstore.Call) zkstore.Fault {
+			m.hook = func(c store.Call) store.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					freeze()
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			// M gives the slot up, rather than wait until the freeze ends.
 			_, err := m.beat()
@@ -403,14 +403,14 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 			l := newLab(t, 2)
 			a := l.node("A")
 			raced := false
-			a.hook = func(c zkstore.Call) zkstore.Fault {
+			a.hook = func(c store.Call) store.Fault {
 				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
 					raced = true
 					for _, p := range tc.gone {
 						l.remove(p)
 					}
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			err := a.register()
 			var full *FullError
@@ -455,7 +455,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)
 	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, zkstore.ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, store.ErrNoNode) {
 		t.Error("a slot was put back with a nonce that is nowhere stored")
 	}
 }
@@ -467,11 +467,11 @@ func TestGrowsInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := l.node("A")
-	a.sess.SetFault(func(c zkstore.Call) zkstore.Fault {
+	a.sess.SetFault(func(c store.Call) store.Fault {
 		if len(c.Ops) > 2000 {
 			t.Errorf("%d operations at once", len(c.Ops))
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	})
 	h := a.co.Enlist("a", "")
 	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
@@ -484,7 +484,7 @@ func TestGrowsInSteps(t *testing.T) {
 // 30 writes per node.
 func TestThousandAtOnce(t *testing.T) {
 	const nodes = 1000
-	mem := zkstore.NewMem(nil)
+	mem := store.NewMem(nil)
 	setup := mem.Session()
 	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), ConfirmMs: 0}, time.Now().UnixMilli())
 	if err != nil {
@@ -496,11 +496,11 @@ func TestThousandAtOnce(t *testing.T) {
 	for i := range nodes {
 		wg.Go(func() {
 			s := mem.Session()
-			s.SetFault(func(c zkstore.Call) zkstore.Fault {
+			s.SetFault(func(c store.Call) store.Fault {
 				if c.Write() {
 					writes.Add(1)
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			})
 			d := &disk{saving: func(Claim) { saves.Add(1) }}
 			co, err := New(Config{Store: s, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: d})

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Resume renews the slot of the local record. It calls check with the clocks of the leader
@@ -17,7 +17,7 @@ import (
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster,
 // those of check and those of the store. The node may start from the local record alone
-// only after zkstore.ErrUnreachable or a *NotOursError with Lost.
+// only after store.ErrUnreachable or a *NotOursError with Lost.
 func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (Grant, error) {
 	if err := h.co.Settle(ctx); err != nil {
 		return Grant{}, err
@@ -32,7 +32,7 @@ func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck
 	}
 	h.co.reading = clock
 	grant, err := h.resumeWith(ctx, clock, lease, check)
-	if err != nil && h.Ticket != ticket && !errors.Is(err, zkstore.ErrUnreachable) {
+	if err != nil && h.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
 		h.co.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ticket
 	}
@@ -42,7 +42,7 @@ func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
 func (h *Hold) resumable(ctx context.Context) (view, error) {
 	c := h.co
-	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return view{}, err
 	}
 	v, err := h.readView(ctx)
@@ -76,7 +76,7 @@ func (h *Hold) resumeWith(ctx context.Context, clock Reading, lease time.Duratio
 			return Grant{}, err
 		}
 		grant, err := h.writeResumed(ctx, v, lease)
-		if !errors.Is(err, zkstore.ErrBadVersion) && !errors.Is(err, zkstore.ErrNoNode) {
+		if !errors.Is(err, store.ErrBadVersion) && !errors.Is(err, store.ErrNoNode) {
 			grant.Clock = clock
 			return grant, err
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // A node that starts again finds an older copy of its record. It freezes registration, because
@@ -49,9 +49,9 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.hook = faulty(zkstore.FailBefore, 0, 1000, touching("", livePath))
+	a.hook = faulty(store.FailBefore, 0, 1000, touching("", livePath))
 	for range 5 {
-		if _, err := a.recall().Resume(t.Context(), labLease, a.trust); !errors.Is(err, zkstore.ErrUnreachable) {
+		if _, err := a.recall().Resume(t.Context(), labLease, a.trust); !errors.Is(err, store.ErrUnreachable) {
 			t.Fatal(err)
 		}
 	}
@@ -97,12 +97,12 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	l.mem.SetEpoch(3)
 	l.init(l.cl)
 	a := l.node("A")
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	a.hook = func(c store.Call) store.Fault {
 		if c.Op == "children" && c.Path == ticketsPath {
-			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, zkstore.AnyVersion)
-			_ = l.admin.Delete(t.Context(), ticketsPath, zkstore.AnyVersion)
+			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, store.AnyVersion)
+			_ = l.admin.Delete(t.Context(), ticketsPath, store.AnyVersion)
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	a.must(a.register())
 	if a.confirmsIn() != labConfirm {
@@ -160,15 +160,15 @@ func TestStoredBeforeWritten(t *testing.T) {
 			}
 		}
 	}
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	a.hook = func(c store.Call) store.Fault {
 		for _, o := range c.Ops {
-			if set, ok := o.(zkstore.SetOp); ok && set.Path == slotPath(0) {
+			if set, ok := o.(store.SetOp); ok && set.Path == slotPath(0) {
 				if s := parseSlot(set.Data); s.Nonce != a.disk.claim.Nonce && s.Nonce != a.disk.claim.PendingNonce {
 					t.Errorf("%+v is written, %+v is stored", s, a.disk.claim)
 				}
 			}
 		}
-		return zkstore.NoFault
+		return store.NoFault
 	}
 	a.must(a.register())
 	a.confirm()
@@ -204,12 +204,12 @@ func TestResumeOverrun(t *testing.T) {
 			l.serve(time.Minute)
 			a.crash()
 			raced := false
-			a.hook = func(c zkstore.Call) zkstore.Fault {
+			a.hook = func(c store.Call) store.Fault {
 				if writing(c, slotPath(0)) && !raced {
 					raced = true
 					overrun(l)
 				}
-				return zkstore.NoFault
+				return store.NoFault
 			}
 			err := a.resume()
 			if name == "its own, late" {
@@ -226,9 +226,9 @@ func TestResumeOverrun(t *testing.T) {
 }
 
 // writing reports whether a call writes a record, alone or in a transaction.
-func writing(c zkstore.Call, path string) bool {
+func writing(c store.Call, path string) bool {
 	for _, op := range c.Ops {
-		if set, ok := op.(zkstore.SetOp); ok && set.Path == path {
+		if set, ok := op.(store.SetOp); ok && set.Path == path {
 			return true
 		}
 	}

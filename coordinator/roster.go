@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Entry is one slot as it stands in ZooKeeper.
 type Entry struct {
 	Worker int
 	Slot   Slot
-	Stat   zkstore.Stat
+	Stat   store.Stat
 	// Live: its holder has a session.
 	Live bool
 	// Absent: the record is missing though the slot has been used.
@@ -32,10 +32,10 @@ const readAtOnce = 64
 
 // eachRecord reads the records at the paths and passes them to do, in order, until do
 // returns false. i is the index of the record's path.
-func eachRecord(ctx context.Context, store zkstore.Store, paths []string, do func(i int, r zkstore.Record) (more bool)) error {
+func eachRecord(ctx context.Context, st store.Store, paths []string, do func(i int, r store.Record) (more bool)) error {
 	i := 0
 	for some := range slices.Chunk(paths, readAtOnce) {
-		records, err := store.GetAll(ctx, some...)
+		records, err := st.GetAll(ctx, some...)
 		if err != nil {
 			return err
 		}
@@ -59,13 +59,13 @@ func slotPaths(first, last int) []string {
 }
 
 // ReadSlots reads every slot that has ever been used.
-func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, error) {
-	live, err := liveWorkers(ctx, store)
+func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error) {
+	live, err := liveWorkers(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]Entry, 0, cl.HighestSlot+1)
-	err = eachRecord(ctx, store, slotPaths(0, cl.HighestSlot), func(w int, r zkstore.Record) bool {
+	err = eachRecord(ctx, st, slotPaths(0, cl.HighestSlot), func(w int, r store.Record) bool {
 		entries = append(entries, Entry{Worker: w, Slot: parseSlot(r.Data), Stat: r.Stat, Live: live[w], Absent: !r.Found})
 		return true
 	})
@@ -76,11 +76,11 @@ func ReadSlots(ctx context.Context, store zkstore.Store, cl Cluster) ([]Entry, e
 }
 
 // ReadSlot reads one slot of a cluster, as ReadSlots does all of them.
-func ReadSlot(ctx context.Context, store zkstore.Store, cl Cluster, worker int) (Entry, error) {
+func ReadSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entry, error) {
 	e := Entry{Worker: worker, Slot: freeSlot()}
-	data, stat, err := store.Get(ctx, slotPath(worker))
+	data, stat, err := st.Get(ctx, slotPath(worker))
 	switch {
-	case errors.Is(err, zkstore.ErrNoNode):
+	case errors.Is(err, store.ErrNoNode):
 		if e.Absent = worker <= cl.HighestSlot; e.Absent {
 			e.Slot = parseSlot(nil)
 		}
@@ -89,18 +89,18 @@ func ReadSlot(ctx context.Context, store zkstore.Store, cl Cluster, worker int) 
 	default:
 		e.Slot, e.Stat = parseSlot(data), stat
 	}
-	_, _, err = store.Get(ctx, lockPath(worker))
+	_, _, err = st.Get(ctx, lockPath(worker))
 	e.Live = err == nil
-	if errors.Is(err, zkstore.ErrNoNode) {
+	if errors.Is(err, store.ErrNoNode) {
 		err = nil
 	}
 	return e, err
 }
 
 // liveWorkers returns the workers that have a live lock.
-func liveWorkers(ctx context.Context, store zkstore.Store) (map[int]bool, error) {
-	names, err := store.Children(ctx, livePath)
-	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+func liveWorkers(ctx context.Context, st store.Store) (map[int]bool, error) {
+	names, err := st.Children(ctx, livePath)
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return nil, err
 	}
 	live := make(map[int]bool, len(names))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms.
@@ -43,10 +43,10 @@ func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
 	for {
 		err := h.tryFinish(ctx, change)
 		switch {
-		case err == nil || ctx.Err() != nil || errors.Is(err, zkstore.ErrClosed):
+		case err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed):
 			return err
-		case errors.Is(err, zkstore.ErrBadVersion), errors.Is(err, zkstore.ErrNoNode):
-		case errors.Is(err, zkstore.ErrUnreachable):
+		case errors.Is(err, store.ErrBadVersion), errors.Is(err, store.ErrNoNode):
+		case errors.Is(err, store.ErrUnreachable):
 			h.co.pause(ctx)
 		default:
 			return err
@@ -57,7 +57,7 @@ func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
 func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	c := h.co
 	// The server may lag behind: an old record must not look like a loss of data.
-	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	v, err := h.readView(ctx)

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestStop(t *testing.T) {
@@ -109,11 +109,11 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 				if early {
 					take()
 				}
-				a.hook = func(c zkstore.Call) zkstore.Fault {
+				a.hook = func(c store.Call) store.Fault {
 					if c.Op == "set" && b == nil {
 						take()
 					}
-					return zkstore.NoFault
+					return store.NoFault
 				}
 				if err := finish(a); err != nil {
 					t.Error(err)
@@ -141,7 +141,7 @@ func TestStopCreatesNoSlot(t *testing.T) {
 	if err := a.h.Release(t.Context(), a.end()); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, zkstore.ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, store.ErrNoNode) {
 		t.Error("a slot was made by a stop")
 	}
 }
@@ -152,8 +152,8 @@ func TestReleaseNotAcknowledged(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
 	var b *member
-	lost := faulty(zkstore.FailAfter, 0, 1, touching("set", slotPath(0)))
-	a.hook = func(c zkstore.Call) zkstore.Fault {
+	lost := faulty(store.FailAfter, 0, 1, touching("set", slotPath(0)))
+	a.hook = func(c store.Call) store.Fault {
 		if c.Op == "get" && c.Path == slotPath(0) && b == nil && l.slot(0).Released {
 			l.remove(lockPath(0))
 			b = l.serving("B")
@@ -176,12 +176,12 @@ func TestFinishGivesUpInTime(t *testing.T) {
 		a.co.RetryAfter = 100 * time.Millisecond
 		a.sess.Partition()
 		calls := 0
-		a.sess.SetFault(func(zkstore.Call) zkstore.Fault { calls++; return zkstore.NoFault })
+		a.sess.SetFault(func(store.Call) store.Fault { calls++; return store.NoFault })
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()
 		err := a.h.Release(ctx, a.end())
-		if took := time.Since(start); !errors.Is(err, zkstore.ErrUnreachable) || took != 3*time.Second || calls > 50 {
+		if took := time.Since(start); !errors.Is(err, store.ErrUnreachable) || took != 3*time.Second || calls > 50 {
 			t.Errorf("%v after %s and %d calls", err, took, calls)
 		}
 	})
@@ -191,7 +191,7 @@ func TestFinishGivesUpInTime(t *testing.T) {
 // loss of data or for a take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
-	views := []*zkstore.MemSnapshot{l.mem.Snapshot()}
+	views := []*store.MemSnapshot{l.mem.Snapshot()}
 	a := l.serving("A")
 	views = append(views, l.mem.Snapshot())
 	for _, view := range views {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // ticket is the contents of a ticket, the persistent-sequential znode that registers a
@@ -27,14 +27,14 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
 		if err == nil && holder == claim.Node {
 			sent := c.Now()
-			var stat zkstore.Stat
-			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), zkstore.AnyVersion)
+			var stat store.Stat
+			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), store.AnyVersion)
 			if err == nil {
 				c.latest = stat
 				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
 			}
 		}
-		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return Reading{}, err
 		}
 	}
@@ -75,21 +75,21 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 		}
 	}
 	sent := c.Now()
-	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), zkstore.PersistentSequential)
-	if errors.Is(err, zkstore.ErrExists) {
+	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), store.PersistentSequential)
+	if errors.Is(err, store.ErrExists) {
 		// ZooKeeper's counter has reached its end. The number only decides where the search
 		// for a slot starts, so a random one does as well.
-		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), zkstore.Persistent)
+		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), store.Persistent)
 	}
 	acked := c.Now()
 	switch {
-	case errors.Is(err, zkstore.ErrNoNode):
+	case errors.Is(err, store.ErrNoNode):
 		// The parent is missing. The numbers begin again.
 		if err := ensureRoot(ctx, c.Store); err != nil {
 			return Reading{}, err
 		}
 		return c.drawTicket(ctx, claim)
-	case errors.Is(err, zkstore.ErrUnreachable):
+	case errors.Is(err, store.ErrUnreachable):
 		c.unsure = claim.Node
 	}
 	if err != nil {
@@ -111,16 +111,16 @@ const lookBack = 1000
 // if it finds none. A second ticket would never be deleted. A request that is still under
 // way may create one after findTicket has looked.
 func (c *Coordinator) findTicket(ctx context.Context, node string) (string, error) {
-	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return "", err
 	}
 	names, err := c.Store.Children(ctx, ticketsPath)
-	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return "", err
 	}
 	for _, name := range slices.Backward(names[max(0, len(names)-lookBack):]) {
 		holder, err := c.ticketHolder(ctx, ticketsPath+"/"+name)
-		if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return "", err
 		}
 		if holder == node {
@@ -143,9 +143,9 @@ func (c *Coordinator) dropTicket(ctx context.Context, name, node string) {
 	defer cancel()
 	holder, err := c.ticketHolder(ctx, name)
 	if err == nil && holder == node {
-		err = c.Store.Delete(ctx, name, zkstore.AnyVersion)
+		err = c.Store.Delete(ctx, name, store.AnyVersion)
 	}
-	if err != nil && !errors.Is(err, zkstore.ErrNoNode) {
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		c.Logger.Warn("a ticket was left behind", "ticket", name, "error", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // word records whether all live peers have written their slots after this node's first write. That is its first write
@@ -40,7 +40,7 @@ func (w word) of(session, sent, zxid int64) word {
 }
 
 // given reports whether a peer's record shows that the peer has written since we did, and has lost nothing.
-func (w word) given(peer Slot, stat zkstore.Stat, incarnation int64) bool {
+func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 	compared := peer.Compared == 0 || peer.Compared == incarnation+1
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
@@ -84,7 +84,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 		paths[i] = slotPath(worker)
 	}
 	all, vouched, w := true, false, h.word
-	err := eachRecord(ctx, c.Store, paths, func(_ int, r zkstore.Record) bool {
+	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
 		all = all && r.Found && w.given(s, r.Stat, h.Incarnation)
 		vouched = vouched || w.vouches(s, c.mine)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestWord(t *testing.T) {
@@ -27,7 +27,7 @@ func TestWord(t *testing.T) {
 		"not compared, and stops": {Slot{Incarnation: 2, Stopped: true, Followed: Followed{Compared: NotCompared}}, 51, true},
 		"another incarnation":     {Slot{Incarnation: 3, Followed: Followed{Compared: 3}}, 51, false},
 	} {
-		if got := w.given(row.peer, zkstore.Stat{Mzxid: row.zxid}, 2); got != row.want {
+		if got := w.given(row.peer, store.Stat{Mzxid: row.zxid}, 2); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

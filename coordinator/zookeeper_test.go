@@ -6,18 +6,18 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 // newZK starts a store that logs to the test. The store is closed when the test ends.
-func newZK(t *testing.T, cfg zkstore.ZKConfig) *zkstore.ZK {
+func newZK(t *testing.T, cfg store.ZKConfig) *store.ZK {
 	t.Helper()
 	cfg.Cluster = "test"
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Debug, Output: t.Output(), TimeFormat: "05.000"})
-	z, err := zkstore.NewZK(cfg)
+	z, err := store.NewZK(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func newZK(t *testing.T, cfg zkstore.ZKConfig) *zkstore.ZK {
 }
 
 // inMemory returns a function that opens clients of one server in memory.
-func inMemory(t *testing.T) (open func() zkstore.Store) {
-	m := zkstore.NewMem(nil)
-	return func() zkstore.Store {
+func inMemory(t *testing.T) (open func() store.Store) {
+	m := store.NewMem(nil)
+	return func() store.Store {
 		s := m.Session()
 		t.Cleanup(func() { _ = s.Close() })
 		return s
@@ -45,9 +45,9 @@ func inMemory(t *testing.T) (open func() zkstore.Store) {
 }
 
 // inZooKeeper returns a function that opens clients of one chroot in a real ZooKeeper.
-func inZooKeeper(t *testing.T) (open func() zkstore.Store) {
+func inZooKeeper(t *testing.T) (open func() store.Store) {
 	connect := zktest.Chroot(t, zktest.Shared(t))
-	return func() zkstore.Store {
-		return newZK(t, zkstore.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second})
+	return func() store.Store {
+		return newZK(t, store.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second})
 	}
 }

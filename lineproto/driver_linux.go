@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/rawsocket"
+	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
 // maxEvents is the most events that a loop receives from epoll at once.

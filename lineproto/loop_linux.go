@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/rawsocket"
+	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
 // loop serves many connections from one goroutine. epoll reports which connections have

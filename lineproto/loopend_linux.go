@@ -3,7 +3,7 @@ package lineproto
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/rawsocket"
+	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
 // How the connections of a loop end.

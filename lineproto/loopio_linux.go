@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/rawsocket"
+	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
 // Events that epoll watches for. It reports EPOLLHUP and EPOLLERR in any case.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 

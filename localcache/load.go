@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Status is the kind of content that the state file holds.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Record is the content of the state file: the fields that this package compares, and a

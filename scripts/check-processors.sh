@@ -102,9 +102,9 @@ first=$!
 second=$!
 wait "$first"
 wait "$second"
-(cd internal/e2e && go test -c -vet=off -o "$work/e2e" .)
-cd internal/e2e
+(cd internal/check/e2e && go test -c -vet=off -o "$work/e2e" .)
+cd internal/check/e2e
 shipped s390x
 shipped arm64
-cd ../..
+cd ../../..
 elsewhere

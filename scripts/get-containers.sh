@@ -135,7 +135,7 @@ zookeeper() {
   rm -rf "$root"
   base "$root" default-jre-headless libzookeeper-java
   mkdir -p "$root/data" "$root/datalog"
-  install -m 755 "$here/internal/artifacts/deploycheck/testdata/zookeeper.sh" "$root/docker-entrypoint.sh"
+  install -m 755 "$here/internal/check/deploy/testdata/zookeeper.sh" "$root/docker-entrypoint.sh"
   import "$root" docker.io/library/zookeeper:3.9 --change 'ENTRYPOINT ["/docker-entrypoint.sh"]' \
     --change 'VOLUME /data' --change 'VOLUME /datalog'
 }

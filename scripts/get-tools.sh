@@ -11,9 +11,9 @@ get-tools.sh installs programs that check flaked's files.
   scripts/get-tools.sh            install missing programs (apt-get, as root)
   scripts/get-tools.sh --check    list missing programs, and exit 1 if there are any
 
-systemd-analyze   deploy/systemd                      internal/systemd
-promtool          deploy/prometheus                   internal/artifacts/monitoring
-nc curl openssl   the commands of the documents       internal/e2e
+systemd-analyze   deploy/systemd                      internal/ops/host/systemd
+promtool          deploy/prometheus                   internal/check/monitoring
+nc curl openssl   the commands of the documents       internal/check/e2e
 
 promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,
 because an installation of that package would start a Prometheus.

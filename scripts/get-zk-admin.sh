@@ -10,7 +10,7 @@ get-zk-admin.sh fetches ZooKeeper 3.9 and Jetty from Maven Central into ~/.cache
 and prints the directory. Tests of the admin restore take it:
 
   FLAKED_TEST_ZK_ADMIN="$(scripts/get-zk-admin.sh)/*" FLAKED_TEST_ZK=require \
-    go test ./internal/e2e -run ARestoreOfRunningServers
+    go test ./internal/check/e2e -run ARestoreOfRunningServers
 HELP
 }
 

@@ -3,7 +3,7 @@ package timeguard
 import (
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Lease returns how far ahead of the clock a node pushes its lease bound: one minute plus

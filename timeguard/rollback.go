@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/limits"
+	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // LeafMaxBehind is the largest rollback of the clock that Leaf's rule waits for. The rule

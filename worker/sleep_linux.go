@@ -50,7 +50,7 @@ func (s *exactSleep) onTimer(d time.Duration) bool {
 		}
 		s.timer, s.raw = timer, raw
 	}
-	// Neither system call blocks, so both are raw, as in internal/rawsocket.
+	// Neither system call blocks, so both are raw, as in internal/ops/host/rawsocket.
 	set := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	var armed, failed bool
 	err := s.raw.Read(func(fd uintptr) bool {

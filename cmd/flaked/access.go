@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // tokenEnv names the environment variable that holds tokens. No flag takes a token itself, as
@@ -42,12 +42,12 @@ func secret(c *cli.Context, flag, variable string) (where, text string, err erro
 }
 
 // nodeAccess returns the token and the TLS settings that accessFlags give.
-func nodeAccess(c *cli.Context) (access credentials.Client, err error) {
-	if access.Token, err = nodeToken(c); err != nil {
-		return access, err
+func nodeAccess(c *cli.Context) (creds access.Client, err error) {
+	if creds.Token, err = nodeToken(c); err != nil {
+		return creds, err
 	}
-	access.TLS, err = clientTLS(c, "tls")
-	return access, err
+	creds.TLS, err = clientTLS(c, "tls")
+	return creds, err
 }
 
 // nodeToken returns the token to send to a node: the first of several, or "" for none.
@@ -56,7 +56,7 @@ func nodeToken(c *cli.Context) (string, error) {
 	if err != nil || text == "" && where == tokenEnv {
 		return "", err
 	}
-	tokens, err := credentials.ParseTokens(where, []byte(text))
+	tokens, err := access.ParseTokens(where, []byte(text))
 	if err != nil {
 		return "", usageError("%w", err)
 	}
@@ -64,8 +64,8 @@ func nodeToken(c *cli.Context) (string, error) {
 }
 
 // guardConfig returns the certificates and tokens that guardFlags give.
-func guardConfig(c *cli.Context) (credentials.Config, error) {
-	cfg := credentials.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
+func guardConfig(c *cli.Context) (access.Config, error) {
+	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
 	var err error
 	if cfg.TokenFile, cfg.Token, err = secretSource(c, "token-file", tokenEnv); err != nil {
 		return cfg, err

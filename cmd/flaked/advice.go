@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // advised returns an error's text, followed by advice that names flags and commands. The
@@ -35,19 +35,19 @@ func advise(err error) (lead, advice string, known error) {
 		return "", rangeAdvice(e), e
 	}
 	if e, ok := errors.AsType[*node.OtherClusterError](err); ok {
-		return "", adviceOf(clusterview.OtherCluster), e
+		return "", adviceOf(view.OtherCluster), e
 	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
 		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced", e
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {
-			return "", adviceOf(clusterview.FrozenByOperator), e
+			return "", adviceOf(view.FrozenByOperator), e
 		}
-		return "", adviceOf(clusterview.Frozen), e
+		return "", adviceOf(view.Frozen), e
 	}
 	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return "", adviceOf(clusterview.Frozen), err
+		return "", adviceOf(view.Frozen), err
 	}
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", "", err // a command has said what to do
@@ -56,14 +56,14 @@ func advise(err error) (lead, advice string, known error) {
 		is     error
 		advice string
 	}{
-		{zkstore.ErrUnreachable, adviceOf(clusterview.ZooKeeperDown)},
-		{coordinator.ErrNoCluster, adviceOf(clusterview.NoCluster)},
-		{zkstore.ErrDenied, adviceOf(clusterview.ZooKeeperDenied)},
-		{seqstore.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
-		{seqstore.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
-		{seqstore.ErrNotFound, ". `flaked seq list` prints the names"},
-		{seqstore.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
-		{seqstore.ErrTooEarly, ". `flaked seq show` prints when that is"},
+		{store.ErrUnreachable, adviceOf(view.ZooKeeperDown)},
+		{coordinator.ErrNoCluster, adviceOf(view.NoCluster)},
+		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
+		{seq.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
+		{seq.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
+		{seq.ErrNotFound, ". `flaked seq list` prints the names"},
+		{seq.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
+		{seq.ErrTooEarly, ". `flaked seq show` prints when that is"},
 	} {
 		if errors.Is(err, row.is) {
 			return "", row.advice, err
@@ -73,7 +73,7 @@ func advise(err error) (lead, advice string, known error) {
 }
 
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.
-func adviceOf(p clusterview.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
+func adviceOf(p view.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
 
 func rangeAdvice(e *node.RangeError) string {
 	verb := "Give"

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -55,7 +55,7 @@ func TestAdvised(t *testing.T) {
 		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"}, "the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced"},
 		{"frozen", fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
 			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier holders of workers may come back. Start the missing nodes again, or see flaked cluster thaw --help"},
-		{"said already", exitWith(exitUnreachable, "%w. Start one", zkstore.ErrUnreachable), "ZooKeeper cannot be reached. Start one"},
+		{"said already", exitWith(exitUnreachable, "%w. Start one", store.ErrUnreachable), "ZooKeeper cannot be reached. Start one"},
 	} {
 		if row.err == nil {
 			t.Errorf("%s: no error", row.name)

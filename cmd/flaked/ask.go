@@ -14,30 +14,30 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + defaultPort
 
-const defaultPort = credentials.DefaultPort
+const defaultPort = access.DefaultPort
 
 // maxReply is longer than any line of a node's reply.
 const maxReply = 4 << 10
 
-// splitAddr splits an address as credentials.SplitAddr does.
-func splitAddr(addr string) (network, address string, err error) { return credentials.SplitAddr(addr) }
+// splitAddr splits an address as access.SplitAddr does.
+func splitAddr(addr string) (network, address string, err error) { return access.SplitAddr(addr) }
 
 // conversation asks the node at --addr.
 type conversation struct {
-	access  credentials.Client
+	access  access.Client
 	addr    string
 	timeout time.Duration
 }
 
 func newConversation(c *cli.Context) (*conversation, error) {
-	access, err := nodeAccess(c)
-	return &conversation{access, c.String("addr"), c.Duration("timeout")}, err
+	creds, err := nodeAccess(c)
+	return &conversation{creds, c.String("addr"), c.Duration("timeout")}, err
 }
 
 // ask sends one request and returns the n lines of the reply: see askAt.
@@ -47,7 +47,7 @@ func (v *conversation) ask(ctx context.Context, request string, n int) ([]string
 
 // askAt sends one request to a node and returns the lines of its reply. An error reply becomes
 // an *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
-func askAt(ctx context.Context, access credentials.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
+func askAt(ctx context.Context, creds access.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
 	network, address, err := splitAddr(addr)
 	if err != nil {
 		return nil, exitWith(exitUsage, "--addr: %w", err)
@@ -57,7 +57,7 @@ func askAt(ctx context.Context, access credentials.Client, addr string, timeout 
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	lines, err := exchange(bounded, access, network, address, request, read)
+	lines, err := exchange(bounded, creds, network, address, request, read)
 	var refused *ids.ReplyError
 	switch {
 	case ctx.Err() != nil:
@@ -77,8 +77,8 @@ func askAt(ctx context.Context, access credentials.Client, addr string, timeout 
 // least one line unless it returns an error.
 type readReply func(*bufio.Reader) ([]string, error)
 
-func exchange(ctx context.Context, access credentials.Client, network, address, request string, read readReply) ([]string, error) {
-	conn, err := access.Dial(ctx, network, address)
+func exchange(ctx context.Context, creds access.Client, network, address, request string, read readReply) ([]string, error) {
+	conn, err := creds.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func exchange(ctx context.Context, access credentials.Client, network, address, 
 const mostStats = 4096
 
 // askStats returns the values of a node's reply to STATS, by name.
-func askStats(ctx context.Context, access credentials.Client, addr string, timeout time.Duration) (map[string]string, error) {
-	lines, err := askAt(ctx, access, addr, timeout, "STATS", func(r *bufio.Reader) ([]string, error) {
+func askStats(ctx context.Context, creds access.Client, addr string, timeout time.Duration) (map[string]string, error) {
+	lines, err := askAt(ctx, creds, addr, timeout, "STATS", func(r *bufio.Reader) ([]string, error) {
 		return readUntil(r, "END", mostStats)
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/clusterview"
 	"github.com/flaked/flaked/internal/load"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func benchCommand() *cli.Command {
@@ -126,7 +126,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 }
 
 // grouped formats n with commas between the thousands.
-func grouped(n int64) string { return clusterview.Thousands(fmt.Sprint(n)) }
+func grouped(n int64) string { return view.Thousands(fmt.Sprint(n)) }
 
 // printBench writes the report as a table, followed by examples of wrong IDs.
 func printBench(w io.Writer, r *load.Report) error {
@@ -159,7 +159,7 @@ func printBench(w io.Writer, r *load.Report) error {
 	t.add("LATENCY", latency)
 	errs := []string{}
 	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
-		errs = append(errs, fmt.Sprintf("%s %s", clusterview.Clean(code), grouped(r.Errors.ByCode[code])))
+		errs = append(errs, fmt.Sprintf("%s %s", view.Clean(code), grouped(r.Errors.ByCode[code])))
 	}
 	t.add("ERRORS", cmp.Or(strings.Join(errs, ", "), "none"))
 	if r.Unanswered > 0 {
@@ -209,7 +209,7 @@ func benchVerdict(r *load.Report) error {
 		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
 		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(r.Errors.ByCode[a], r.Errors.ByCode[b]) })
 		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s",
-			grouped(r.Errors.Total), clusterview.Clean(most), meaning(ids.Code(most))))
+			grouped(r.Errors.Total), view.Clean(most), meaning(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
 		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))

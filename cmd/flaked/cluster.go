@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -105,8 +105,8 @@ func clusterInit(c *cli.Context) error {
 	if err := joins.Fits(want); err != nil {
 		return usageError("%w", err)
 	}
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		found, err := coordinator.CreateCluster(ctx, store, want, time.Now().UnixMilli())
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		found, err := coordinator.CreateCluster(ctx, st, want, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func clusterInit(c *cli.Context) error {
 		} else {
 			fmt.Fprintf(c.App.Writer, "cluster %s (%s) exists already. Nothing was changed.\n", name, found.UUID)
 		}
-		return printFields(c.App.Writer, clusterRows(clusterview.DescribeCluster(name, found, time.Now())))
+		return printFields(c.App.Writer, clusterRows(view.DescribeCluster(name, found, time.Now())))
 	})
 }
 
@@ -135,12 +135,12 @@ func adviseConfirm(w io.Writer, confirm time.Duration) {
 }
 
 func clusterShow(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		found, err := coordinator.ReadCluster(ctx, store)
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		found, err := coordinator.ReadCluster(ctx, st)
 		if err != nil {
 			return err
 		}
-		report := clusterview.DescribeCluster(c.String("cluster"), found, time.Now())
+		report := view.DescribeCluster(c.String("cluster"), found, time.Now())
 		return showFields(c, report, clusterRows(report))
 	})
 }
@@ -150,12 +150,12 @@ func clusterFreeze(c *cli.Context) error {
 	if c.IsSet("for") && d < time.Second {
 		return usageError("--for must be at least 1s, not %s", d)
 	}
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		before, after, err := operator(store).Freeze(ctx, d)
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		before, after, err := operator(st).Freeze(ctx, d)
 		if err != nil {
 			return err
 		}
-		report := clusterview.DescribeCluster(c.String("cluster"), after, time.Now())
+		report := view.DescribeCluster(c.String("cluster"), after, time.Now())
 		if asJSON(c) {
 			return printJSON(c.App.Writer, report)
 		}
@@ -164,8 +164,8 @@ func clusterFreeze(c *cli.Context) error {
 	})
 }
 
-func froze(w io.Writer, r clusterview.ClusterReport, changed bool, asked time.Duration) {
-	until := clusterview.Instant(r.FrozenUntilMs, time.Now())
+func froze(w io.Writer, r view.ClusterReport, changed bool, asked time.Duration) {
+	until := view.Instant(r.FrozenUntilMs, time.Now())
 	if !changed {
 		fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
 		return
@@ -176,22 +176,22 @@ func froze(w io.Writer, r clusterview.ClusterReport, changed bool, asked time.Du
 	}
 }
 
-func clusterRows(r clusterview.ClusterReport) [][2]string {
+func clusterRows(r view.ClusterReport) [][2]string {
 	rows := [][2]string{
 		{"cluster", r.Name},
-		{"uuid", clusterview.Clean(r.UUID)},
-		{"layout", clusterview.Clean(r.Layout)},
+		{"uuid", view.Clean(r.UUID)},
+		{"layout", view.Clean(r.Layout)},
 		{"workers", strconv.Itoa(r.Slots)},
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
 		{"confirming time", millis(r.ConfirmMs).String()},
-		{"on a rollback", clusterview.Clean(r.OnRollback)},
+		{"on a rollback", view.Clean(r.OnRollback)},
 	}
 	if word := worker.StartRandom.String(); r.SequenceStart != word {
-		rows = append(rows, [2]string{"first sequence", clusterview.Clean(r.SequenceStart)})
+		rows = append(rows, [2]string{"first sequence", view.Clean(r.SequenceStart)})
 	}
 	if word := worker.SegmentZero.String(); r.SegmentStart != word {
-		rows = append(rows, [2]string{"first segment", clusterview.Clean(r.SegmentStart)})
+		rows = append(rows, [2]string{"first segment", view.Clean(r.SegmentStart)})
 	}
 	if r.BorrowMs > 0 {
 		rows = append(rows, [2]string{"borrows", "up to " + millis(r.BorrowMs).String()})

@@ -8,30 +8,30 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // openStore connects to a cluster's records until the test ends.
-func openStore(t *testing.T, connect, cluster string) zkstore.Store {
+func openStore(t *testing.T, connect, cluster string) store.Store {
 	t.Helper()
-	store, err := zkstore.NewZK(zkstore.ZKConfig{Connect: connect, Cluster: cluster})
+	st, err := store.NewZK(store.ZKConfig{Connect: connect, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- store.Run(context.Background()) }()
+	go func() { done <- st.Run(context.Background()) }()
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 		<-done
 	})
-	return store
+	return st
 }
 
-func put(t *testing.T, store zkstore.Store, path string, v any, create bool) {
+func put(t *testing.T, st store.Store, path string, v any, create bool) {
 	t.Helper()
 	data, ok := v.([]byte)
 	if !ok {
@@ -42,9 +42,9 @@ func put(t *testing.T, store zkstore.Store, path string, v any, create bool) {
 	}
 	var err error
 	if create {
-		_, err = store.Create(t.Context(), path, data, zkstore.Persistent)
+		_, err = st.Create(t.Context(), path, data, store.Persistent)
 	} else {
-		_, err = store.Set(t.Context(), path, data, zkstore.AnyVersion)
+		_, err = st.Set(t.Context(), path, data, store.AnyVersion)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestClusterCommands(t *testing.T) {
 	}
 	call(t, "", "cluster", "init", "--cluster", "bits", "--layout", "leaf,time=40,rollback=1", "--borrow", "2s").wants(t, exitOK, "on a rollback    rollback-bits\nborrows          up to 2s\n", "")
 
-	var shown clusterview.ClusterReport
+	var shown view.ClusterReport
 	r := call(t, "", "cluster", "show", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || shown.Slots != 32 || shown.Datacenter != 3 || shown.LeaseMs != 3_600_000 || shown.UUID == "" || shown.Frozen {
 		t.Errorf("%v %s", err, r.stdout)
@@ -100,13 +100,13 @@ func TestClusterCommands(t *testing.T) {
 	t.Setenv("FLAKED_CLUSTER", "other")
 	call(t, "", "cluster", "init").wants(t, exitOK, "created cluster other: ", "") // beside the first
 
-	store := openStore(t, zk, "other")
-	cl, err := coordinator.ReadCluster(t.Context(), store)
+	st := openStore(t, zk, "other")
+	cl, err := coordinator.ReadCluster(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cl.FrozenUntil = time.Now().Add(time.Hour).UnixMilli()
-	put(t, store, "/cluster", cl, false)
+	put(t, st, "/cluster", cl, false)
 	call(t, "", "cluster", "show").wants(t, exitOK, ", because ZooKeeper lost data. Start the missing nodes", "")
 	call(t, "", "status").wants(t, exitDegraded, "0 live", "warning: Registration is frozen until")
 	const words = "no lost holder of cluster other is left"
@@ -115,10 +115,10 @@ func TestClusterCommands(t *testing.T) {
 	call(t, "", "cluster", "thaw", "--confirm", words).wants(t, exitOK, "ended the freeze of cluster other: its workers were reserved for their holders until ", "")
 	call(t, "", "status").wants(t, exitOK, "no node has registered yet", "")
 	cl.FrozenUntil = time.Now().Add(-time.Hour).UnixMilli()
-	put(t, store, "/cluster", cl, false)
+	put(t, st, "/cluster", cl, false)
 	call(t, "", "cluster", "thaw").wants(t, exitOK, "the freeze of cluster other had ended by itself: ", "")
 
-	put(t, store, "/cluster", []byte("not ours"), false)
+	put(t, st, "/cluster", []byte("not ours"), false)
 	call(t, "", "status").wants(t, exitFailure, "", "is not a cluster record of flaked")
 }
 

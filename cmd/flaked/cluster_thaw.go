@@ -8,20 +8,20 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func clusterThaw(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		cl, frozen, err := operator(store).Frozen(ctx)
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		cl, frozen, err := operator(st).Frozen(ctx)
 		if err != nil {
 			return err
 		}
-		if err := confirmThaw(ctx, c, store, cl, frozen); err != nil {
+		if err := confirmThaw(ctx, c, st, cl, frozen); err != nil {
 			return err
 		}
-		freed, err := coordinator.Thaw(ctx, store, cl)
+		freed, err := coordinator.Thaw(ctx, st, cl)
 		if err != nil {
 			return err
 		}
@@ -34,8 +34,8 @@ func clusterThaw(c *cli.Context) error {
 }
 
 // confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
-func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl coordinator.Cluster, frozen bool) error {
-	entries, err := coordinator.ReadSlots(ctx, store, cl)
+func confirmThaw(ctx context.Context, c *cli.Context, st store.Store, cl coordinator.Cluster, frozen bool) error {
+	entries, err := coordinator.ReadSlots(ctx, st, cl)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func confirmThaw(ctx context.Context, c *cli.Context, store zkstore.Store, cl co
 }
 
 func thawed(name string, before coordinator.Cluster, now time.Time) string {
-	until := clusterview.Instant(before.FrozenUntil, now)
+	until := view.Instant(before.FrozenUntil, now)
 	switch {
 	case before.FrozenUntil == 0:
 		return fmt.Sprintf("cluster %s was not frozen", name)

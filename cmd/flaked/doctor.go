@@ -9,10 +9,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/doctor"
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/doctor"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func doctorCommand() *cli.Command {
@@ -60,7 +60,7 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text, r.Findings[i].Advice = clusterview.Clean(plain(f.Text)), clusterview.Clean(plain(f.Advice))
+		r.Findings[i].Text, r.Findings[i].Advice = view.Clean(plain(f.Text)), view.Clean(plain(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, verdict(r.Summary))

@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/flaked/flaked/internal/doctor"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/doctor"
 	"github.com/flaked/flaked/sequence"
 )
 
 func TestDoctorChecksSequences(t *testing.T) {
 	store, cl := newCluster(t)
 	t.Setenv("FLAKED_STATE_DIR", filepath.Join(t.TempDir(), "state"))
-	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID, Time: 1e9}, true)
+	put(t, store, "/seq", seq.State{Cluster: cl.UUID, Time: 1e9}, true)
 	for _, args := range [][]string{{"order"}, {"day:*", "--max-names", "5"}} {
 		if r := call(t, "", append([]string{"seq", "create"}, args...)...); r.code != exitOK {
 			t.Fatalf("%q: %+v", args, r)

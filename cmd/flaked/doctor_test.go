@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/doctor"
+	"github.com/flaked/flaked/internal/ops/doctor"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 )

@@ -8,22 +8,22 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/doccheck"
+	"github.com/flaked/flaked/internal/check/docs"
 )
 
-// flaked must accept every command line in the documents. internal/e2e runs those that can be run.
+// flaked must accept every command line in the documents. internal/check/e2e runs those that can be run.
 func TestCommandLinesOfDocuments(t *testing.T) {
 	const root = "../.."
-	docs, err := doccheck.Files(root)
+	pages, err := docs.Files(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	commands := helpExamples()
-	for _, doc := range docs {
+	for _, doc := range pages {
 		if doc == "CHANGELOG.md" { // it names commands that were removed
 			continue
 		}
-		more, err := doccheck.Read(root, doc)
+		more, err := docs.Read(root, doc)
 		if err != nil {
 			t.Error(err)
 		}
@@ -44,12 +44,12 @@ func TestCommandLinesOfDocuments(t *testing.T) {
 }
 
 // helpExamples returns the examples in help texts, which are indented by two.
-func helpExamples() (out []doccheck.Command) {
+func helpExamples() (out []docs.Command) {
 	example := regexp.MustCompile(`^  ((?:\S+ )*flaked [a-z].*?)(?:   .*)?$`)
 	walk(newApp(nil, nil, nil).Commands, "flaked", func(path string, c *cli.Command) {
 		for i, line := range strings.Split(c.CustomHelpTemplate, "\n") {
 			if m := example.FindStringSubmatch(line); m != nil {
-				out = append(out, doccheck.Command{Doc: path + " --help", Line: i + 1, Text: m[1]})
+				out = append(out, docs.Command{Doc: path + " --help", Line: i + 1, Text: m[1]})
 			}
 		}
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -110,7 +110,7 @@ func drainedText(left stateReport, now time.Time) (text string, clean bool) {
 	case rec == nil || left.Status != localcache.StatusRecord.String():
 		return "it holds no worker any more", true
 	case rec.Stopped:
-		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, clusterview.Instant(rec.LeaseUntilMs, now)), true
+		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, view.Instant(rec.LeaseUntilMs, now)), true
 	default:
 		return fmt.Sprintf("worker %d", rec.Worker), false
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Exit codes of every command. Scripts rely on them.
@@ -81,9 +81,9 @@ func explain(ctx context.Context, err error) (int, string) {
 	switch {
 	case errors.As(err, &coded):
 		code = coded.code
-	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, zkstore.ErrUnreachable)):
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnreachable)):
 		return exitFailure, "interrupted"
-	case errors.Is(err, zkstore.ErrUnreachable):
+	case errors.Is(err, store.ErrUnreachable):
 		code = exitUnreachable
 	}
 	if errors.Is(err, errLogged) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestExplain(t *testing.T) {
@@ -25,10 +25,10 @@ func TestExplain(t *testing.T) {
 		{"in one line", t.Context(), errors.Join(errors.New("one"), errors.New("two\r\n")), exitFailure, "one; two"},
 		{"usage", t.Context(), usageError("bad %d", 1), exitUsage, "bad 1"},
 		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitWith(exitDegraded, "y")), exitDegraded, "x: y"},
-		{"unreachable", t.Context(), fmt.Errorf("%w: sync", zkstore.ErrUnreachable), exitUnreachable, "ZooKeeper cannot be reached: sync. Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."},
-		{"denied", t.Context(), zkstore.ErrDenied, exitFailure, "ZooKeeper denied access. Give --zk-auth-file with the user that created the records."},
+		{"unreachable", t.Context(), fmt.Errorf("%w: sync", store.ErrUnreachable), exitUnreachable, "ZooKeeper cannot be reached: sync. Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."},
+		{"denied", t.Context(), store.ErrDenied, exitFailure, "ZooKeeper denied access. Give --zk-auth-file with the user that created the records."},
 		{"no cluster", t.Context(), coordinator.ErrNoCluster, exitFailure, "cluster not found in this ZooKeeper. Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."},
-		{"interrupted", interrupted, zkstore.ErrUnreachable, exitFailure, "interrupted"},
+		{"interrupted", interrupted, store.ErrUnreachable, exitFailure, "interrupted"},
 		{"failed while interrupted", interrupted, errors.New("disk full"), exitFailure, "disk full"},
 	} {
 		if code, text := explain(row.ctx, row.err); code != row.code || text != row.text {

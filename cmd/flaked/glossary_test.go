@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // pageLabel finds the labels of the status page, which are terms.
@@ -36,7 +36,7 @@ func TestGlossary(t *testing.T) {
 	for _, column := range statusHeader {
 		knows("flaked status", column)
 	}
-	for state := range (clusterview.Summary{}).ByState() {
+	for state := range (view.Summary{}).ByState() {
 		knows("flaked status", state)
 	}
 	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}

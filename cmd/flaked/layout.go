@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/worker"
 )
 

@@ -7,13 +7,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/lineproto"
 )
 
 // listen opens all addresses before anything else starts, and stores them in o. A port in use is
 // therefore reported at once.
-func (o *options) listen(guard *credentials.Server, log hclog.Logger) ([]net.Listener, error) {
+func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
 	tcp := false
 	for i, given := range o.listenOn {
@@ -55,7 +55,7 @@ func boundTo(given string, l net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (o options) listenTCP(given, address string, guard *credentials.Server, log hclog.Logger) (net.Listener, error) {
+func (o options) listenTCP(given, address string, guard *access.Server, log hclog.Logger) (net.Listener, error) {
 	if err := o.mayListen(given, address, guard); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (o options) listenTCP(given, address string, guard *credentials.Server, log
 
 // mayListen returns an error if other machines could use up IDs at a TCP address and the operator
 // has not allowed it.
-func (o options) mayListen(given, address string, guard *credentials.Server) error {
+func (o options) mayListen(given, address string, guard *access.Server) error {
 	if isLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/logqueue"
+	"github.com/flaked/flaked/internal/ops/host/logqueue"
 )
 
 // newLogger returns the logger that logFlags ask for, with w as its output. close writes the lines

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/flaked/flaked/internal/systemd"
+	"github.com/flaked/flaked/internal/ops/host/systemd"
 )
 
 // Priorities of the journal, as in sd-daemon(3): a line of the log begins with one.

@@ -3,14 +3,14 @@ package main
 import (
 	"fmt"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // problemsError is the error of a command that has printed its output and found problems. The
 // heading and the problems follow on standard error.
 type problemsError struct {
 	heading  string
-	problems []clusterview.Problem
+	problems []view.Problem
 }
 
 func (e *problemsError) Error() string {
@@ -19,13 +19,13 @@ func (e *problemsError) Error() string {
 		text = fmt.Sprintf("%s: %d problems, the worst first", e.heading, n)
 	}
 	for _, p := range e.problems {
-		text += "\n" + string(p.Severity) + ": " + clusterview.Clean(p.String())
+		text += "\n" + string(p.Severity) + ": " + view.Clean(p.String())
 	}
 	return text
 }
 
 // degraded returns the error for these problems, nil if there are none.
-func degraded(problems []clusterview.Problem) error {
+func degraded(problems []view.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // show prints a document as JSON if -o says so, and otherwise calls table.
@@ -33,10 +33,10 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // timeFormat is that of all times in tables.
-const timeFormat = clusterview.TimeFormat
+const timeFormat = view.TimeFormat
 
 // printable returns text from ZooKeeper or a node for a cell.
-func printable(s string) string { return orDash(clusterview.Clean(s)) }
+func printable(s string) string { return orDash(view.Clean(s)) }
 
 // orDash returns s, or "-" for an empty cell.
 func orDash(s string) string { return cmp.Or(s, "-") }

@@ -8,9 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -20,10 +20,10 @@ not, nothing is changed. Nodes that are cut off from ZooKeeper may issue by what
 before, until the hold has passed.`
 
 // seqClock is the clock of the commands, nil for that of the machine. Only tests change it.
-var seqClock seqstore.Clock
+var seqClock seq.Clock
 
 // storeOpener calls f with a connection to ZooKeeper, and closes the connection when f returns.
-type storeOpener func(c *cli.Context, f func(context.Context, zkstore.Store) error) error
+type storeOpener func(c *cli.Context, f func(context.Context, store.Store) error) error
 
 func seqCommand(open storeOpener) *cli.Command {
 	return &cli.Command{
@@ -36,13 +36,13 @@ func seqCommand(open storeOpener) *cli.Command {
 }
 
 // sequences calls f with the commands of an operator on the cluster's sequences.
-func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seqstore.Operator) error) error {
-	return open(c, func(ctx context.Context, store zkstore.Store) error {
-		err := f(ctx, seqstore.Operator{Store: store, Clock: seqClock, By: whoami(), Waiting: func() {
-			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seqstore.GuardTime)
+func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seq.Operator) error) error {
+	return open(c, func(ctx context.Context, st store.Store) error {
+		err := f(ctx, seq.Operator{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
+			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seq.GuardTime)
 		}})
-		if errors.Is(err, seqstore.ErrNoState) {
-			if _, missing := coordinator.ReadCluster(ctx, store); missing != nil {
+		if errors.Is(err, seq.ErrNoState) {
+			if _, missing := coordinator.ReadCluster(ctx, st); missing != nil {
 				return missing
 			}
 		}
@@ -52,12 +52,12 @@ func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seqsto
 
 // ofOne is sequences for the commands whose only argument is the name of a sequence or a template. It adds the name to
 // errors about the sequence.
-func (open storeOpener) ofOne(c *cli.Context, f func(ctx context.Context, o seqstore.Operator, name string) error) error {
+func (open storeOpener) ofOne(c *cli.Context, f func(ctx context.Context, o seq.Operator, name string) error) error {
 	name, err := sequenceArgument(c)
 	if err != nil {
 		return err
 	}
-	return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error { return ofSequence(name, f(ctx, o, name)) })
+	return open.sequences(c, func(ctx context.Context, o seq.Operator) error { return ofSequence(name, f(ctx, o, name)) })
 }
 
 // sequenceArgument returns the only argument, which must be the name of a sequence or a template.
@@ -78,19 +78,19 @@ func sequenceArgument(c *cli.Context) (string, error) {
 
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
-	var refused seqstore.ChangeError
-	var late *seqstore.NotFollowedError
+	var refused seq.ChangeError
+	var late *seq.NotFollowedError
 	switch {
 	case errors.As(err, &refused):
 		return exitWith(exitFailure, "%s: --%w. Nothing was changed", name, err)
 	case errors.As(err, &late):
 		var behind []string
 		for _, e := range late.Behind {
-			behind = append(behind, clusterview.Whom([]clusterview.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
+			behind = append(behind, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 		}
-		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seqstore.GuardTime, clusterview.Listed(behind, len(behind)))
+		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
 	}
-	for _, is := range []error{seqstore.ErrExists, seqstore.ErrNotFound, seqstore.ErrStartNeeded, seqstore.ErrTooEarly} {
+	for _, is := range []error{seq.ErrExists, seq.ErrNotFound, seq.ErrStartNeeded, seq.ErrTooEarly} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

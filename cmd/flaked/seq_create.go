@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -57,7 +57,7 @@ Examples:
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
 		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "mode", Usage: "segment: nodes issue from values that they took in advance. strict: in the order of the requests over all nodes", Value: seqstore.Segment.String(), Category: callFlags},
+			&cli.StringFlag{Name: "mode", Usage: "segment: nodes issue from values that they took in advance. strict: in the order of the requests over all nodes", Value: seq.Segment.String(), Category: callFlags},
 			&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1, Category: callFlags},
 			&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1, Category: callFlags},
 			&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows", Category: callFlags},
@@ -71,8 +71,8 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
-				if !c.IsSet("hold") && d.Mode == seqstore.Segment {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
+				if !c.IsSet("hold") && d.Mode == seq.Segment {
 					cl, err := coordinator.ReadCluster(ctx, o.Store)
 					if err != nil {
 						return err
@@ -84,7 +84,7 @@ Examples:
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.Kind() == seqstore.Tombstone))
+				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.Kind() == seq.Tombstone))
 				return err
 			})
 		},
@@ -92,12 +92,12 @@ Examples:
 }
 
 // modeGiven returns --mode. It returns an error if a flag is given that the mode does not use.
-func modeGiven(c *cli.Context) (seqstore.Mode, error) {
+func modeGiven(c *cli.Context) (seq.Mode, error) {
 	switch mode := c.String("mode"); mode {
-	case seqstore.Segment.String():
-		return seqstore.Segment, nil
-	case seqstore.Strict.String():
-		return seqstore.Strict, unusedByStrict(c)
+	case seq.Segment.String():
+		return seq.Segment, nil
+	case seq.Strict.String():
+		return seq.Strict, unusedByStrict(c)
 	default:
 		return "", usageError("--mode must be segment or strict, not %q", mode)
 	}
@@ -115,7 +115,7 @@ func unusedByStrict(c *cli.Context) error {
 
 // definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or that of a
 // strict sequence.
-func definition(c *cli.Context) (d seqstore.Definition, err error) {
+func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.Name, err = sequenceArgument(c); err != nil {
 		return d, err
 	}
@@ -137,7 +137,7 @@ func definition(c *cli.Context) (d seqstore.Definition, err error) {
 			return d, err
 		}
 	}
-	d.Settings = seqstore.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
+	d.Settings = seq.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
@@ -152,8 +152,8 @@ func definition(c *cli.Context) (d seqstore.Definition, err error) {
 	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
 		d.HardCeiling = hard
 	}
-	if d.Mode == seqstore.Strict {
-		d.HoldMs = seqstore.AnswerFor.Milliseconds()
+	if d.Mode == seq.Strict {
+		d.HoldMs = seq.AnswerFor.Milliseconds()
 	}
 	if err := d.Check(); err != nil {
 		return d, usageError("--%w", err)
@@ -163,8 +163,8 @@ func definition(c *cli.Context) (d seqstore.Definition, err error) {
 
 // created returns a line that says what was created, and one that says how to ask for a value. again means that the name
 // was deleted before.
-func created(name string, r seqstore.Record, again bool) string {
-	what, ask, template := "sequence "+name, name, r.Kind() == seqstore.Template
+func created(name string, r seq.Record, again bool) string {
+	what, ask, template := "sequence "+name, name, r.Kind() == seq.Template
 	if template {
 		what, ask = "template "+name+". Nodes create each sequence that it matches at its first use", strings.TrimSuffix(name, "*")+"1"
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func seqDelete(open storeOpener) *cli.Command {
@@ -29,14 +29,14 @@ Examples:
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				r, st, err := o.Show(ctx, name)
 				if err != nil {
 					return err
 				}
 				now := time.UnixMilli(o.Now())
-				if r.Kind() == seqstore.Tombstone {
-					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name, clusterview.Instant(r.DeletedAt, now))
+				if r.Kind() == seq.Tombstone {
+					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name, view.Instant(r.DeletedAt, now))
 					return err
 				}
 				next := strings.ReplaceAll(describeSequence(name, r, st, o.Now()).nextText(), "-", "above its max")
@@ -70,12 +70,12 @@ Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				r, st, err := o.Show(ctx, name)
 				switch {
 				case err != nil:
 					return err
-				case r.Kind() != seqstore.Tombstone:
+				case r.Kind() != seq.Tombstone:
 					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
 				case r.IssuableFor(st) > 0:
 					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -45,7 +45,7 @@ func maxNamesFlag(fallback string) cli.Flag {
 }
 
 // changeSettings writes the settings that the command line gives into s.
-func changeSettings(c *cli.Context, s *seqstore.Settings) {
+func changeSettings(c *cli.Context, s *seq.Settings) {
 	if c.IsSet("block") {
 		s.Block = c.Int64("block")
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // holds writes the slot of a worker, as its node does. It returns the session of the node's live lock.
-func (w *seqWorld) holds(worker int, s coordinator.Slot) *zkstore.MemSession {
+func (w *seqWorld) holds(worker int, s coordinator.Slot) *store.MemSession {
 	w.t.Helper()
 	s.Node, s.Nonce, s.Term, s.LeaseUntil = "n", "x", 1, 1
 	path := fmt.Sprintf("/workers/%04d", worker)
@@ -26,7 +26,7 @@ func (w *seqWorld) holds(worker int, s coordinator.Slot) *zkstore.MemSession {
 	cl["highest_slot"] = 3
 	put(w.t, w.store, "/cluster", cl, false)
 	session := w.mem.Session()
-	if _, err := session.Create(w.t.Context(), fmt.Sprintf("/live/%04d", worker), nil, zkstore.Ephemeral); err != nil {
+	if _, err := session.Create(w.t.Context(), fmt.Sprintf("/live/%04d", worker), nil, store.Ephemeral); err != nil {
 		w.t.Fatal(err)
 	}
 	return session

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -46,7 +46,7 @@ Examples:
 					return usageError("--prefix %s: %w", prefix, err)
 				}
 			}
-			return open.sequences(c, func(ctx context.Context, o seqstore.Operator) error {
+			return open.sequences(c, func(ctx context.Context, o seq.Operator) error {
 				found, st, err := o.List(ctx, prefix)
 				if err != nil {
 					return err
@@ -76,7 +76,7 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 	t := textTable{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true}}
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
-		ceiling, at := clusterview.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.AtMs
+		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.AtMs
 		if d.strict() {
 			ceiling = d.Mode
 		}
@@ -84,7 +84,7 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 			at = *d.DeletedMs
 		}
 		t.add(d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
-			ceiling, printable(d.By), clusterview.Brief(max(0, now.UnixMilli()-at)), d.State)
+			ceiling, printable(d.By), view.Brief(max(0, now.UnixMilli()-at)), d.State)
 	}
 	return t.print(w)
 }
@@ -108,7 +108,7 @@ Examples:
   flaked seq show ticket -o json | jq -r .key > ticket.key`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				r, st, err := o.Show(ctx, name)
 				if err != nil {
 					return err
@@ -124,7 +124,7 @@ Examples:
 				switch k, err := o.Key(ctx, r); {
 				case err == nil && r.MaxNames == 0:
 					doc.Key = new(k.Hex())
-				case err != nil && !errors.Is(err, seqstore.ErrNoKey) && !errors.Is(err, zkstore.ErrDenied):
+				case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):
 					return err
 				}
 				return showFields(c, doc, nil)

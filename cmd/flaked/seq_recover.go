@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func seqRecover(open storeOpener) *cli.Command {
@@ -58,7 +58,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				return recoverer{c, o, name, nodes, named}.recover(ctx)
 			})
 		},
@@ -68,7 +68,7 @@ Examples:
 // recoverer finds out where a strict sequence goes on.
 type recoverer struct {
 	c     *cli.Context
-	o     seqstore.Operator
+	o     seq.Operator
 	name  string
 	nodes *asker // nil: no node is asked
 	named []target
@@ -87,9 +87,9 @@ func (r recoverer) recover(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case record.Kind() == seqstore.Tombstone:
+	case record.Kind() == seq.Tombstone:
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
-	case record.Mode != seqstore.Strict || record.Kind() == seqstore.Template:
+	case record.Mode != seq.Strict || record.Kind() == seq.Template:
 		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE --vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
@@ -112,12 +112,12 @@ func (r recoverer) recover(ctx context.Context) error {
 	if _, err := fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n", lastOf(record, taken), next); err != nil {
 		return err
 	}
-	return changeSequence(ctx, r.c, r.o, r.name, record, st, seqstore.Change{Next: &next, VouchedIn: st.Incarnation})
+	return changeSequence(ctx, r.c, r.o, r.name, record, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
 // knows to be taken.
-func goesOnAt(c *cli.Context, r seqstore.Record, taken int64) (int64, error) {
+func goesOnAt(c *cli.Context, r seq.Record, taken int64) (int64, error) {
 	next := taken + margin(taken)
 	if c.IsSet("next") {
 		next = r.PositionAtOrAbove(c.Int64("next"))
@@ -137,7 +137,7 @@ func goesOnAt(c *cli.Context, r seqstore.Record, taken int64) (int64, error) {
 func margin(taken int64) int64 { return max(10, taken/10+min(taken%10, 1)) }
 
 // lastOf returns the last of the first n values, - for none.
-func lastOf(r seqstore.Record, n int64) string {
+func lastOf(r seq.Record, n int64) string {
 	if n == 0 {
 		return "-"
 	}
@@ -145,11 +145,11 @@ func lastOf(r seqstore.Record, n int64) string {
 }
 
 // ask asks the nodes of the cluster, and those of --addr.
-func (r recoverer) ask(ctx context.Context, record seqstore.Record) ([]knownNode, error) {
+func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, error) {
 	if r.nodes == nil {
 		return nil, nil
 	}
-	report, err := clusterview.Read(ctx, r.o.Store, r.c.String("cluster"))
+	report, err := view.Read(ctx, r.o.Store, r.c.String("cluster"))
 	if err != nil {
 		return nil, err
 	}
@@ -162,10 +162,10 @@ func (r recoverer) ask(ctx context.Context, record seqstore.Record) ([]knownNode
 }
 
 // lineTargets returns the addresses for clients of the nodes that run, after those in named.
-func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) []target {
+func (a *asker) lineTargets(named []target, workers []view.WorkerReport) []target {
 	all := append([]target(nil), named...)
 	for _, w := range workers {
-		if w.State != clusterview.Live && w.State != clusterview.Disconnected {
+		if w.State != view.Live && w.State != view.Disconnected {
 			continue
 		}
 		t := target{addr: a.reachLine(w.Address, w.Host), address: w.Address}
@@ -178,45 +178,45 @@ func (a *asker) lineTargets(named []target, workers []clusterview.WorkerReport) 
 		if known < 0 {
 			all, known = append(all, t), len(all)
 		}
-		all[known].names = append(all[known].names, clusterview.Clean(w.Name))
+		all[known].names = append(all[known].names, view.Clean(w.Name))
 	}
 	return all
 }
 
 // askOne asks one node what it knows of the sequence.
-func (r recoverer) askOne(ctx context.Context, t target, record seqstore.Record) knownNode {
-	n := knownNode{address: t.addr, asked: clusterview.NoAddress}
+func (r recoverer) askOne(ctx context.Context, t target, record seq.Record) knownNode {
+	n := knownNode{address: t.addr, asked: view.NoAddress}
 	n.names = strings.Join(t.names, ", ")
 	if t.addr == "" {
-		n.address = clusterview.Clean(t.address)
+		n.address = view.Clean(t.address)
 		return n
 	}
-	if n.asked = clusterview.NoAnswer; r.nodes.access.err != nil {
+	if n.asked = view.NoAnswer; r.nodes.access.err != nil {
 		n.why = r.nodes.access.err.Error()
 		return n
 	}
-	lines, err := askAt(ctx, credentials.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) })
+	lines, err := askAt(ctx, access.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) })
 	var reply *ids.ReplyError
 	var silent *silentError
 	switch {
 	case err == nil:
 		n.asked, n.why, n.taken = takenBy(lines[0], record)
 	case errors.As(err, &reply) && reply.Reason() == "no-sequence":
-		n.asked, n.why = clusterview.Answered, "it does not know the sequence"
+		n.asked, n.why = view.Answered, "it does not know the sequence"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		n.asked, n.why = clusterview.AccessDenied, clusterview.Clean(reply.Line())
+		n.asked, n.why = view.AccessDenied, view.Clean(reply.Line())
 	case errors.As(err, &silent) && !silent.late:
-		n.why = clusterview.Clean(silent.why)
+		n.why = view.Clean(silent.why)
 	case errors.As(err, &reply):
-		n.why = clusterview.Clean(reply.Line())
+		n.why = view.Clean(reply.Line())
 	default:
-		n.asked, n.why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
+		n.asked, n.why = view.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	}
 	return n
 }
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ.
-func takenBy(line string, r seqstore.Record) (outcome, why string, taken int64) {
+func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 	fields := make(map[string]string)
 	for field := range strings.FieldsSeq(line) {
 		name, value, _ := strings.Cut(field, "=")
@@ -225,15 +225,15 @@ func takenBy(line string, r seqstore.Record) (outcome, why string, taken int64) 
 	taken, err := strconv.ParseInt(fields["taken"], 10, 64)
 	switch {
 	case err != nil || taken < 0 || taken > r.Positions():
-		return clusterview.AnotherNode, fmt.Sprintf("it answered %.60q", line), 0
-	case fields["mode"] != seqstore.Strict.String(), fields["start"] != strconv.FormatInt(r.Start, 10), fields["increment"] != strconv.FormatInt(r.Increment, 10):
-		return clusterview.AnotherNode, "it knows another sequence with this name", 0
+		return view.AnotherNode, fmt.Sprintf("it answered %.60q", line), 0
+	case fields["mode"] != seq.Strict.String(), fields["start"] != strconv.FormatInt(r.Start, 10), fields["increment"] != strconv.FormatInt(r.Increment, 10):
+		return view.AnotherNode, "it knows another sequence with this name", 0
 	}
-	return clusterview.Answered, "", taken
+	return view.Answered, "", taken
 }
 
 // printKnown prints what the record and the nodes know.
-func printKnown(w io.Writer, record seqstore.Record, nodes []knownNode) error {
+func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 	t := textTable{right: map[int]bool{1: true}}
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODES", "ANSWER")
 	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
@@ -243,7 +243,7 @@ func printKnown(w io.Writer, record seqstore.Record, nodes []knownNode) error {
 		if n.why != "" {
 			answer += ": " + n.why
 		}
-		if n.asked != clusterview.Answered {
+		if n.asked != view.Answered {
 			silent++
 		}
 		t.add(n.address, lastOf(record, n.taken), n.names, answer)

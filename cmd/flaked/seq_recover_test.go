@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // frozenSequence returns a cluster with a frozen strict sequence, of which ZooKeeper knows the values up to 99.
@@ -66,12 +66,12 @@ func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
 
 func TestRecoverAsksAllNodesThatRun(t *testing.T) {
 	a := &asker{host: "here"}
-	targets := a.lineTargets([]target{{addr: "a:1", named: true}}, []clusterview.WorkerReport{
-		{State: clusterview.Live, Name: "n1", Address: "10.0.0.1:7609", Host: "x"},
-		{State: clusterview.Disconnected, Name: "n2", Address: "10.0.0.2:7609", Host: "y"},
-		{State: clusterview.Live, Name: "n3", Address: "10.0.0.1:7609", Host: "x"},
-		{State: clusterview.Live, Name: "n4", Address: "127.0.0.1:7609", Host: "z"},
-		{State: clusterview.Stopped, Name: "n5", Address: "10.0.0.5:7609", Host: "y"},
+	targets := a.lineTargets([]target{{addr: "a:1", named: true}}, []view.WorkerReport{
+		{State: view.Live, Name: "n1", Address: "10.0.0.1:7609", Host: "x"},
+		{State: view.Disconnected, Name: "n2", Address: "10.0.0.2:7609", Host: "y"},
+		{State: view.Live, Name: "n3", Address: "10.0.0.1:7609", Host: "x"},
+		{State: view.Live, Name: "n4", Address: "127.0.0.1:7609", Host: "z"},
+		{State: view.Stopped, Name: "n5", Address: "10.0.0.5:7609", Host: "y"},
 	})
 	var got []string
 	for _, one := range targets {

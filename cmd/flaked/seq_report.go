@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
-// seqStatesText describes the states of clusterview.SequenceState.
+// seqStatesText describes the states of view.SequenceState.
 const seqStatesText = `STATE is
   in-use      nodes issue its values
   template    nodes create each sequence that it matches at its first use
@@ -73,10 +73,10 @@ type seqReport struct {
 }
 
 // describeSequence returns the report of a record. now is Unix ms.
-func describeSequence(name string, r seqstore.Record, st seqstore.State, now int64) seqReport {
+func describeSequence(name string, r seq.Record, st seq.State, now int64) seqReport {
 	d := seqReport{
-		Name: name, State: clusterview.SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
-		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: clusterview.Part(clusterview.Taken(r)),
+		Name: name, State: view.SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: view.Part(view.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
 		By: r.By, AtMs: now - max(0, st.Time-r.At), MaxNames: r.MaxNames, Names: r.Names,
 		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(), Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
@@ -84,7 +84,7 @@ func describeSequence(name string, r seqstore.Record, st seqstore.State, now int
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
 	}
-	if r.Kind() == seqstore.Tombstone {
+	if r.Kind() == seq.Tombstone {
 		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
 	}
 	return d
@@ -102,17 +102,17 @@ func (d seqReport) nextText() string {
 
 func (d seqReport) usedText() string {
 	if d.MaxNames > 0 {
-		return clusterview.PartText(d.Names, d.MaxNames)
+		return view.PartText(d.Names, d.MaxNames)
 	}
-	return clusterview.PartText(d.NextPosition, d.Positions)
+	return view.PartText(d.NextPosition, d.Positions)
 }
 
 // meaning explains a state other than in-use. The text begins with a colon.
 func (d seqReport) meaning(now time.Time) string {
 	switch d.State {
-	case clusterview.SeqAfterLoss:
+	case view.SeqAfterLoss:
 		return fmt.Sprintf(": ZooKeeper lost data since a node last took values. The next node that takes some first skips %s", count(d.Skips, "value"))
-	case clusterview.SeqFrozen:
+	case view.SeqFrozen:
 		if d.MaxNames > 0 && d.Scatter > 0 {
 			return ": ZooKeeper lost data, and perhaps sequences that it created. Delete it, and create it again with a --start above all their values"
 		}
@@ -127,12 +127,12 @@ func (d seqReport) meaning(now time.Time) string {
 			next = "--next-position POSITION"
 		}
 		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s %s --vouch-after-loss` says where it goes on", d.Name, next)
-	case clusterview.SeqExhausted:
+	case view.SeqExhausted:
 		if d.MaxNames > 0 {
 			return fmt.Sprintf(": it has created as many sequences as it may. `flaked seq set '%s' --max-names N` raises that", d.Name)
 		}
 		return fmt.Sprintf(": nodes have taken all values. `flaked seq set %s --max VALUE` raises the max", d.Name)
-	case clusterview.SeqDeleted:
+	case view.SeqDeleted:
 		if *d.PurgeableInMs > 0 {
 			return fmt.Sprintf(": nodes that are cut off may issue its values for another %s", millis(*d.PurgeableInMs))
 		}
@@ -141,7 +141,7 @@ func (d seqReport) meaning(now time.Time) string {
 	return ""
 }
 
-func (d seqReport) strict() bool { return d.Mode == seqstore.Strict.String() }
+func (d seqReport) strict() bool { return d.Mode == seq.Strict.String() }
 
 // unused replaces a setting that the mode does not use.
 func (d seqReport) unused(text string) string {
@@ -156,10 +156,10 @@ func count(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return clusterview.Thousands(strconv.FormatInt(n, 10)) + " " + noun
+	return view.Thousands(strconv.FormatInt(n, 10)) + " " + noun
 }
 
-func aSecond(n int64) string { return clusterview.Thousands(strconv.FormatInt(n, 10)) + " a second" }
+func aSecond(n int64) string { return view.Thousands(strconv.FormatInt(n, 10)) + " a second" }
 
 // keyed reports whether the values depend on a key.
 func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
@@ -187,7 +187,7 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		{"ceiling", d.unused(aSecond(d.Ceiling))},
 		{"hard ceiling", d.unused(aSecond(d.HardCeiling))},
 		{"last writer", printable(d.By)},
-		{"last taken or renewed", clusterview.Instant(d.AtMs, now)},
+		{"last taken or renewed", view.Instant(d.AtMs, now)},
 	}
 	if d.keyed() {
 		rows = append(rows, [2]string{"map", d.kind()})
@@ -196,7 +196,7 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
 	}
 	if d.DeletedMs != nil {
-		rows = append(rows, [2]string{"deleted", clusterview.Instant(*d.DeletedMs, now)}, [2]string{"may be purged in", millis(*d.PurgeableInMs).String()})
+		rows = append(rows, [2]string{"deleted", view.Instant(*d.DeletedMs, now)}, [2]string{"may be purged in", millis(*d.PurgeableInMs).String()})
 	}
 	return append(rows, [][2]string{
 		{"id", printable(d.ID)},

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -17,9 +17,9 @@ const (
 )
 
 // exampleSequences returns the records of the golden tables, in a cluster that lost data once.
-func exampleSequences() ([]seqstore.Named, seqstore.State) {
-	settings := seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
-	order := seqstore.Record{
+func exampleSequences() ([]seq.Named, seq.State) {
+	settings := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	order := seq.Record{
 		ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings,
 		Next: 1_048_576, Credit: 900_000, At: seqTime - 4000, Gen: 17, Nonce: "n1", By: "ids-1", Incarnation: 2,
 	}
@@ -35,10 +35,10 @@ func exampleSequences() ([]seqstore.Named, seqstore.State) {
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone := order
 	gone.DeletedAt, gone.WaitMs, gone.WaitFrom, gone.By = seqNow-3_600_000, 86_430_000, seqTime, ""
-	return []seqstore.Named{
+	return []seq.Named{
 		{Name: "gone", Record: gone}, {Name: "order", Record: order}, {Name: "restored", Record: restored},
 		{Name: "ticket", Record: ticket}, {Name: "ticket/frozen", Record: frozen}, {Name: "used", Record: used},
-	}, seqstore.State{Cluster: "c", Incarnation: 2, Time: seqTime, Changes: 9}
+	}, seq.State{Cluster: "c", Incarnation: 2, Time: seqTime, Changes: 9}
 }
 
 func exampleReports() (out []seqReport) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func seqSet(open storeOpener) *cli.Command {
@@ -53,7 +53,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seqstore.Operator, name string) error {
+			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				r, st, err := o.Show(ctx, name)
 				if err != nil {
 					return err
@@ -71,8 +71,8 @@ Examples:
 }
 
 // changeGiven returns the change that the command line describes.
-func changeGiven(c *cli.Context) (change seqstore.Change, err error) {
-	change.Settings = func(s *seqstore.Settings) { changeSettings(c, s) }
+func changeGiven(c *cli.Context) (change seq.Change, err error) {
+	change.Settings = func(s *seq.Settings) { changeSettings(c, s) }
 	given := false
 	for _, name := range []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling"} {
 		given = given || c.IsSet(name)
@@ -103,11 +103,11 @@ func changeGiven(c *cli.Context) (change seqstore.Change, err error) {
 }
 
 // changeSequence changes a sequence whose record is r, and prints what it has changed.
-func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, name string, r seqstore.Record, st seqstore.State, change seqstore.Change) error {
-	if r.Kind() == seqstore.Tombstone {
+func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name string, r seq.Record, st seq.State, change seq.Change) error {
+	if r.Kind() == seq.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
-	if r.Mode == seqstore.Strict {
+	if r.Mode == seq.Strict {
 		if err := unusedByStrict(c); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, na
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	if state := clusterview.SequenceState(after, st); (change.Next != nil || change.NextPosition != nil) && (state == clusterview.SeqAfterLoss || state == clusterview.SeqFrozen) {
+	if state := view.SequenceState(after, st); (change.Next != nil || change.NextPosition != nil) && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
 	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t.rows) == 1 {
@@ -138,7 +138,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seqstore.Operator, na
 }
 
 // changedRows returns a header, and what differs between two records.
-func changedRows(name string, before, after seqstore.Record, st seqstore.State, now int64) (t textTable) {
+func changedRows(name string, before, after seq.Record, st seq.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
 	was, is := seqRows(describeSequence(name, before, st, now), at), seqRows(describeSequence(name, after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
@@ -151,7 +151,7 @@ func changedRows(name string, before, after seqstore.Record, st seqstore.State, 
 }
 
 // confirmChange asks for confirmation if the change skips values, or can have values issued twice.
-func confirmChange(c *cli.Context, name string, before, after seqstore.Record, st seqstore.State, change seqstore.Change) error {
+func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq.State, change seq.Change) error {
 	var next, of, first string // where it goes on, of what, and where it would have gone on
 	switch {
 	case change.Next != nil:

@@ -3,18 +3,18 @@ package main
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
 )
 
 func TestSeqCreateStrict(t *testing.T) {
 	w := newSeqWorld(t)
 	w.call("create", "invoice", "--mode", "strict").wants(t, exitOK, "created sequence invoice. Its first value is 1.\n", "")
 	r, _ := w.show("invoice")
-	if r.Mode != seqstore.Strict || r.HoldMs != seqstore.AnswerFor.Milliseconds() {
+	if r.Mode != seq.Strict || r.HoldMs != seq.AnswerFor.Milliseconds() {
 		t.Errorf("%+v", r)
 	}
 	w.call("create", "invoice:*", "--mode", "strict").wants(t, exitOK, "created template invoice:*", "")
-	if r, _ := w.show("invoice:*"); r.Mode != seqstore.Strict {
+	if r, _ := w.show("invoice:*"); r.Mode != seq.Strict {
 		t.Errorf("%+v", r)
 	}
 	w.call("list").wants(t, exitOK, "  strict  ", "")

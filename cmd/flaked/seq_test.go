@@ -12,23 +12,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // seqWorld is a cluster in memory, in which a node has served sequences.
 type seqWorld struct {
 	t     *testing.T
-	mem   *zkstore.Mem
-	store zkstore.Store
+	mem   *store.Mem
+	store store.Store
 }
 
 const seqLease = 2 * time.Hour
 
 func newSeqWorld(t *testing.T) *seqWorld {
 	t.Helper()
-	mem := zkstore.NewMem(nil)
+	mem := store.NewMem(nil)
 	w := &seqWorld{t: t, mem: mem, store: mem.Session()}
 	lease := seqLease
 	want, err := node.Settings{Lease: &lease}.Record("u", time.Second)
@@ -38,7 +38,7 @@ func newSeqWorld(t *testing.T) *seqWorld {
 	if _, err := coordinator.CreateCluster(t.Context(), w.store, want, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
-	put(t, w.store, "/seq", seqstore.State{Cluster: "u"}, true)
+	put(t, w.store, "/seq", seq.State{Cluster: "u"}, true)
 	return w
 }
 
@@ -53,11 +53,11 @@ func (w *seqWorld) losesData() {
 	put(w.t, w.store, "/cluster", cl, false)
 }
 
-func (w *seqWorld) operator() seqstore.Operator {
-	return seqstore.Operator{Store: w.store, By: "test"}
+func (w *seqWorld) operator() seq.Operator {
+	return seq.Operator{Store: w.store, By: "test"}
 }
 
-func (w *seqWorld) show(name string) (seqstore.Record, seqstore.State) {
+func (w *seqWorld) show(name string) (seq.Record, seq.State) {
 	w.t.Helper()
 	r, st, err := w.operator().Show(w.t.Context(), name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *seqWorld) show(name string) (seqstore.Record, seqstore.State) {
 // taken makes nodes take all values below next.
 func (w *seqWorld) taken(name string, next int64) {
 	w.t.Helper()
-	if _, err := w.operator().Set(w.t.Context(), name, seqstore.Change{Next: &next}); err != nil {
+	if _, err := w.operator().Set(w.t.Context(), name, seq.Change{Next: &next}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -81,7 +81,7 @@ func (w *seqWorld) call(args ...string) result {
 	app := newApp(strings.NewReader(""), &stdout, &stderr)
 	for i, cmd := range app.Commands {
 		if cmd.Name == "seq" {
-			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, zkstore.Store) error) error { return f(c.Context, w.store) })
+			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, store.Store) error) error { return f(c.Context, w.store) })
 			finish(app.Commands[i], app.Name)
 		}
 	}
@@ -112,7 +112,7 @@ func TestSeqCreateDefaults(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	got, _ := w.show("order")
-	want := seqstore.Settings{Block: 32, SupplyMs: 900_000, HoldMs: seqLease.Milliseconds(), Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	want := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: seqLease.Milliseconds(), Ceiling: 1_000_000, HardCeiling: 1_000_000}
 	if got.Settings != want || got.Start != 1 || got.Increment != 1 || got.Max != 1<<53-1 || got.Next != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -227,7 +227,7 @@ func TestSeqVouchAfterLoss(t *testing.T) {
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss").wants(t, exitUsage, "", risk)
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "skip values of order below 3001").wants(t, exitUsage, "", "does not match")
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "order is unused from 3001 on in incarnation 1").wants(t, exitUsage, "", "does not match")
-	if _, err := w.operator().Set(t.Context(), "order", seqstore.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seqstore.ErrLostAgain) {
+	if _, err := w.operator().Set(t.Context(), "order", seq.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seq.ErrLostAgain) {
 		t.Errorf("vouched before the loss: %v", err)
 	}
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", words).wants(t, exitOK, "\nnext value ", "")
@@ -289,13 +289,13 @@ func TestSeqPurge(t *testing.T) {
 
 func TestSeqWithoutNodes(t *testing.T) {
 	w := newSeqWorld(t)
-	if err := w.store.Delete(t.Context(), "/seq", zkstore.AnyVersion); err != nil {
+	if err := w.store.Delete(t.Context(), "/seq", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"list", "show a", "create a", "set a --block 64", "delete a", "purge a"} {
 		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "no node of this cluster has served sequences yet. Start a node with `flaked serve`, and try again when it is ready.")
 	}
-	if err := w.store.Delete(t.Context(), "/cluster", zkstore.AnyVersion); err != nil {
+	if err := w.store.Delete(t.Context(), "/cluster", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"list", "create a"} {

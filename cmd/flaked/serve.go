@@ -15,9 +15,9 @@ import (
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/internal/systemd"
+	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/host/systemd"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -73,7 +73,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 		return wrong
 	}
 	opts.guard.Logger = log.Named("credentials")
-	guard, err := credentials.Load(opts.guard)
+	guard, err := access.Load(opts.guard)
 	if err != nil {
 		return credentialError(opts.guard, err)
 	}
@@ -102,7 +102,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
 func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	o.node.HCLogger = log
 	if o.dev {
-		log.Warn(clusterview.Development.String())
+		log.Warn(view.Development.String())
 	} else {
 		zk, err := zkConfig(c, log)
 		if err != nil {
@@ -139,7 +139,7 @@ func (b *backend) Stats() [][2]string {
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
 func (o options) servers(
-	n *flaked.Node, listeners int, guard *credentials.Server, events *admin.Events, log hclog.Logger,
+	n *flaked.Node, listeners int, guard *access.Server, events *admin.Events, log hclog.Logger,
 ) (*lineproto.Server, *admin.Server, error) {
 	node, sequences := n.LineProtocol()
 	front := &backend{Backend: node}
@@ -156,7 +156,7 @@ func (o options) servers(
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the
 // connections, which need the node, and then the node.
-func (o options) serve(ctx context.Context, n *flaked.Node, guard *credentials.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
+func (o options) serve(ctx context.Context, n *flaked.Node, guard *access.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
 	defer func() {
 		if ended := n.Close(context.Background()); err == nil {
 			err = ended

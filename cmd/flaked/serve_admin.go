@@ -9,7 +9,7 @@ import (
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 )
@@ -52,7 +52,7 @@ func (o options) adminURL(addr string) string {
 // guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
 // port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
 // cluster's state unless the operator allows it. Probes come from other machines without a token.
-func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
+func (o options) guardAdmin(guard *access.Server, log hclog.Logger) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = guard.Authenticate()
 	switch {
 	case isLoopback(o.admin):
@@ -66,7 +66,7 @@ func (o options) guardAdmin(guard *credentials.Server, log hclog.Logger) (authen
 }
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
-func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *credentials.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
 	cfg := admin.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // A node needs the admin port that was asked for, but goes on without the default one.
@@ -72,8 +72,8 @@ func TestRecordSaysThatTheAdminPortUsesTLS(t *testing.T) {
 }
 
 func TestPublicAdminPortIsRestricted(t *testing.T) {
-	guard := func(token string) *credentials.Server {
-		g, err := credentials.Load(credentials.Config{Token: token})
+	guard := func(token string) *access.Server {
+		g, err := access.Load(access.Config{Token: token})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/flaked/flaked/internal/doctor"
+	"github.com/flaked/flaked/internal/ops/doctor"
 )
 
 const (

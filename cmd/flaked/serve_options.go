@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/internal/credentials"
-	"github.com/flaked/flaked/internal/limits"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -21,7 +21,7 @@ import (
 type options struct {
 	listenOn  []string
 	allowOpen bool
-	guard     credentials.Config
+	guard     access.Config
 	unix      unixOptions
 	admin     string
 	// adminAsked means that --admin was given, so its address is not the default.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 func TestServiceState(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 // serve reads the settings of `flaked cluster init` from a file or the environment that serves both commands.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/node"
 )
 
 func stateCommand() *cli.Command {
@@ -123,7 +123,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		"record":   "a node's record",
 		"released": "released: the node released its worker, and no node resumes this state",
 		"empty":    "empty: nothing has been written yet",
-		"corrupt":  "corrupt: " + clusterview.Clean(r.Reason),
+		"corrupt":  "corrupt: " + view.Clean(r.Reason),
 	}[r.Status]
 	rows := [][2]string{
 		{"directory", r.Dir},
@@ -131,7 +131,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		{"in use", yesNo(r.Locked, "by a running node", "by no node that can be seen from here")},
 	}
 	if r.Damaged {
-		rows = append(rows, [2]string{"damaged", clusterview.Clean(r.Reason)})
+		rows = append(rows, [2]string{"damaged", view.Clean(r.Reason)})
 	}
 	rec := r.Record
 	if rec == nil {
@@ -154,10 +154,10 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 		{"term", term},
 		{"confirmed", yesNo(rec.Confirmed, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
 		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact", "it runs, or ended without a clean stop")},
-		{"floor", clusterview.Instant(rec.FloorMs, now)},
-		{"reserved bound", clusterview.Instant(rec.ReservedUntilMs, now)},
-		{"lease bound", clusterview.Instant(rec.LeaseUntilMs, now)},
-		{"has served for", clusterview.Brief(rec.ServedMs)},
+		{"floor", view.Instant(rec.FloorMs, now)},
+		{"reserved bound", view.Instant(rec.ReservedUntilMs, now)},
+		{"lease bound", view.Instant(rec.LeaseUntilMs, now)},
+		{"has served for", view.Brief(rec.ServedMs)},
 		{"generation", strconv.FormatUint(rec.Generation, 10)},
 	}...)
 }

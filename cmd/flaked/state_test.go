@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/node"
 )
 
 // stateDir returns a new state directory with a record in it, and its open cache.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func statusCommand() *cli.Command {
@@ -57,7 +57,7 @@ Examples:
 
 // statusReport is the document of status.
 type statusReport struct {
-	clusterview.Report
+	view.Report
 	sequencesRead
 }
 
@@ -69,19 +69,19 @@ func status(c *cli.Context) error {
 	if c.IsSet("addr") {
 		return statusOfAddrs(c, nodes)
 	}
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		r, err := readStatus(ctx, store, c.String("cluster"), nodes)
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		r, err := readStatus(ctx, st, c.String("cluster"), nodes)
 		if err == nil {
-			return showStatus(c, statusReport{r, readSequences(ctx, store)})
+			return showStatus(c, statusReport{r, readSequences(ctx, st)})
 		}
-		if ctx.Err() != nil || nodes == nil || !errors.Is(err, zkstore.ErrUnreachable) {
+		if ctx.Err() != nil || nodes == nil || !errors.Is(err, store.ErrUnreachable) {
 			return err
 		}
 		found, cluster := nodes.askStatus(ctx, target{addr: defaultAddr})
 		if found.Says == nil || cluster != c.String("cluster") {
 			return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 		}
-		return showStatus(c, statusReport{Report: clusterview.AssessNodes(plain(err.Error()), []clusterview.WorkerReport{found}, time.Now())})
+		return showStatus(c, statusReport{Report: view.AssessNodes(plain(err.Error()), []view.WorkerReport{found}, time.Now())})
 	})
 }
 
@@ -97,27 +97,27 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 	if nodes.access.err != nil {
 		return nodes.access.err
 	}
-	found := make([]clusterview.WorkerReport, len(targets))
+	found := make([]view.WorkerReport, len(targets))
 	allAtOnce(len(targets), func(i int) { found[i], _ = nodes.askStatus(c.Context, targets[i]) })
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	return showStatus(c, statusReport{Report: clusterview.AssessNodes("", found, time.Now())})
+	return showStatus(c, statusReport{Report: view.AssessNodes("", found, time.Now())})
 }
 
 // showStatus prints a report. It returns the error that the command ends with, nil if all is well.
 func showStatus(c *cli.Context, r statusReport) error {
 	err := show(c, r, func(w io.Writer) error { return r.print(w) })
-	answered := func(w clusterview.WorkerReport) bool { return w.Says != nil || w.Asked == clusterview.NoStatus }
-	if r.Source == clusterview.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
+	answered := func(w view.WorkerReport) bool { return w.Says != nil || w.Asked == view.NoStatus }
+	if r.Source == view.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
 		return errors.Join(err, &codedError{exitUnreachable, &problemsError{"no node answered", r.Summary.Problems}})
 	}
 	return errors.Join(err, degraded(r.Summary.Problems))
 }
 
 // readStatus reads ZooKeeper. It also asks the nodes, unless nodes is nil.
-func readStatus(ctx context.Context, store zkstore.Store, name string, nodes *asker) (clusterview.Report, error) {
-	r, err := clusterview.Read(ctx, store, name)
+func readStatus(ctx context.Context, st store.Store, name string, nodes *asker) (view.Report, error) {
+	r, err := view.Read(ctx, st, name)
 	if err != nil {
 		return r, err
 	}

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // Nodes are asked concurrently. status does not wait for those that are slower than askTime.
@@ -107,11 +107,11 @@ func (a *asker) reach(addr, machine string) string {
 
 // ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected.
-func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
-	byAddress := make(map[string][]*clusterview.WorkerReport)
+func (a *asker) ask(ctx context.Context, workers []view.WorkerReport) {
+	byAddress := make(map[string][]*view.WorkerReport)
 	for i := range workers {
 		w := &workers[i]
-		if w.State == clusterview.Live || w.State == clusterview.Disconnected {
+		if w.State == view.Live || w.State == view.Disconnected {
 			if at := a.reach(w.Admin, w.Host); at != "" {
 				byAddress[at] = append(byAddress[at], w)
 			}
@@ -121,13 +121,13 @@ func (a *asker) ask(ctx context.Context, workers []clusterview.WorkerReport) {
 	defer cancel()
 	addresses := slices.Collect(maps.Keys(byAddress))
 	allAtOnce(len(addresses), func(i int) {
-		outcome, why, doc := clusterview.TimedOut, "", admin.Status{}
+		outcome, why, doc := view.TimedOut, "", admin.Status{}
 		if ctx.Err() == nil {
 			outcome, why, doc = a.get(ctx, addresses[i])
 		}
 		for _, w := range byAddress[addresses[i]] {
 			w.Asked, w.Why = outcome, why
-			if outcome == clusterview.Answered {
+			if outcome == view.Answered {
 				take(w, doc)
 			}
 		}
@@ -166,11 +166,11 @@ func (a *asker) request(ctx context.Context, at, path string) (*http.Request, er
 // get asks a node at its admin address. why explains an outcome if TLS is the reason for it.
 func (a *asker) get(ctx context.Context, at string) (outcome, why string, doc admin.Status) {
 	if strings.HasPrefix(at, httpsPrefix) && a.access.err != nil {
-		return clusterview.TLSFailed, a.access.err.Error(), doc
+		return view.TLSFailed, a.access.err.Error(), doc
 	}
 	req, err := a.request(ctx, at, "/v1/status")
 	if err != nil {
-		return clusterview.NoAnswer, "", doc
+		return view.NoAnswer, "", doc
 	}
 	resp, err := a.client.Do(req)
 	var body []byte
@@ -183,11 +183,11 @@ func (a *asker) get(ctx context.Context, at string) (outcome, why string, doc ad
 		outcome, why = failedOutcome(err)
 		return outcome, why, doc
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return clusterview.AccessDenied, "", doc
+		return view.AccessDenied, "", doc
 	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
-		return clusterview.AnotherNode, "", doc
+		return view.AnotherNode, "", doc
 	}
-	return clusterview.Answered, "", doc
+	return view.Answered, "", doc
 }
 
 // failedOutcome returns the outcome of a request that ended with err. why explains it if TLS is
@@ -197,42 +197,42 @@ func failedOutcome(err error) (outcome, why string) {
 	var request *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return clusterview.TimedOut, ""
+		return view.TimedOut, ""
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return clusterview.AnotherNode, "" // the node's record says that it uses TLS
+		return view.AnotherNode, "" // the node's record says that it uses TLS
 	case !insecure:
-		return clusterview.NoAnswer, ""
+		return view.NoAnswer, ""
 	case errors.As(err, &request):
 		err = request.Err // without the URL
 	}
-	return clusterview.TLSFailed, clusterview.Clean(plain(err.Error())) + ". " + advice
+	return view.TLSFailed, view.Clean(plain(err.Error())) + ". " + advice
 }
 
 // take copies a node's own answer on a worker. Another node may answer at the address by
 // now, or the node may hold another worker.
-func take(w *clusterview.WorkerReport, doc admin.Status) {
+func take(w *view.WorkerReport, doc admin.Status) {
 	if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
-		w.Says = clusterview.NewAnswer(s, doc.IDs)
+		w.Says = view.NewAnswer(s, doc.IDs)
 		return
 	}
-	w.Asked = clusterview.AnotherNode
+	w.Asked = view.AnotherNode
 }
 
 // askedLine returns a line on the nodes that were asked, "" for none.
-func askedLine(workers []clusterview.WorkerReport) string {
+func askedLine(workers []view.WorkerReport) string {
 	n, why := make(map[string]int), ""
 	for _, w := range workers {
-		if w.Asked != "" || w.State == clusterview.Live || w.State == clusterview.Disconnected {
+		if w.Asked != "" || w.State == view.Live || w.State == view.Disconnected {
 			n[w.Asked]++
 		}
 		why = cmp.Or(why, w.Why)
 	}
 	var parts []string
 	for _, row := range [][2]string{
-		{clusterview.Answered, "answered"}, {clusterview.NoAnswer, "did not answer"}, {clusterview.TimedOut, "did not answer in time"},
-		{clusterview.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"},
-		{clusterview.TLSFailed, "failed in TLS (" + why + ")"},
-		{clusterview.AnotherNode, "replaced by another node"}, {clusterview.NoStatus, "without STATUS"},
+		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
+		{view.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"},
+		{view.TLSFailed, "failed in TLS (" + why + ")"},
+		{view.AnotherNode, "replaced by another node"}, {view.NoStatus, "without STATUS"},
 		{"", "without an address that can be reached from here"},
 	} {
 		if n[row[0]] > 0 {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func TestWhereNodesAreAsked(t *testing.T) {
@@ -123,45 +123,45 @@ func TestAsk(t *testing.T) {
 	rows := []struct {
 		at, state, asked, says string
 	}{
-		{well, clusterview.Live, clusterview.Answered, "ready"},
-		{behind, clusterview.Disconnected, clusterview.Answered, "not ready: clock-behind"},
-		{serve(saying(snapshot(7, nil))), clusterview.Live, clusterview.AnotherNode, "another node"}, // has another worker by now
-		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), clusterview.Live, clusterview.AnotherNode, "another node"},
-		{serve(saying(snapshot(4, nil))), clusterview.Stopped, "", ""},
-		{serve(http.NotFound), clusterview.Live, clusterview.AnotherNode, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), clusterview.Live, clusterview.AnotherNode, "another node"},
+		{well, view.Live, view.Answered, "ready"},
+		{behind, view.Disconnected, view.Answered, "not ready: clock-behind"},
+		{serve(saying(snapshot(7, nil))), view.Live, view.AnotherNode, "another node"}, // has another worker by now
+		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), view.Live, view.AnotherNode, "another node"},
+		{serve(saying(snapshot(4, nil))), view.Stopped, "", ""},
+		{serve(http.NotFound), view.Live, view.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), view.Live, view.AnotherNode, "another node"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+well+"/v1/status", http.StatusFound)
-		}), clusterview.Live, clusterview.AnotherNode, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), clusterview.Live, clusterview.AnotherNode, "another node"},
-		{"127.0.0.1:1", clusterview.Live, clusterview.NoAnswer, "no answer"},
-		{silent, clusterview.Live, clusterview.TimedOut, "timed out"},
+		}), view.Live, view.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), view.Live, view.AnotherNode, "another node"},
+		{"127.0.0.1:1", view.Live, view.NoAnswer, "no answer"},
+		{silent, view.Live, view.TimedOut, "timed out"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
 			<-ended
-		}), clusterview.Live, clusterview.TimedOut, "timed out"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), clusterview.Live, clusterview.AccessDenied, "access denied"},
+		}), view.Live, view.TimedOut, "timed out"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), view.Live, view.AccessDenied, "access denied"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer s3cret" {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
 			saying(snapshot(13, nil))(w, r)
-		}), clusterview.Live, clusterview.Answered, "ready"},
-		{"", clusterview.Live, "", ""},
-		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), clusterview.Live, clusterview.Answered, "ready, but no ZooKeeper"},
+		}), view.Live, view.Answered, "ready"},
+		{"", view.Live, "", ""},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), view.Live, view.Answered, "ready, but no ZooKeeper"},
 	}
-	var workers []clusterview.WorkerReport
+	var workers []view.WorkerReport
 	for i, row := range rows {
-		workers = append(workers, clusterview.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
+		workers = append(workers, view.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
 	}
 	a := newAsker(lineAccess{})
 	a.host, a.token = "here", "s3cret"
 	a.ask(t.Context(), workers)
 	for i, row := range rows {
 		w := workers[i]
-		if w.Asked != row.asked || w.SaysText() != row.says || (w.Says != nil) != (row.asked == clusterview.Answered) {
+		if w.Asked != row.asked || w.SaysText() != row.says || (w.Says != nil) != (row.asked == view.Answered) {
 			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.SaysText(), row)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // nodesTime is how long nodes have to answer when ZooKeeper is not read.
@@ -86,10 +86,10 @@ func (a *asker) lineToken(t target) string {
 
 // askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not say so has
 // no worker.
-func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerReport, cluster string) {
-	w = clusterview.WorkerReport{Worker: -1, Address: t.addr, Asked: clusterview.NoAnswer}
-	access := credentials.Client{TLS: a.access.tls, Token: a.lineToken(t)}
-	lines, err := askAt(ctx, access, t.addr, nodesTime, "STATUS", readDocument)
+func (a *asker) askStatus(ctx context.Context, t target) (w view.WorkerReport, cluster string) {
+	w = view.WorkerReport{Worker: -1, Address: t.addr, Asked: view.NoAnswer}
+	creds := access.Client{TLS: a.access.tls, Token: a.lineToken(t)}
+	lines, err := askAt(ctx, creds, t.addr, nodesTime, "STATUS", readDocument)
 	var doc admin.Status
 	var silent *silentError
 	var reply *ids.ReplyError
@@ -98,17 +98,17 @@ func (a *asker) askStatus(ctx context.Context, t target) (w clusterview.WorkerRe
 		describe(&w, doc)
 		return w, doc.Cluster.Name
 	case err == nil:
-		w.Asked, w.Why = clusterview.AnotherNode, "its reply to STATUS is not a node's"
+		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
 	case errors.As(err, &reply) && reply.Line() == unknownStatus:
-		w.Asked, w.Why = clusterview.NoStatus, "it does not know STATUS, as an older release"
+		w.Asked, w.Why = view.NoStatus, "it does not know STATUS, as an older release"
 	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		w.Asked, w.Why = clusterview.AccessDenied, clusterview.Clean(reply.Line())
+		w.Asked, w.Why = view.AccessDenied, view.Clean(reply.Line())
 	case ctx.Err() != nil || errors.As(err, &silent) && silent.late:
-		w.Asked, w.Why = clusterview.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
+		w.Asked, w.Why = view.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	case errors.As(err, &silent):
-		w.Why = clusterview.Clean(silent.why)
+		w.Why = view.Clean(silent.why)
 	default:
-		w.Asked, w.Why = clusterview.AnotherNode, clusterview.Clean(plain(err.Error()))
+		w.Asked, w.Why = view.AnotherNode, view.Clean(plain(err.Error()))
 	}
 	return w, ""
 }
@@ -124,16 +124,16 @@ func readDocument(r *bufio.Reader) ([]string, error) {
 }
 
 // describe fills in what a node says of itself.
-func describe(w *clusterview.WorkerReport, doc admin.Status) {
+func describe(w *view.WorkerReport, doc admin.Status) {
 	s := doc.Node
-	w.Asked, w.Says = clusterview.Answered, clusterview.NewAnswer(s, doc.IDs)
+	w.Asked, w.Says = view.Answered, view.NewAnswer(s, doc.IDs)
 	if s.Worker != nil {
 		w.Worker, w.Term = *s.Worker, s.Term
 	}
-	if w.State = clusterview.Disconnected; s.ZooKeeper.OK {
-		w.State = clusterview.Live
+	if w.State = view.Disconnected; s.ZooKeeper.OK {
+		w.State = view.Live
 	}
-	w.Name, w.Node, w.Version = clusterview.Clean(s.Name), clusterview.Clean(s.Node), clusterview.Clean(doc.Version)
+	w.Name, w.Node, w.Version = view.Clean(s.Name), view.Clean(s.Node), view.Clean(doc.Version)
 	w.Phase = w.Says.Phase
 	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs

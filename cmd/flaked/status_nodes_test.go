@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/admin"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // change sets what differs in the status of a node.
@@ -79,16 +79,16 @@ func TestTokenIsSentOnlyWhereMeant(t *testing.T) {
 }
 
 // described returns the report of such a node.
-func described(changes ...change) clusterview.WorkerReport {
-	w := clusterview.WorkerReport{Worker: -1, Address: "a:1"}
+func described(changes ...change) view.WorkerReport {
+	w := view.WorkerReport{Worker: -1, Address: "a:1"}
 	describe(&w, statusOf(changes...))
 	return w
 }
 
 func TestStatusBecomesAnAnswer(t *testing.T) {
 	r := described()
-	want := clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
-	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != clusterview.Live ||
+	want := view.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
+	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != view.Live ||
 		*r.ReportAgeMs != 400 || r.HeartbeatMs != 3000 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
 		t.Errorf("%+v, says %+v", r, r.Says)
 	}
@@ -112,26 +112,26 @@ func TestAskStatus(t *testing.T) {
 	a := newAsker(lineAccess{})
 	a.token = "s3cret"
 	for _, row := range []struct{ name, reply, asked, why string }{
-		{"a node", answering(t)(""), clusterview.Answered, ""},
-		{"a node with a long status", answering(t, func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), clusterview.Answered, ""},
-		{"an older release", "-ERR unknown command \"STATUS\", HELP lists them\n", clusterview.NoStatus, "it does not know STATUS"},
-		{"something else", "-ERR unknown command 'STATUS'\n", clusterview.AnotherNode, "answered -ERR unknown command 'STATUS'"},
-		{"no JSON", "hello\n", clusterview.AnotherNode, "its reply to STATUS is not a node's"},
-		{"the JSON of something else", "{}\n", clusterview.AnotherNode, "its reply to STATUS is not a node's"},
-		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", clusterview.AccessDenied, "-ERR this port requires TLS. Connect with TLS"},
-		{"asks for another token", "-WRONGPASS wrong token\n", clusterview.AccessDenied, "-WRONGPASS wrong token"},
+		{"a node", answering(t)(""), view.Answered, ""},
+		{"a node with a long status", answering(t, func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), view.Answered, ""},
+		{"an older release", "-ERR unknown command \"STATUS\", HELP lists them\n", view.NoStatus, "it does not know STATUS"},
+		{"something else", "-ERR unknown command 'STATUS'\n", view.AnotherNode, "answered -ERR unknown command 'STATUS'"},
+		{"no JSON", "hello\n", view.AnotherNode, "its reply to STATUS is not a node's"},
+		{"the JSON of something else", "{}\n", view.AnotherNode, "its reply to STATUS is not a node's"},
+		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", view.AccessDenied, "-ERR this port requires TLS. Connect with TLS"},
+		{"asks for another token", "-WRONGPASS wrong token\n", view.AccessDenied, "-WRONGPASS wrong token"},
 	} {
 		addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
-			if line == "AUTH s3cret" && row.asked != clusterview.AccessDenied {
+			if line == "AUTH s3cret" && row.asked != view.AccessDenied {
 				return "OK\n"
 			}
 			return row.reply
 		})
-		if w, _ := a.askStatus(t.Context(), target{addr: addr}); w.Asked != row.asked || !strings.Contains(w.Why, row.why) || (w.Says != nil) != (row.asked == clusterview.Answered) {
+		if w, _ := a.askStatus(t.Context(), target{addr: addr}); w.Asked != row.asked || !strings.Contains(w.Why, row.why) || (w.Says != nil) != (row.asked == view.Answered) {
 			t.Errorf("%s: %q, %q", row.name, w.Asked, w.Why)
 		}
 	}
-	if w, _ := a.askStatus(t.Context(), target{addr: nobody}); w.Asked != clusterview.NoAnswer || w.Why != "connection refused" {
+	if w, _ := a.askStatus(t.Context(), target{addr: nobody}); w.Asked != view.NoAnswer || w.Why != "connection refused" {
 		t.Errorf("%+v", w)
 	}
 }
@@ -141,17 +141,17 @@ func TestProblemsOfAskedNodes(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		zk    string
-		nodes []clusterview.WorkerReport
+		nodes []view.WorkerReport
 		want  string
 	}{
-		{"all is well", "", []clusterview.WorkerReport{described()}, ""},
-		{"not ready", "", []clusterview.WorkerReport{described(refusing(node.Serving, node.CauseClockWrong))}, "critical: worker 7 (ids-1) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right"},
-		{"starting", "", []clusterview.WorkerReport{described(starting)}, "critical: node ids-1 refuses to serve (no-worker-yet): Starting"},
-		{"cut off", "", []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: worker 7 (ids-1): The node has had no answer from ZooKeeper. Restore ZooKeeper, or the network to it, before the lease expires."},
-		{"no ZooKeeper", refused, []clusterview.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: ZooKeeper cannot be reached, and the next lease expires in 1m0s. Check --zk (FLAKED_ZK), and"},
-		{"no ZooKeeper from here", refused, []clusterview.WorkerReport{described()}, "warning: ZooKeeper cannot be reached from here, but a node can reach it. Check --zk"},
+		{"all is well", "", []view.WorkerReport{described()}, ""},
+		{"not ready", "", []view.WorkerReport{described(refusing(node.Serving, node.CauseClockWrong))}, "critical: worker 7 (ids-1) refuses to serve (clock-wrong): The machine's clock is wrong. Check with chronyc tracking, then set the clock right"},
+		{"starting", "", []view.WorkerReport{described(starting)}, "critical: node ids-1 refuses to serve (no-worker-yet): Starting"},
+		{"cut off", "", []view.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: worker 7 (ids-1): The node has had no answer from ZooKeeper. Restore ZooKeeper, or the network to it, before the lease expires."},
+		{"no ZooKeeper", refused, []view.WorkerReport{described(cutOff, troubled(node.TroubleZooKeeper))}, "critical: ZooKeeper cannot be reached, and the next lease expires in 1m0s. Check --zk (FLAKED_ZK), and"},
+		{"no ZooKeeper from here", refused, []view.WorkerReport{described()}, "warning: ZooKeeper cannot be reached from here, but a node can reach it. Check --zk"},
 	} {
-		r := clusterview.AssessNodes(row.zk, row.nodes, time.UnixMilli(t0))
+		r := view.AssessNodes(row.zk, row.nodes, time.UnixMilli(t0))
 		code, text := explain(t.Context(), degraded(r.Summary.Problems))
 		if (code == exitOK) != (row.want == "") || !strings.Contains(text, row.want) {
 			t.Errorf("%s: %d, %q", row.name, code, text)

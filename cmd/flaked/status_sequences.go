@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // sequencesRead is what status prints about named sequences.
 type sequencesRead struct {
 	// Sequences is null if there are none, or if they could not be read.
-	Sequences *clusterview.Sequences `json:"sequences"`
+	Sequences *view.Sequences `json:"sequences"`
 	// SequencesError says why they could not be read. It is empty if they were.
 	SequencesError string `json:"sequences_error"`
 }
@@ -22,19 +22,19 @@ type sequencesRead struct {
 // sequencesTime is how long status reads sequences. A cluster may have 100,000.
 const sequencesTime = 2 * time.Second
 
-func readSequences(ctx context.Context, store zkstore.Store) sequencesRead {
+func readSequences(ctx context.Context, zk store.Store) sequencesRead {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	found, st, err := seqstore.Operator{Store: store}.List(ctx, "")
+	found, st, err := seq.Operator{Store: zk}.List(ctx, "")
 	switch {
-	case errors.Is(err, seqstore.ErrNoState):
+	case errors.Is(err, seq.ErrNoState):
 		return sequencesRead{}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return sequencesRead{SequencesError: fmt.Sprintf("not read within %s", sequencesTime)}
 	case err != nil:
-		return sequencesRead{SequencesError: clusterview.Clean(plain(err.Error()))}
+		return sequencesRead{SequencesError: view.Clean(plain(err.Error()))}
 	}
-	return sequencesRead{Sequences: clusterview.CountSequences(found, st)}
+	return sequencesRead{Sequences: view.CountSequences(found, st)}
 }
 
 // lines returns the line about sequences, or nothing if there are none.

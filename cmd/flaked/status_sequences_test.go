@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/seqstore"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func TestStatusCountsSequences(t *testing.T) {
@@ -14,7 +14,7 @@ func TestStatusCountsSequences(t *testing.T) {
 	if r := call(t, "", "status"); strings.Contains(r.stdout, "named sequence") {
 		t.Errorf("without sequences it prints\n%s", r.stdout)
 	}
-	put(t, store, "/seq", seqstore.State{Cluster: cl.UUID}, true)
+	put(t, store, "/seq", seq.State{Cluster: cl.UUID}, true)
 	for _, args := range [][]string{
 		{"create", "order"}, {"create", "day:*", "--max-names", "5"}, {"create", "near", "--max", "1000"},
 		{"create", "gone"}, {"delete", "gone", "--confirm", "delete sequence gone"},
@@ -30,15 +30,15 @@ func TestStatusCountsSequences(t *testing.T) {
 		}
 	}
 	ends("\n2 named sequences, 1 template")
-	o := seqstore.Operator{Store: store}
-	if _, err := o.Set(t.Context(), "near", seqstore.Change{Next: new(int64(801))}); err != nil {
+	o := seq.Operator{Store: store}
+	if _, err := o.Set(t.Context(), "near", seq.Change{Next: new(int64(801))}); err != nil {
 		t.Fatal(err)
 	}
 	ends("\n2 named sequences, 1 template. Sequences used to 80 % or more: near. `flaked seq list` shows them")
 
 	var doc struct {
-		clusterview.Report
-		Sequences *clusterview.Sequences
+		view.Report
+		Sequences *view.Sequences
 	}
 	r := call(t, "", "status", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Sequences == nil || doc.Sequences.Count != 2 || doc.Summary.Slots != 1024 {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // print prints the table and the lines below it. Problems follow on standard error.
 func (p statusReport) print(w io.Writer) error {
-	shown := slices.DeleteFunc(slices.Clone(p.Workers), func(w clusterview.WorkerReport) bool { return w.State == clusterview.Free })
+	shown := slices.DeleteFunc(slices.Clone(p.Workers), func(w view.WorkerReport) bool { return w.State == view.Free })
 	if err := printWorkers(w, shown); err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (p statusReport) print(w io.Writer) error {
 }
 
 // printWorkers prints the table, unless there are no workers.
-func printWorkers(w io.Writer, workers []clusterview.WorkerReport) error {
+func printWorkers(w io.Writer, workers []view.WorkerReport) error {
 	if len(workers) == 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func printWorkers(w io.Writer, workers []clusterview.WorkerReport) error {
 
 var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 
-func statusCells(w clusterview.WorkerReport) []string {
+func statusCells(w view.WorkerReport) []string {
 	worker := ""
 	if w.Worker >= 0 {
 		worker = strconv.Itoa(w.Worker)
@@ -60,12 +60,12 @@ func span(ms *int64) string {
 	if ms == nil {
 		return ""
 	}
-	return clusterview.Brief(*ms)
+	return view.Brief(*ms)
 }
 
-func statusFooter(r clusterview.Report) (lines []string) {
+func statusFooter(r view.Report) (lines []string) {
 	s, c := r.Summary, r.Cluster
-	if r.Source == clusterview.SourceNodes {
+	if r.Source == view.SourceNodes {
 		if r.ZooKeeperError != "" {
 			lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
 		}
@@ -75,7 +75,7 @@ func statusFooter(r clusterview.Report) (lines []string) {
 		return lines
 	}
 	lines = []string{
-		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, clusterview.Clean(c.UUID), clusterview.Clean(c.Layout)),
+		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)),
 		s.HeldLine(),
 	}
 	if s.ShortestLeaseMs != nil {
@@ -94,9 +94,9 @@ func statusFooter(r clusterview.Report) (lines []string) {
 }
 
 // shortest returns how long all live nodes may go on, and whose lease ends first.
-func shortest(r clusterview.Report) string {
-	first := slices.IndexFunc(r.Workers, func(w clusterview.WorkerReport) bool {
-		return w.State == clusterview.Live && w.LeaseLeft() == r.Summary.ShortestLeaseMs
+func shortest(r view.Report) string {
+	first := slices.IndexFunc(r.Workers, func(w view.WorkerReport) bool {
+		return w.State == view.Live && w.LeaseLeft() == r.Summary.ShortestLeaseMs
 	})
-	return clusterview.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + clusterview.Whom(r.Workers[first:first+1]) + ")"
+	return view.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + view.Whom(r.Workers[first:first+1]) + ")"
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/slots"
 )
 
@@ -19,15 +19,15 @@ var (
 )
 
 // judged returns the report of `flaked status --no-ask`.
-func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) clusterview.Report {
-	r := clusterview.Assess(name, cl, entries, local)
+func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) view.Report {
+	r := view.Assess(name, cl, entries, local)
 	r.Judge()
 	return r
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
 
-func exampleReport() clusterview.Report {
+func exampleReport() view.Report {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
@@ -37,10 +37,10 @@ func exampleReport() clusterview.Report {
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
 	r.Summary.Asked = true
-	r.Workers[0].Asked, r.Workers[0].Says = clusterview.Answered, &clusterview.Answer{Ready: true}
-	r.Workers[1].Asked = clusterview.NoAnswer
-	r.Workers[4].Asked, r.Workers[4].Says = clusterview.Answered, &clusterview.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
-	r.Workers[5].Asked = clusterview.TimedOut
+	r.Workers[0].Asked, r.Workers[0].Says = view.Answered, &view.Answer{Ready: true}
+	r.Workers[1].Asked = view.NoAnswer
+	r.Workers[4].Asked, r.Workers[4].Says = view.Answered, &view.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+	r.Workers[5].Asked = view.TimedOut
 	return r
 }
 
@@ -81,11 +81,11 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := (clusterview.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
+		if got := (view.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
-	if got := (clusterview.WorkerReport{}).OffsetText(); got != "" {
+	if got := (view.WorkerReport{}).OffsetText(); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -96,10 +96,10 @@ func TestStatusJSONGolden(t *testing.T) {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 		e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 	})}, local(t0))
-	r.Workers[0].Asked, r.Summary.Asked = clusterview.Answered, true
-	r.Workers[0].Says = &clusterview.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
+	r.Workers[0].Asked, r.Summary.Asked = view.Answered, true
+	r.Workers[0].Says = &view.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
-	r.Summary.Problems = append(r.Summary.Problems, clusterview.Problem{Severity: clusterview.Warning, Text: "a <problem>", Advice: "mend it"})
+	r.Summary.Problems = append(r.Summary.Problems, view.Problem{Severity: view.Warning, Text: "a <problem>", Advice: "mend it"})
 	if err := printJSON(&b, statusReport{Report: r}); err != nil {
 		t.Fatal(err)
 	}

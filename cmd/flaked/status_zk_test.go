@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 type noLedger struct{}
@@ -22,11 +22,11 @@ type noLedger struct{}
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
 // register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its boot clock.
-func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
+func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
 	t.Helper()
 	later := time.Duration(0)
 	c, err := coordinator.New(coordinator.Config{
-		Store: store, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
+		Store: st, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
 	if err != nil {
@@ -50,10 +50,10 @@ func register(t *testing.T, store zkstore.Store, cl coordinator.Cluster, name st
 	return hold
 }
 
-func statusJSON(t *testing.T, wantCode int) clusterview.Report {
+func statusJSON(t *testing.T, wantCode int) view.Report {
 	t.Helper()
 	r := call(t, "", "status", "-o", "json")
-	var report clusterview.Report
+	var report view.Report
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.code != wantCode {
 		t.Fatalf("exit code %d, want %d: %v\n%s%s", r.code, wantCode, err, r.stdout, r.stderr)
 	}
@@ -65,12 +65,12 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	t.Setenv("FLAKED_ZK", zk)
 	call(t, "", "cluster", "init").wants(t, exitOK, "created cluster default: ", "")
-	store := openStore(t, zk, "default")
-	cl, err := coordinator.ReadCluster(t.Context(), store)
+	st := openStore(t, zk, "default")
+	cl, err := coordinator.ReadCluster(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b, c := register(t, store, cl, "a"), register(t, store, cl, "b"), register(t, store, cl, "c")
+	a, b, c := register(t, st, cl, "a"), register(t, st, cl, "b"), register(t, st, cl, "c")
 
 	r := statusJSON(t, exitOK)
 	if len(r.Workers) != 3 || r.Summary.Live != 3 || r.Summary.Free != 1021 || r.Summary.Used != 3 {
@@ -107,10 +107,10 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	call(t, "", "status").wants(t, exitDegraded, "disconnected", "critical: worker 2 (c): The node is ")
-	if err := store.Delete(t.Context(), "/workers/0001", zkstore.AnyVersion); err != nil {
+	if err := st.Delete(t.Context(), "/workers/0001", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	put(t, store, "/workers/0000", []byte("{"), false)
+	put(t, st, "/workers/0000", []byte("{"), false)
 	r = statusJSON(t, exitDegraded)
 	if r.Workers[0].State != "record-missing" || r.Workers[1].State != "record-missing" || r.Summary.RecordMissing != 2 {
 		t.Errorf("%+v", r)
@@ -123,7 +123,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("has one address on loopback")
 	}
-	store, cl := newCluster(t)
+	st, cl := newCluster(t)
 	silent, err := net.Listen("tcp4", "0.0.0.0:0") // at all of 127.0.0.0/8
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 	host, _ := os.Hostname()
 	now := time.Now().UnixMilli()
 	for from := 0; from < cl.Slots; from += 64 {
-		var ops []zkstore.Op
+		var ops []store.Op
 		for w := from; w < from+64; w++ {
 			e := liveEntry(w, 0)
 			e.Slot.LeaseUntil, e.Slot.ReportedClock, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
@@ -144,14 +144,14 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ops = append(ops, zkstore.CreateOp{Path: fmt.Sprintf("/workers/%04d", w), Data: data})
+			ops = append(ops, store.CreateOp{Path: fmt.Sprintf("/workers/%04d", w), Data: data})
 		}
-		if err := store.Multi(t.Context(), ops...); err != nil {
+		if err := st.Multi(t.Context(), ops...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cl.HighestSlot = cl.Slots - 1
-	put(t, store, "/cluster", cl, false)
+	put(t, st, "/cluster", cl, false)
 	for _, row := range []struct {
 		flag  string
 		most  time.Duration

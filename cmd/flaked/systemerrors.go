@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/flaked/flaked/internal/credentials"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // This file says in words what the system refused to serve, and what to do about it.
@@ -62,8 +62,8 @@ func stateDirError(dir string, err error) error {
 
 // credentialError returns the usage error for files with credentials that cannot be used. It
 // names the flags of the files.
-func credentialError(cfg credentials.Config, err error) error {
-	e, ok := errors.AsType[*credentials.FileError](err)
+func credentialError(cfg access.Config, err error) error {
+	e, ok := errors.AsType[*access.FileError](err)
 	if !ok {
 		return usageError("%w", err)
 	}

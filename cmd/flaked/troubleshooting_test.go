@@ -11,9 +11,9 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/node"
 )
 
 // A client that gets an error finds its code in docs/troubleshooting.md.
@@ -41,7 +41,7 @@ func TestTroubleshootingHasStartErrors(t *testing.T) {
 	section := sectionOf(readFile(t, "docs/troubleshooting.md"), "## A node does not start")
 	for _, err := range []error{
 		localcache.ErrLocked, localcache.ErrUnsafeDir, localcache.ErrUnsafeFile, localcache.ErrFilesystem, localcache.ErrOtherFormat,
-		coordinator.ErrNoCluster, zkstore.ErrUnreachable, zkstore.ErrDenied,
+		coordinator.ErrNoCluster, store.ErrUnreachable, store.ErrDenied,
 		&node.OtherClusterError{Ours: "A", Found: "B"}, &node.OtherZooKeeperError{State: "A", Given: "B"},
 		&node.DiffersError{Setting: node.SettingLayout, Asked: "A", Has: "B"},
 	} {

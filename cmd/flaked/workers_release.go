@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func workersRelease() *cli.Command {
@@ -49,8 +49,8 @@ func workersReleaseAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withStore(c, func(ctx context.Context, store zkstore.Store) error {
-		r := releaser{c: c, hand: operator(store)}
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		r := releaser{c: c, hand: operator(st)}
 		done, err := r.release(ctx, worker)
 		if err != nil {
 			return err
@@ -62,8 +62,8 @@ func workersReleaseAction(c *cli.Context) error {
 	})
 }
 
-func operator(store zkstore.Store) coordinator.Operator {
-	return coordinator.Operator{Store: store, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
+func operator(st store.Store) coordinator.Operator {
+	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 
 type releaser struct {
@@ -85,14 +85,14 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 	case s.Term < 0:
 		return r.replace(ctx, found)
 	case s.Term == 0 && s.Lost && found.Availability != coordinator.Free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. Wait, or see flaked cluster thaw --help", worker, clusterview.Instant(s.LeaseUntil, now))
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. Wait, or see flaked cluster thaw --help", worker, view.Instant(s.LeaseUntil, now))
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
 	case s.Released:
 		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
 		if found.Availability == coordinator.Releasing {
-			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, clusterview.Instant(s.LeaseUntil, now))
+			report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, view.Instant(s.LeaseUntil, now))
 		}
 		return report, nil
 	}
@@ -101,10 +101,10 @@ func (r releaser) release(ctx context.Context, worker int) (releaseReport, error
 
 // holderName returns the name that a confirmation must give a node.
 func holderName(s coordinator.Slot) string {
-	if name := clusterview.Clean(s.Name); name != "" {
+	if name := view.Clean(s.Name); name != "" {
 		return name
 	}
-	return clusterview.Clean(s.Node)
+	return view.Clean(s.Node)
 }
 
 // replace replaces a record that cannot be read.
@@ -118,7 +118,7 @@ func (r releaser) replace(ctx context.Context, found coordinator.Holding) (relea
 	if err != nil {
 		return releaseReport{}, err
 	}
-	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
+	return releaseReport{found.Worker, true, e.Slot.LeaseUntil, fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, view.Instant(e.Slot.LeaseUntil, time.UnixMilli(r.hand.Now())))}, nil
 }
 
 func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name string, now time.Time) (releaseReport, error) {
@@ -132,10 +132,10 @@ func (r releaser) takeAway(ctx context.Context, found coordinator.Holding, name 
 	report := releaseReport{Worker: found.Worker, Changed: true, FreeMs: e.Slot.LeaseUntil}
 	now = time.UnixMilli(r.hand.Now())
 	if found.Availability == coordinator.Free {
-		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, clusterview.Instant(e.Slot.LeaseUntil, now), name)
+		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.", found.Worker, view.Instant(e.Slot.LeaseUntil, now), name)
 	} else {
 		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. %[2]s acquires another worker as soon as it reaches ZooKeeper.",
-			found.Worker, name, clusterview.Instant(e.Slot.LeaseUntil, now))
+			found.Worker, name, view.Instant(e.Slot.LeaseUntil, now))
 	}
 	return report, nil
 }
@@ -151,5 +151,5 @@ func (r releaser) ask(found coordinator.Holding, name string, now time.Time) err
 		return nil
 	}
 	return confirm(r.c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when the lease expires, at %s. No ID will be issued twice",
-		name, found.Worker, is, clusterview.Instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
+		name, found.Worker, is, view.Instant(s.LeaseUntil, now)), fmt.Sprintf("release worker %d of %s", found.Worker, name))
 }

@@ -8,29 +8,29 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/clusterview"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 // newCluster makes a cluster in ZooKeeper for this test, and points the commands to it. It
 // returns a connection to the cluster's records.
-func newCluster(t *testing.T, flags ...string) (zkstore.Store, coordinator.Cluster) {
+func newCluster(t *testing.T, flags ...string) (store.Store, coordinator.Cluster) {
 	t.Helper()
 	zk := zktest.Chroot(t, zktest.Shared(t))
 	t.Setenv("FLAKED_ZK", zk)
 	call(t, "", append([]string{"cluster", "init"}, flags...)...).wants(t, exitOK, "created cluster default: ", "")
-	store := openStore(t, zk, "default")
-	cl, err := coordinator.ReadCluster(t.Context(), store)
+	st := openStore(t, zk, "default")
+	cl, err := coordinator.ReadCluster(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, cl
+	return st, cl
 }
 
-func readSlot(t *testing.T, store zkstore.Store, cl coordinator.Cluster, worker int) coordinator.Slot {
+func readSlot(t *testing.T, st store.Store, cl coordinator.Cluster, worker int) coordinator.Slot {
 	t.Helper()
-	e, err := coordinator.ReadSlot(t.Context(), store, cl, worker)
+	e, err := coordinator.ReadSlot(t.Context(), st, cl, worker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func readSlot(t *testing.T, store zkstore.Store, cl coordinator.Cluster, worker 
 }
 
 func TestWorkersRelease(t *testing.T) {
-	store, cl := newCluster(t)
-	a := register(t, store, cl, "a")
-	b := register(t, store, cl, "b")
+	st, cl := newCluster(t)
+	a := register(t, st, cl, "a")
+	b := register(t, st, cl, "b")
 
 	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and no node has held it. Nothing was changed.\n", "")
 	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "worker 1024 not found: the cluster's layout has workers 0 to 1023")
@@ -52,16 +52,16 @@ func TestWorkersRelease(t *testing.T) {
 	}
 
 	// Only the exact words take a worker from a running node.
-	was := readSlot(t, store, cl, 0)
+	was := readSlot(t, st, cl, 0)
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to ZooKeeper and runs. It will have to acquire another worker, and this one will be free when the lease expires, at ")
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID will be issued twice. Nothing was changed. To go on, add --confirm 'release worker 0 of a'")
 	call(t, "release worker 0 of a\n", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm") // what is piped is not typed
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of b").wants(t, exitUsage, "", `--confirm "release worker 0 of b" does not match. Nothing was changed. Use --confirm 'release worker 0 of a'`)
-	if s := readSlot(t, store, cl, 0); s.Nonce != was.Nonce || s.Released {
+	if s := readSlot(t, st, cl, 0); s.Nonce != was.Nonce || s.Released {
 		t.Fatalf("%+v", s)
 	}
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "worker 0 was released from a, and is free when the lease expires, at ", "")
-	s := readSlot(t, store, cl, 0)
+	s := readSlot(t, st, cl, 0)
 	if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
 	}
@@ -81,35 +81,35 @@ func TestWorkersRelease(t *testing.T) {
 	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be started again")
 	out := call(t, "", "workers", "release", "1", "--confirm", "release worker 1 of b", "-o", "json")
 	var done releaseReport
-	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs != readSlot(t, store, cl, 1).LeaseUntil {
+	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed || done.FreeMs != readSlot(t, st, cl, 1).LeaseUntil {
 		t.Errorf("%v: %+v", err, out)
 	}
 
 	// A lease that is over needs no confirmation.
-	c := register(t, store, cl, "c")
-	s = readSlot(t, store, cl, c.Held().Worker)
+	c := register(t, st, cl, "c")
+	s = readSlot(t, st, cl, c.Held().Worker)
 	s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
-	put(t, store, "/workers/0002", s, false)
-	if err := store.Delete(t.Context(), "/live/0002", zkstore.AnyVersion); err != nil {
+	put(t, st, "/workers/0002", s, false)
+	if err := st.Delete(t.Context(), "/live/0002", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease expired at ", "")
 	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is already free. Nothing was changed.\n", "")
 
 	// A record that cannot be read is replaced.
-	put(t, store, "/workers/0003", []byte("{"), false)
+	put(t, st, "/workers/0003", []byte("{"), false)
 	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
 	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK, "worker 3 is kept for its holder until ", "")
 	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, so the worker is kept for its holder until ")
 }
 
 func TestWorkersReleaseInAFreeze(t *testing.T) {
-	store, cl := newCluster(t)
-	register(t, store, cl, "a")
+	st, cl := newCluster(t)
+	register(t, st, cl, "a")
 	call(t, "", "cluster", "freeze", "--for", "1h").wants(t, exitOK, "froze registration", "")
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitFailure, "",
 		"so ZooKeeper's record of worker 0 may be out of date. Let its holder come back, or wait. Start the missing nodes again, or see flaked cluster thaw --help")
-	if s := readSlot(t, store, cl, 0); s.Released {
+	if s := readSlot(t, st, cl, 0); s.Released {
 		t.Errorf("%+v", s)
 	}
 }
@@ -121,7 +121,7 @@ func TestClusterFreeze(t *testing.T) {
 	r.wants(t, exitOK, "froze registration in cluster default: no new node acquires a worker until ", "")
 	r.wants(t, exitOK, "a holder that ZooKeeper lost may serve for longer than that, up to 2h0m0s", "")
 	call(t, "", "cluster", "freeze", "--for", "5m").wants(t, exitOK, "is already frozen for longer, until ", "")
-	var shown clusterview.ClusterReport
+	var shown view.ClusterReport
 	r = call(t, "", "cluster", "freeze", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenBy != whoami() {
 		t.Errorf("%v: %+v", err, r)
@@ -137,8 +137,8 @@ func TestClusterFreeze(t *testing.T) {
 
 // Neither the environment nor a file may confirm a call.
 func TestConfirmIsCommandLineOnly(t *testing.T) {
-	store, cl := newCluster(t)
-	register(t, store, cl, "a")
+	st, cl := newCluster(t)
+	register(t, st, cl, "a")
 	t.Setenv("FLAKED_CONFIRM", "release worker 0 of a")
 	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
 	os.Unsetenv("FLAKED_CONFIRM")

@@ -14,13 +14,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // zkConfig returns the configuration that zkFlags give. It checks the flags and reads the
 // files that they name.
-func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
-	cfg := zkstore.ZKConfig{
+func zkConfig(c *cli.Context, log hclog.Logger) (store.ZKConfig, error) {
+	cfg := store.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
 		SessionTimeout: forTests("SESSION_TIMEOUT", 6*time.Second),
@@ -36,7 +36,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (zkstore.ZKConfig, error) {
 	if cfg.TLS, err = clientTLS(c, "zk-tls"); err != nil {
 		return cfg, err
 	}
-	if _, err := zkstore.NewZK(cfg); err != nil { // NewZK dials nothing
+	if _, err := store.NewZK(cfg); err != nil { // NewZK dials nothing
 		return cfg, usageError("%w", err)
 	}
 	return cfg, nil
@@ -104,20 +104,20 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 }
 
 // withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
-func withStore(c *cli.Context, f func(context.Context, zkstore.Store) error) error {
+func withStore(c *cli.Context, f func(context.Context, store.Store) error) error {
 	cfg, err := zkConfig(c, nil)
 	if err != nil {
 		return err
 	}
-	store, err := zkstore.NewZK(cfg)
+	st, err := store.NewZK(cfg)
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	// Run must not end with c's context, so that an interrupted command still closes its session.
-	go func() { ended <- store.Run(context.WithoutCancel(c.Context)) }()
-	err = f(c.Context, store)
-	closed := store.Close()
+	go func() { ended <- st.Run(context.WithoutCancel(c.Context)) }()
+	err = f(c.Context, st)
+	closed := st.Close()
 	if err := <-ended; err != nil {
 		closed = err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/certtest"
-	"github.com/flaked/flaked/internal/zkstore"
 )
 
 func writeFile(t *testing.T, name, text string) string {
@@ -31,7 +31,7 @@ func keyPair(t *testing.T) (cert, key string) {
 }
 
 // zkOf returns the configuration that zkConfig makes of a command line.
-func zkOf(t *testing.T, args ...string) (cfg zkstore.ZKConfig, err error) {
+func zkOf(t *testing.T, args ...string) (cfg store.ZKConfig, err error) {
 	t.Helper()
 	cmd := &cli.Command{Name: "try", Flags: zkFlags(""), Action: func(c *cli.Context) error {
 		cfg, err = zkConfig(c, hclog.NewNullLogger())

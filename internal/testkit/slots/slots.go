@@ -1,4 +1,4 @@
-// Package slots has example records of workers. Tests of clusterview's assessment and of the tables
+// Package slots has example records of workers. Tests of view's assessment and of the tables
 // of `flaked status` use them.
 package slots
 
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/zkstore"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // T0 is the leader's time in these tests, in Unix milliseconds.
@@ -32,7 +32,7 @@ func Live(worker int, age int64, change ...func(*coordinator.Entry)) coordinator
 			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},
-		Stat: zkstore.Stat{Mtime: T0 - age, Mzxid: 1 << 32, Version: 9},
+		Stat: store.Stat{Mtime: T0 - age, Mzxid: 1 << 32, Version: 9},
 	}
 	for _, f := range change {
 		f(&e)

@@ -1,0 +1,247 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// poll is the record of a sequence as it was read.
+type poll struct {
+	kind       int
+	asked, got int64 // ns since the start of the run
+	record     seq.Record
+	state      seq.State
+}
+
+// flakedSeq runs `flaked seq` with ZooKeeper's address.
+func (c *campaign) flakedSeq(args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, c.binary, append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("flaked seq %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// createSequence creates a sequence. If ZooKeeper has lost data, the sequence gets a start far above all
+// values that nodes have issued or hold.
+func (c *campaign) createSequence(kind int) error {
+	k := sequenceKinds[kind]
+	args := []string{"create", k.name, "--increment", fmt.Sprint(k.increment)}
+	if k.strict {
+		args = append(args, "--mode", "strict")
+	} else {
+		args = append(args, "--ceiling", fmt.Sprint(k.ceiling))
+	}
+	if k.start > 1 { // such a sequence is created once, before any loss
+		args = append(args, "--start", fmt.Sprint(k.start))
+	}
+	err := c.flakedSeq(args...)
+	if err != nil && strings.Contains(err.Error(), "needs a start") {
+		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.seq.highest[kind].Load()+100_000_000))...)
+	}
+	return err
+}
+
+// prepareSequences creates the sequences, once a node has made the record that they share.
+func (c *campaign) prepareSequences() {
+	for kind := range sequenceKinds {
+		var err error
+		if !within(c.t.Context(), 30*time.Second, func() bool { err = c.createSequence(kind); return err == nil }) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// operate plays an operator until ctx ends. Neither skip nor ceiling covers what a loss of data undoes of an
+// operator's work (docs/sequences.md), so ZooKeeper loses none until all nodes that are connected have
+// followed.
+func (c *campaign) operate(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(*seed, 400))
+	for ctx.Err() == nil {
+		pass(ctx, time.Second+time.Duration(rng.IntN(8000))*time.Millisecond)
+		if touches(c.recentLosses(), c.now(), c.now()) {
+			continue
+		}
+		c.calm.RLock()
+		err := errors.Join(c.vouch(), c.command(ctx, rng))
+		if err != nil {
+			c.note("operator", "%v", err)
+		} else {
+			c.seq.done++
+		}
+		c.awaitFollowers()
+		c.calm.RUnlock()
+	}
+}
+
+// vouch says where the strict sequence goes on if it is frozen: above all numbers that a node can have committed.
+func (c *campaign) vouch() error {
+	name := sequenceKinds[strictKind].name
+	var frozen bool
+	var incarnation int64
+	err := c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
+		r, st, err := seq.Operator{Store: zk}.Show(ctx, name)
+		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
+		return err
+	})
+	if err == nil && frozen {
+		next := c.seq.highest[strictKind].Load() + 1_000_000
+		c.note("operator", "%s goes on at %d", name, next)
+		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm", fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation)); err == nil {
+			c.seq.jumps = append(c.seq.jumps, next)
+		}
+	}
+	if err == nil {
+		c.seq.vouched = append(c.seq.vouched, c.now())
+	}
+	return err
+}
+
+// recentLosses returns the windows in which nodes may not have noticed yet that ZooKeeper has lost data, or may
+// not have put back what they know better. An operator must not act then.
+func (c *campaign) recentLosses() []window {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lossWindows()
+}
+
+// command does one thing that an operator may do, drawn at random.
+func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
+	life := sequenceKinds[lifeKind].name
+	switch rng.IntN(4) {
+	case 0:
+		name := sequenceKinds[rng.IntN(len(sequenceKinds))].name
+		if sequenceKinds[strictKind].name == name {
+			return nil // it has no such setting
+		}
+		supply := fmt.Sprint(600+rng.IntN(600), "s")
+		c.note("operator", "supply of %s is %s", name, supply)
+		return c.flakedSeq("set", name, "--supply", supply)
+	case 1:
+		next, err := c.nextOf(life)
+		if err != nil {
+			return err
+		}
+		next += rng.Int64N(1_000_000)
+		c.note("operator", "next of %s is %d", life, next)
+		return c.flakedSeq("set", life, "--next", fmt.Sprint(next), "--confirm", fmt.Sprintf("skip values of %s below %d", life, next))
+	}
+	from := c.now()
+	c.mu.Lock()
+	if n := len(c.seq.gone); n == 0 || c.seq.gone[n-1].to != 0 {
+		c.seq.gone = append(c.seq.gone, window{from: from})
+	}
+	c.mu.Unlock()
+	c.note("operator", "%s is deleted, and created again", life)
+	err := c.flakedSeq("delete", life, "--confirm", "delete sequence "+life)
+	if rng.IntN(2) == 0 {
+		pass(ctx, time.Duration(rng.IntN(3000))*time.Millisecond)
+	}
+	if created := c.createSequence(lifeKind); created != nil && !strings.Contains(created.Error(), "exists already") {
+		return errors.Join(err, created)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seq.gone[len(c.seq.gone)-1].to = c.now() + int64(absentFor)
+	return nil
+}
+
+// absentFor is how long a node may believe that a sequence does not exist, and a heartbeat.
+const absentFor = 2*time.Second + slowest
+
+func (c *campaign) nextOf(name string) (next int64, err error) {
+	err = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
+		r, _, err := seq.Operator{Store: zk}.Show(ctx, name)
+		if err == nil && r.DeletedAt != 0 {
+			err = seq.ErrNotFound
+		}
+		next = r.Value(r.Next)
+		return err
+	})
+	return next, err
+}
+
+// awaitFollowers blocks until all nodes with a live lock report that they have followed the operator.
+func (c *campaign) awaitFollowers() {
+	var last error
+	ok := within(c.t.Context(), healthyWithin(), func() bool {
+		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
+			_, st, err := seq.Operator{Store: zk}.Show(ctx, "none")
+			if err != nil && !errors.Is(err, seq.ErrNotFound) {
+				return err
+			}
+			cl, err := coordinator.ReadCluster(ctx, zk)
+			if err != nil {
+				return err
+			}
+			slots, err := coordinator.ReadSlots(ctx, zk, cl)
+			change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}, MadeMs: time.Now().UnixMilli()}
+			for _, b := range coordinator.NotFollowed(slots, change, change.MadeMs) {
+				if b.Connected() {
+					return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, change.At)
+				}
+			}
+			return err
+		})
+		return last == nil
+	})
+	if !ok && c.t.Context().Err() == nil {
+		c.violated("operator", "%s after a command not all nodes have followed: %v", healthyWithin(), last)
+	}
+}
+
+// watchRecords reads the records of all sequences again and again until the run is over.
+func (c *campaign) watchRecords() {
+	for {
+		_ = c.withZooKeeperFor(10*time.Minute, func(ctx context.Context, zk *store.ZK) error {
+			for {
+				if over := c.pollRecords(ctx, zk); over {
+					return nil
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+		})
+		select {
+		case <-c.over:
+			return
+		default:
+		}
+	}
+}
+
+// pollRecords reads the records once, after half a second.
+func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) (over bool) {
+	pause := time.NewTimer(500 * time.Millisecond)
+	defer pause.Stop()
+	select {
+	case <-c.over:
+		return true
+	case <-pause.C:
+	}
+	asked := c.now()
+	all, st, err := seq.Operator{Store: zk}.List(ctx, "")
+	if err != nil {
+		return false
+	}
+	for kind, k := range sequenceKinds {
+		for _, r := range all {
+			if r.Name == k.name {
+				c.seq.polls = append(c.seq.polls, poll{kind, asked, c.now(), r.Record, st})
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,354 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fields is a mapping of a manifest.
+type fields = map[string]any
+
+// manifests returns the objects of a directory of deploy/kubernetes.
+func manifests(t testing.TB, dir string) []fields {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "deploy/kubernetes", dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no manifests: %v", dir, err)
+	}
+	var objects []fields
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for documents := yaml.NewDecoder(bytes.NewReader(source)); ; {
+			var object fields
+			if err := documents.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// A site is a network with a ZooKeeper, and the objects that pods of it refer to.
+type site struct {
+	t       testing.TB
+	network string
+	shared  []fields
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := &site{t: t, network: unique(t, "kube")}
+	podman(t, "network", "create", s.network)
+	t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "network", "rm", "--force", s.network) })
+	zk := unique(t, "zk")
+	removed(t, zk)
+	podman(t, "run", "--detach", "--name", zk, "--network", s.network, "docker.io/library/zookeeper:3.9")
+	for _, object := range manifests(t, "config") {
+		if object["kind"] == "ConfigMap" {
+			object["data"].(fields)["FLAKED_ZK"] = zk + ":2181"
+			s.shared = append(s.shared, object)
+		}
+	}
+	s.shared = append(s.shared, fields{
+		"apiVersion": "v1", "kind": "Secret", "metadata": fields{"name": "flaked-tokens"},
+		"data": fields{"tokens": kubeToken}, // it does not decode the base64
+	})
+	// podman keeps a secret, and a volume with its files, under the secret's name.
+	forget := func() {
+		_, _ = try(context.Background(), ".", "podman", "secret", "rm", "flaked-tokens")
+		_, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", "flaked-tokens")
+	}
+	forget()
+	t.Cleanup(forget)
+	return s
+}
+
+// kubeToken is the token that the pods of shared and stateful require.
+const kubeToken = "0123456789abcdef0123456789abcdef"
+
+// authenticate is the line that sends kubeToken.
+const authenticate = "AUTH " + kubeToken
+
+// pod returns the pod of the workload in a directory. adapt changes what podman 4.3.1 cannot run.
+// docs/deploy.md lists it, field by field.
+func (s *site) pod(dir, name string) fields {
+	s.t.Helper()
+	for _, object := range manifests(s.t, dir) {
+		spec, _ := object["spec"].(fields)
+		template, ok := spec["template"].(fields)
+		if !ok {
+			continue
+		}
+		metadata, _ := template["metadata"].(fields)
+		if metadata == nil {
+			metadata = fields{}
+		}
+		metadata["name"] = name
+		pod := template["spec"].(fields)
+		for _, claim := range list(spec["volumeClaimTemplates"]) {
+			pod["volumes"] = append(list(pod["volumes"]), fields{
+				"name":                  claim.(fields)["metadata"].(fields)["name"],
+				"persistentVolumeClaim": fields{"claimName": name + "-claim"},
+			})
+		}
+		adapt(name, pod)
+		return fields{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
+	}
+	s.t.Fatalf("%s has no workload", dir)
+	return nil
+}
+
+func list(value any) []any { items, _ := value.([]any); return items }
+
+func adapt(name string, pod fields) {
+	// It does not know restartPolicy of init containers, so a sidecar is one of the containers.
+	pod["containers"] = append(list(pod["initContainers"]), list(pod["containers"])...)
+	delete(pod, "initContainers")
+	security := pod["securityContext"].(fields)
+	for _, c := range pod["containers"].([]any) {
+		c := c.(fields)
+		delete(c, "restartPolicy")
+		delete(c, "ports") // it publishes them on the host
+		c["image"] = "localhost/" + c["image"].(string) + ":dev"
+		var env []any
+		for _, e := range list(c["env"]) {
+			if _, ok := e.(fields)["valueFrom"]; !ok { // it does not know status.podIP
+				env = append(env, e)
+			}
+		}
+		c["env"] = env
+		for _, m := range list(c["volumeMounts"]) {
+			m := m.(fields)
+			m["name"] = name + "-" + m["name"].(string)
+		}
+		// It ignores supplementalGroups.
+		if groups := list(security["supplementalGroups"]); len(groups) > 0 {
+			c["securityContext"].(fields)["runAsGroup"] = groups[0]
+		}
+		// Its probes need timers of systemd on the host and curl in the container.
+		for _, probe := range []string{"startupProbe", "readinessProbe", "livenessProbe", "lifecycle"} {
+			delete(c, probe)
+		}
+	}
+	// Pods that name a volume alike share it.
+	for _, v := range list(pod["volumes"]) {
+		v.(fields)["name"] = name + "-" + v.(fields)["name"].(string)
+		if secret, ok := v.(fields)["secret"].(fields); ok {
+			secret["optional"] = false // it crashes without the field
+		}
+	}
+}
+
+// play creates a pod, gives its volumes the mode that a kubelet gives an emptyDir, and starts it.
+func (s *site) play(t testing.TB, pod fields) *kubePod {
+	t.Helper()
+	var all bytes.Buffer
+	documents := yaml.NewEncoder(&all)
+	for _, object := range append(s.shared[:len(s.shared):len(s.shared)], pod) {
+		if err := documents.Encode(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := pod["metadata"].(fields)["name"].(string)
+	p := &kubePod{t, name}
+	// podman may fail after it has made a part of the pod.
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("podman", "pod", "logs", "--tail", "30", name).CombinedOutput()
+			t.Logf("log of %s:\n%s", name, out)
+		}
+		p.remove()
+		for _, v := range list(pod["spec"].(fields)["volumes"]) {
+			if v := v.(fields); v["emptyDir"] != nil {
+				_, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", v["name"].(string))
+			}
+		}
+	})
+	do(t, "podman", "kube", "play", "--start=false", "--network", s.network, file)
+	for _, c := range strings.Fields(podman(t, "pod", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", name)) {
+		for _, directory := range strings.Fields(podman(t, "inspect", "--format", `{{range .Mounts}}{{if eq .Type "volume"}}{{.Source}} {{end}}{{end}}`, c)) {
+			if !strings.Contains(directory, "flaked-tokens") {
+				do(t, "chmod", "777", directory)
+			}
+		}
+	}
+	podman(t, "pod", "start", name)
+	return p
+}
+
+// A kubePod is a pod that runs.
+type kubePod struct {
+	t    testing.TB
+	name string
+}
+
+// remove removes the pod. The test's context has ended when cleanup functions call it.
+func (p *kubePod) remove() {
+	_, _ = try(context.Background(), ".", "podman", "pod", "rm", "--force", "--time", "20", p.name)
+}
+
+// in returns the name of one of the pod's containers.
+func (p *kubePod) in(container string) string { return p.name + "-" + container }
+
+// address returns the pod's address on its network.
+func (p *kubePod) address(port int) string {
+	p.t.Helper()
+	infra := strings.TrimSpace(podman(p.t, "pod", "inspect", "--format", "{{.InfraContainerID}}", p.name))
+	ip := strings.TrimSpace(podman(p.t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", infra))
+	return fmt.Sprintf("%s:%d", ip, port)
+}
+
+// probe asks for a path of the admin port, as a kubelet does.
+func (p *kubePod) probe(path string) {
+	p.t.Helper()
+	until(p.t, 60*time.Second, path+" of "+p.name, func() error {
+		response, err := client.Get("http://" + p.address(7610) + path)
+		return has(http.StatusOK, response, err)
+	})
+}
+
+// client gives up a request soon, because until repeats it.
+var client = http.Client{Timeout: 2 * time.Second}
+
+// has returns an error unless a request was answered with this status.
+func has(status int, response *http.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != status {
+		return fmt.Errorf("%s %q %v", response.Status, body, err)
+	}
+	return nil
+}
+
+// flaked runs a command in a container, as `kubectl exec` does.
+func (p *kubePod) flaked(container string, args ...string) string {
+	p.t.Helper()
+	return podman(p.t, append([]string{"exec", p.in(container), "/usr/local/bin/flaked"}, args...)...)
+}
+
+// cluster runs the Job that creates the cluster.
+func (s *site) cluster() {
+	s.t.Helper()
+	job := s.play(s.t, s.pod("cluster-init", unique(s.t, "init")))
+	if code := strings.TrimSpace(podman(s.t, "wait", job.in("flaked"))); code != "0" {
+		s.t.Fatalf("the Job ended with %s", code)
+	}
+	job.remove()
+}
+
+// TestManifestsInPods runs the manifests of deploy/kubernetes as pods.
+func TestManifestsInPods(t *testing.T) {
+	needsImage(t)
+	needsNetwork(t)
+	s := newSite(t)
+	s.cluster()
+	seen := map[string]string{}
+	draw := func(p *kubePod, container string, n int) {
+		t.Helper()
+		for id := range strings.Lines(p.flaked(container, "get", fmt.Sprint(n))) {
+			if other, twice := seen[id]; twice {
+				t.Errorf("%s: ID %s was issued twice, first by %s", p.name, strings.TrimSpace(id), other)
+			}
+			seen[id] = p.name
+		}
+	}
+
+	t.Run("shared", func(t *testing.T) {
+		first, second := s.play(t, s.pod("shared", unique(t, "a"))), s.play(t, s.pod("shared", unique(t, "b")))
+		for _, p := range []*kubePod{first, second} {
+			p.probe("/readyz")
+			p.probe("/livez")
+			draw(p, "flaked", 1000)
+			if answer, err := ask(p.address(7609), "GET"); err != nil || !strings.HasPrefix(answer, "-NOAUTH") {
+				t.Errorf("GET without a token: %q %v", answer, err)
+			}
+			if answer, err := ask(p.address(7609), authenticate); err != nil || answer != "OK" {
+				t.Errorf("AUTH: %q %v", answer, err)
+			}
+		}
+		worker := workerOf(t, first.address(7609), authenticate)
+		process := func() string {
+			out, _ := try(t.Context(), ".", "podman", "inspect", "--format", "{{.State.Pid}}", first.in("flaked"))
+			return strings.TrimSpace(out)
+		}
+		killed := process()
+		podman(t, "kill", "--signal", "KILL", first.in("flaked"))
+		// `podman start` does nothing and ends with 0 as long as podman has not noticed the end.
+		until(t, 30*time.Second, "the container is restarted", func() error {
+			_, err := try(t.Context(), ".", "podman", "start", first.in("flaked"))
+			if now := process(); err == nil && (now == killed || now == "0" || now == "") {
+				err = fmt.Errorf("process %q", now)
+			}
+			return err
+		})
+		first.probe("/readyz")
+		hasWorker(t, first.address(7609), worker, "a kill of the container", authenticate)
+		draw(first, "flaked", 1000)
+		first.remove()
+		second.remove()
+	})
+	t.Run("stateful", func(t *testing.T) {
+		claim := unique(t, "stateful")
+		t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", claim+"-claim") })
+		pod := s.pod("stateful", claim)
+		p := s.play(t, pod)
+		p.probe("/readyz")
+		draw(p, "flaked", 1000)
+		worker := workerOf(t, p.address(7609), authenticate)
+		p.remove()
+		p = s.play(t, pod)
+		p.probe("/readyz")
+		hasWorker(t, p.address(7609), worker, "a new pod with the same claim", authenticate)
+		draw(p, "flaked", 1000)
+		p.remove()
+	})
+	t.Run("sidecar", func(t *testing.T) {
+		buildWebapp(t)
+		p := s.play(t, s.pod("sidecar", unique(t, "webapp")))
+		p.probe("/readyz")
+		draw(p, "flaked", 1000)
+		until(t, 30*time.Second, "an order", func() error {
+			response, err := client.PostForm("http://"+p.address(8080)+"/orders", url.Values{"item": {"book"}})
+			return has(http.StatusCreated, response, err)
+		})
+		p.remove()
+	})
+	t.Logf("%d different IDs", len(seen))
+}
+
+// buildWebapp makes the image webapp of examples/webapp.
+func buildWebapp(t testing.TB) {
+	t.Helper()
+	dir := t.TempDir()
+	do(t, "env", "CGO_ENABLED=0", "go", "build", "-o", filepath.Join(dir, "webapp"), "./examples/webapp")
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch\nCOPY webapp /webapp\nENTRYPOINT [\"/webapp\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do(t, "buildah", "bud", "-t", "localhost/webapp:dev", dir)
+}

@@ -1,0 +1,371 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/worker"
+)
+
+// site is a cluster under test: the address of its ZooKeeper, the flags of its nodes, and the
+// IDs that the nodes have issued.
+type site struct {
+	t       testing.TB
+	connect string
+	build   *build
+	flags   []string
+	ids     *history
+	nodes   int
+	admin   *records // nil until records is called
+}
+
+// newSite returns a site whose nodes have short times. At the end of the test it checks the
+// history.
+func newSite(t testing.TB, connect string, flags ...string) *site {
+	t.Helper()
+	s := &site{
+		t: t, connect: connect, build: shipped, ids: newHistory(),
+		flags: append([]string{
+			"--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms", "--reserve", "500ms",
+			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
+		}, flags...),
+	}
+	t.Cleanup(func() { s.ids.check(t) })
+	return s
+}
+
+// without returns the flags without one flag, which must take no value.
+func without(flags []string, flag string) []string {
+	var rest []string
+	for _, f := range flags {
+		if f != flag {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// node is one state directory and the processes that run on it, one at a time.
+type node struct {
+	site    *site
+	name    string
+	dir     string
+	connect string
+	flags   []string // the site's flags, then the node's own
+	listen  string
+	clock   *ownclock.Clock // nil for the machine's clock
+	proc    *process
+}
+
+// node returns a node that has never run.
+func (s *site) node(flags ...string) *node {
+	name := fmt.Sprintf("n%d", s.nodes)
+	s.nodes++
+	return &node{
+		site: s, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
+		flags: append(append([]string{}, s.flags...), flags...), listen: "127.0.0.1:0",
+	}
+}
+
+// on makes the node's later processes run on a clock of their own, by the build that has one.
+func (n *node) on(clock *ownclock.Clock) *node {
+	n.clock = clock
+	return n
+}
+
+func (s *site) started(flags ...string) *node {
+	s.t.Helper()
+	return s.node(flags...).start()
+}
+
+// startedTogether starts several nodes at once and waits until all are ready.
+func (s *site) startedTogether(count int) []*node {
+	s.t.Helper()
+	nodes := make([]*node, count)
+	for i := range nodes {
+		nodes[i] = s.started()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	return nodes
+}
+
+// start starts a process on the node's directory and returns at once.
+func (n *node) start() *node {
+	n.site.t.Helper()
+	if n.proc != nil && n.proc.running() {
+		n.site.t.Fatalf("%s runs already", n.name)
+	}
+	build := n.site.build
+	if n.clock != nil {
+		build = clocked
+	}
+	n.proc = launch(n.site.t, n.name, n.clock, build.binary(n.site.t), n.args()...)
+	return n
+}
+
+// args returns the arguments of the node's process.
+func (n *node) args() []string {
+	return append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
+}
+
+var listening = regexp.MustCompile(`lineproto: .*address=(\S+:\d+)`)
+
+// address returns the address that the running process serves on. If the kernel chose the port,
+// address takes it from the log, and fails until the log has it.
+func (n *node) address() (network, addr string, err error) {
+	if path, ok := strings.CutPrefix(n.listen, "unix:"); ok {
+		return "unix", path, nil
+	}
+	if !strings.HasSuffix(n.listen, ":0") {
+		return "tcp", n.listen, nil
+	}
+	m := listening.FindStringSubmatch(n.proc.log())
+	if m == nil {
+		return "", "", errors.New("it has not said yet where it serves")
+	}
+	return "tcp", m[1], nil
+}
+
+// ask sends one request on a new connection and returns the first line of the reply.
+func (n *node) ask(request string) (string, error) {
+	c, err := n.dial()
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	return c.ask(request)
+}
+
+// until waits for a condition, and fails the test if the process ends first.
+func (n *node) until(what string, ok func() bool) {
+	n.site.t.Helper()
+	done := within(patience, func() bool { return !n.proc.running() || ok() })
+	if !n.proc.running() {
+		n.site.t.Fatalf("%s: ended with %d before it was so: %s", n.name, n.proc.exit(), what)
+	}
+	if !done {
+		line, err := n.ask("WORKER")
+		n.site.t.Fatalf("%s: after %s still not: %s (%s %v)", n.name, patience, what, line, err)
+	}
+}
+
+func (n *node) isReady() bool {
+	answer, err := n.ask("READY")
+	return err == nil && answer == "OK"
+}
+
+func (n *node) ready() *node {
+	n.site.t.Helper()
+	n.until("ready", n.isReady)
+	return n
+}
+
+// identity is the reply to WORKER.
+type identity struct {
+	worker int // -1 for none
+	term   int
+	uuid   string
+	state  string
+}
+
+var workerLine = regexp.MustCompile(`^worker=(\d+|none) term=(\d+) node=(\S*) name=\S* state=(\S+)$`)
+
+func (n *node) tryIdentity() (identity, error) {
+	line, err := n.ask("WORKER")
+	if err != nil {
+		return identity{}, err
+	}
+	m := workerLine.FindStringSubmatch(line)
+	if m == nil {
+		return identity{}, fmt.Errorf("WORKER answers %q", line)
+	}
+	id := identity{worker: -1, uuid: m[3], state: m[4]}
+	if m[1] != "none" {
+		id.worker, _ = strconv.Atoi(m[1])
+	}
+	id.term, _ = strconv.Atoi(m[2])
+	return id, nil
+}
+
+func (n *node) identity() identity {
+	n.site.t.Helper()
+	id, err := n.tryIdentity()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	return id
+}
+
+func (n *node) worker() int { n.site.t.Helper(); return n.identity().worker }
+
+// state waits until the node reports the state.
+func (n *node) state(want string) {
+	n.site.t.Helper()
+	n.until("state="+want, func() bool { id, err := n.tryIdentity(); return err == nil && id.state == want })
+}
+
+// get returns k IDs. It fails the test unless the node issues them, and unless the first one is
+// of the worker that the node reports.
+func (n *node) get(k int) []worker.ID {
+	n.site.t.Helper()
+	c, err := n.dial()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	defer c.close()
+	ids, err := c.get(k)
+	if err != nil {
+		n.site.t.Fatalf("%s: GET %d: %v", n.name, k, err)
+	}
+	if w := n.worker(); n.site.ids.worker(ids[0]) != int64(w) {
+		n.site.t.Errorf("%s: hands out %s, and is worker %d", n.name, n.site.ids.describe(ids[0]), w)
+	}
+	return ids
+}
+
+// refuses fails the test unless the node refuses a GET with the error code.
+func (n *node) refuses(code string) {
+	n.site.t.Helper()
+	c, err := n.dial()
+	if err != nil {
+		n.site.t.Fatalf("%s: %v", n.name, err)
+	}
+	defer c.close()
+	ids, err := c.get(1)
+	if err == nil || !strings.HasPrefix(err.Error(), code+" ") {
+		n.site.t.Errorf("%s: GET: %v %v, want %s", n.name, ids, err, code)
+	}
+}
+
+// stat returns a figure of STATS, or "" if STATS does not have it. After an error it returns the
+// text of the error.
+func (n *node) stat(name string) string {
+	c, err := n.dial()
+	if err != nil {
+		return err.Error()
+	}
+	defer c.close()
+	for line, err := c.ask("STATS"); line != "END"; line, err = c.line() {
+		if err != nil {
+			return err.Error()
+		}
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// kill ends the process by SIGKILL and waits until it has ended.
+func (n *node) kill() { n.proc.kill() }
+
+// stop ends the process by SIGTERM. It fails the test unless the exit code is 0.
+func (n *node) stop() {
+	n.site.t.Helper()
+	n.proc.signal(syscall.SIGTERM)
+	if code := n.proc.exit(); code != 0 {
+		n.site.t.Errorf("%s: exit %d after SIGTERM", n.name, code)
+	}
+}
+
+// fails waits until the process ends. It fails the test unless the exit code is code and the log
+// matches the regular expression message.
+func (n *node) fails(code int, message string) {
+	n.site.t.Helper()
+	got := n.proc.exit()
+	if log := n.proc.log(); got != code || !regexp.MustCompile(message).MatchString(log) {
+		n.site.t.Errorf("%s: exit %d, want %d and a message like %q:\n%s", n.name, got, code, message, log)
+	}
+}
+
+// stateReport has the fields of `flaked state show -o json` that the tests use.
+type stateReport struct {
+	Status  string   `json:"status"`
+	Damaged bool     `json:"damaged"`
+	Changed []string `json:"fingerprint_changed"`
+	Record  *struct {
+		Node      string `json:"node"`
+		Worker    int    `json:"worker"`
+		Term      int64  `json:"term"`
+		Confirmed bool   `json:"confirmed"`
+		Stopped   bool   `json:"stopped"`
+		LoMs      int64  `json:"floor_ms"`
+		MMs       int64  `json:"reserved_until_ms"`
+		HMs       int64  `json:"lease_until_ms"`
+	} `json:"record"`
+}
+
+// hasNoState fails the test if the state file exists. A node could resume from it, or an older
+// copy could be written back into the same file.
+func (n *node) hasNoState() {
+	n.site.t.Helper()
+	if _, err := os.Stat(n.stateFile()); !errors.Is(err, fs.ErrNotExist) {
+		n.site.t.Errorf("%s: the state file is there: %v", n.name, err)
+	}
+}
+
+// stored returns the content of the state directory, as `flaked state show` reports it.
+func (n *node) stored() (report stateReport) {
+	n.site.t.Helper()
+	n.stateShow(&report)
+	return report
+}
+
+func (n *node) stateShow(report any) {
+	n.site.t.Helper()
+	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), report); err != nil {
+		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
+	}
+}
+
+// statusReport has the fields of `flaked status -o json` that the tests use.
+type statusReport struct {
+	Workers []struct {
+		Worker int    `json:"worker"`
+		Name   string `json:"name"`
+		State  string `json:"state"`
+		Term   int    `json:"term"`
+	} `json:"workers"`
+	Summary struct {
+		Live     int            `json:"live"`
+		Held     int            `json:"held"`
+		Problems []view.Problem `json:"problems"`
+	} `json:"summary"`
+}
+
+func (s *site) status() (statusReport, int) {
+	s.t.Helper()
+	r := execute(s.t, s.build.binary(s.t), "status", "--zk", s.connect, "-o", "json")
+	var report statusReport
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		s.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	}
+	return report, r.code
+}
+
+// Operators find a node at the port that the kernel chose for it.
+func TestChosenPortIsAdvertised(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	_, addr, err := n.address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.command("status").wants(t, 0, addr)
+}

@@ -1,0 +1,59 @@
+package mutants
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inTheField lists the mutants that the fault campaign must catch too. Each row has the faults
+// that reveal the mutant, the finding that must be reported, and the nodes' longest lease.
+var inTheField = []struct{ mutant, faults, finding, lease string }{
+	{"no wait when a tick has run out", "a second process", "no ID twice", "1m"},
+	{"a resume begins at now", "kill -9, clock back", "real-time order on a worker", "1m"},
+	{"no reserved bound: issuing up to the lease bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
+	{"the reserved bound counts before it is durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
+	{"no fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
+	{"no lease bound: issuing up to the reserved bound", "cut off beyond", "nothing where it must refuse", "12s"},
+	{"no confirming", "state lost,leader killed", "a newcomer has to confirm", "1m"},
+}
+
+// TestCampaignCatchesMutants runs in `make nightly`.
+func TestCampaignCatchesMutants(t *testing.T) {
+	if os.Getenv("FLAKED_MUTANTS") == "" {
+		t.Skip("takes minutes: set FLAKED_MUTANTS=1")
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range inTheField {
+		t.Run(strings.ReplaceAll(f.mutant, " ", "-"), func(t *testing.T) {
+			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == f.mutant })
+			if i < 0 {
+				t.Fatal("there is no such mutant in the list")
+			}
+			binary := filepath.Join(t.TempDir(), "flaked")
+			mutants[i].compile(t, root, "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
+			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/check/chaos", "-run", "TestCampaign$", "-v", "-timeout", "10m",
+				"-chaos.for", "40s", "-chaos.seed", "1", "-chaos.binary", binary, "-chaos.lease", f.lease, "-chaos.only", f.faults)
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			var findings []string
+			found := false
+			for line := range strings.Lines(string(out)) {
+				found = found || strings.Contains(line, "WRONG  ") && strings.Contains(line, f.finding)
+				if strings.Contains(line, "violations") {
+					findings = append(findings, strings.TrimSpace(line))
+				}
+			}
+			if err == nil || !found {
+				t.Errorf("%q has not been found\n%s", f.finding, out)
+			}
+			t.Logf("%s", strings.Join(findings, "; "))
+		})
+	}
+}

@@ -1,0 +1,307 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// Each of these tests plays a sequence of events that must not break a promise of
+// docs/safety.md.
+
+// A state directory that was copied, or invalidated by a fence, still names its cluster. The
+// node must not put that cluster back in another ZooKeeper, which is empty.
+func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
+	for name, row := range map[string]struct {
+		print  localcache.Fingerprint
+		before func(*localcache.Cache) error
+	}{
+		"copied": {localcache.Fingerprint{Inode: "another"}, func(*localcache.Cache) error { return nil }},
+		"fenced": {localcache.Fingerprint{}, (*localcache.Cache).Invalidate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.ZooKeeper = "zk1:2181"
+			r.confirmedAndStopped()
+			r.mem = store.NewMem(nil)
+			cache, err := localcache.New(r.disk, row.print)
+			if err == nil {
+				err = row.before(cache)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := r.start(func(c *Config) { c.ZooKeeper, c.Cache = "zk2:2181", cache })
+			err = n.ended()
+			var other *OtherZooKeeperError
+			if !errors.As(err, &other) || other.State != "zk1:2181" {
+				t.Errorf("ended with %v", err)
+			}
+			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); !errors.Is(err, coordinator.ErrNoCluster) {
+				t.Errorf("%+v, %v", cl, err)
+			}
+		})
+	}
+}
+
+// ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second
+// cluster, has not confirmed in it when ZooKeeper is wiped again, and restarts. That must not end
+// the holder, which puts its own cluster back.
+func TestUnconfirmedClusterDoesNotEndAHolder(t *testing.T) {
+	r := newRig(t)
+	confirm := time.Second
+	r.cfg.Settings.ConfirmTime = &confirm
+	holder := r.start().untilReady()
+	holder.until("confirmed", holder.isConfirmed)
+	holder.session.Partition()
+	r.mem.Wipe()
+	r.disk = memfile.New(nil)
+	blank := r.start()
+	blank.until("registered", func() bool { return strings.Contains(blank.Worker(), "worker=0") })
+	blank.session.Partition()
+	_ = blank.stop()
+	r.mem.Wipe()
+	again := r.start()
+	err := again.ended()
+	var frozen *coordinator.FrozenError
+	if !errors.As(err, &frozen) {
+		t.Errorf("the node that never confirmed ended with %v", err)
+	}
+	holder.session.Heal()
+	holder.until("its cluster is back", func() bool {
+		cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
+		return err == nil && cl.UUID == holder.clusterUUID() && cl.Confirmed
+	})
+	if err := holder.Ready(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ended waits for a node to end and returns its error. It fails the test after 10 s.
+func (n *running) ended() error {
+	n.t.Helper()
+	select {
+	case err := <-n.done:
+		n.done <- err
+		return err
+	case <-time.After(10 * time.Second):
+		n.t.Fatalf("it does not end: %s", n.Worker())
+		return nil
+	}
+}
+
+func (n *running) clusterUUID() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cluster.UUID
+}
+
+// lapse rewrites the record on the disk, as if its node had noticed a loss of data and had then
+// been stopped for longer than its lease.
+func (r *rig) lapse() {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec, err := DecodeRecord(cache.Load().Record)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	now := time.Now().UnixMilli()
+	rec.Claim.Incarnation, rec.Claim.LeaseUntil, rec.Claim.ReservedUntil = now-5_000, now-1_000, now-1_001
+	rec.Cluster.Incarnation = rec.Claim.Incarnation
+	kept, err := rec.Encode()
+	if err == nil {
+		_, err = cache.Save(kept)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A node has noticed a loss of data and was stopped for longer than its lease. ZooKeeper has
+// an older copy of the cluster record, and the node restarts with a heartbeat that is too slow.
+// It must end because of the heartbeat.
+func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
+	r := newRig(t)
+	confirm := time.Second
+	r.cfg.Settings.ConfirmTime = &confirm
+	r.confirmedAndStopped()
+	r.lapse()
+	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
+	err := n.ended()
+	if err == nil || !strings.Contains(err.Error(), "the heartbeat interval 20s is too long for the confirming time 1s: ") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A node has stored a claim on a fresh worker and does not get that worker. The local record
+// must name the old worker again. Its reserved bound must be above all that the node may have
+// issued: the bound in the old claim may be too low.
+func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.stop()
+	n.mu.Lock()
+	old, gen := n.claim, n.held.gen
+	n.mu.Unlock()
+	limit := n.layout.Start(gen.Limit())
+	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Floor: old.Floor}
+	if _, err := (ledger{n.Node}).Save(other); err != nil {
+		t.Fatal(err)
+	}
+	n.keepOld(false)
+	rec, err := DecodeRecord(r.loaded().Record)
+	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
+		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.ReservedUntil, err)
+	}
+}
+
+// A request that has found the tenure before a stop must get no ID after it: the stop has written where the tenure ended.
+func TestStopEndsRequestsUnderWay(t *testing.T) {
+	n := newRig(t).start().untilReady()
+	underWay := n.serving.Load()
+	n.stop()
+	if run, err := underWay.gen.Reserve(t.Context(), 1); !errors.Is(err, worker.ErrClosed) {
+		t.Errorf("it gets %v, %v", run, err)
+	}
+}
+
+// A lease that had run out is confirmed again. The clock has gone back meanwhile, so the new
+// floor is below what was issued. The new tenure must begin above what the old one has issued.
+func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	lo := n.serving.Load().floor + 1
+	for n.layout.Start(n.serving.Load().gen.End()) <= lo { // until IDs are beyond lo
+		n.next()
+	}
+	n.stop()
+	n.mu.Lock()
+	old, claim := n.held, n.claim
+	n.mu.Unlock()
+	end := n.layout.Start(old.gen.End())
+	if err := n.acknowledged(coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n.held == old || n.held.floor < end {
+		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.floor)
+	}
+}
+
+// The server that a starting node asks first lags behind a loss of data. The node must still
+// start from its state directory, and put its cluster back.
+func TestStartSurvivesALaggingServer(t *testing.T) {
+	for name, then := range map[string]func(*rig){
+		"wiped": func(*rig) {},
+		"another cluster in its place, not confirmed": func(r *rig) {
+			cl, err := Settings{}.Record("other", 3*time.Second)
+			if err == nil {
+				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl, 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.confirmedAndStopped()
+			past := r.mem.Snapshot()
+			r.mem.Wipe()
+			then(r)
+			n := r.start(func(c *Config) { c.Store.(*store.MemSession).LagTo(past) }).untilReady()
+			n.until("confirmed", n.isConfirmed)
+		})
+	}
+}
+
+// The server that a new node asks first lags behind, and says that all workers are held. One
+// worker has been released since, and the new node must get it.
+func TestNewcomerSyncsBeforeReportingFull(t *testing.T) {
+	r := newRig(t)
+	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
+	r.cfg.Settings.Layout, r.cfg.ReleaseOnExit = &two, true
+	another := func(change ...func(*Config)) *running {
+		r.disk = memfile.New(nil)
+		n := r.start(change...).untilReady()
+		n.until("confirmed", n.isConfirmed)
+		return n
+	}
+	another()
+	b := another()
+	past := r.mem.Snapshot()
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	another(func(c *Config) { c.Store.(*store.MemSession).LagTo(past) })
+}
+
+// The write that creates the cluster record is lost again and again, while ZooKeeper answers
+// all other calls. The start must not be given up after StartTimeout.
+func TestLostCreateOfTheClusterDoesNotEndTheStart(t *testing.T) {
+	r := newRig(t)
+	slow, began := r.mem.Session(), time.Now()
+	var attempts atomic.Int64
+	slow.SetFault(func(c store.Call) store.Fault {
+		if c.Op == "create" && c.Path == "/cluster" && attempts.Add(1) > 0 {
+			return store.FailBefore
+		}
+		return store.NoFault
+	})
+	const timeout = 100 * time.Millisecond
+	n := r.start(func(c *Config) { c.Store, c.StartTimeout = slow, timeout })
+	n.until("attempts for longer than it waits for a silent ZooKeeper", func() bool {
+		return attempts.Load() > 3 && time.Since(began) > 3*timeout
+	})
+	slow.SetFault(nil)
+	n.untilReady()
+}
+
+// The clock went back. ZooKeeper gives the node another slot, and the answer is lost, again and
+// again. Each such slot stays held for a lease, so the node must stop after a few.
+func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
+	r := newRig(t)
+	r.clock.step(4 * time.Second)
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
+		n.next()
+	}
+	n.session.SetFault(func(c store.Call) store.Fault {
+		if c.Op == "multi" && len(c.Ops) == 2 {
+			if set, ok := c.Ops[1].(store.SetOp); ok && text(set.Data, "state") == "confirming" {
+				return store.FailAfter
+			}
+		}
+		return store.NoFault
+	})
+	r.clock.step(-4 * time.Second)
+	beats := func() int64 { return n.Snapshot().Counts.Heartbeats }
+	last := beats() + 60
+	n.until("60 heartbeats", func() bool { wake(n.wakeKeeper); return beats() >= last })
+	admin := r.mem.Session()
+	cl, err := coordinator.ReadCluster(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := coordinator.ReadSlots(t.Context(), admin, cl)
+	held := 0
+	for _, e := range entries {
+		if e.Slot.Node == n.peek().claim.Node && !e.Slot.Released {
+			held++
+		}
+	}
+	if err != nil || held < 2 || held > 1+maxRotations {
+		t.Errorf("it holds %d slots, %d changes counted; %v", held, len(n.peek().rotations), err)
+	}
+}

@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/worker"
+)
+
+// Reserve takes between 1 and k IDs of one tick. It waits for the next tick if the present one
+// has no IDs left. It waits for a clock that went back if the cluster's rollback policy says
+// so. Its errors are *Refusal. If the context ends, the cause is CauseStopping.
+func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
+	for {
+		t := n.serving.Load()
+		if t == nil {
+			return worker.Run{}, n.refusal.Load()
+		}
+		run, err := t.gen.Reserve(ctx, k)
+		switch {
+		case err == nil:
+			return run, nil
+		case err == worker.ErrClosed && n.serving.Load() != t:
+			// Another tenure has replaced t while this request waited.
+		default:
+			return worker.Run{}, n.explain(t, err)
+		}
+	}
+}
+
+// explain returns the refusal for an error of a tenure's generator.
+func (n *Node) explain(t *tenure, err error) error {
+	var behind *worker.BehindError
+	switch {
+	case errors.As(err, &behind):
+		n.behindOnce(behind.Behind)
+		return newRefusal(Refusal{Cause: CauseClockBehind, Behind: behind.Behind})
+	case errors.Is(err, worker.ErrTimeExhausted):
+		return newRefusal(Refusal{Cause: CauseTimeUsedUp})
+	case errors.Is(err, worker.ErrLimit):
+		return n.atBound()
+	case errors.Is(err, worker.ErrClosed):
+		return n.refusal.Load() // dropped meanwhile
+	}
+	return errStopping
+}
+
+var errStopping = newRefusal(Refusal{Cause: CauseStopping, Phase: Stopping})
+
+// errDraining is the error of Ready after Drain.
+var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
+
+// atBound returns the refusal of a clock that has reached the tenure's bound: it says why the
+// bound has not moved on.
+func (n *Node) atBound() *Refusal {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.now() >= n.claim.LeaseUntil:
+		return newRefusal(Refusal{Cause: CauseLeaseExpired})
+	case n.borrow > 0 && n.claim.LeaseUntil <= n.reservedUntil:
+		return newRefusal(Refusal{Cause: CauseLeaseBorrowed})
+	case n.stalled():
+		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundStalled})
+	case n.disk.err != nil:
+		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable})
+	}
+	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
+}
+
+// behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh
+// slot the node may serve sooner than with the old one. It wakes keep at most once a second,
+// however many requests come.
+func (n *Node) behindOnce(by time.Duration) {
+	now := n.mono()
+	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.keeperWokenAt.CompareAndSwap(last, now) {
+		wake(n.wakeKeeper)
+	}
+}
+
+// Ready returns nil if a request would get an ID, now or after a short wait, and the node will
+// go on serving. Otherwise it returns the *Refusal. It makes no ID.
+func (n *Node) Ready() error {
+	t := n.serving.Load()
+	if t == nil {
+		return n.refusal.Load()
+	}
+	if n.draining.Load() {
+		return errDraining
+	}
+	if err := t.gen.Ready(); err != nil {
+		return n.explain(t, err)
+	}
+	return nil
+}
+
+// Served returns a channel that is closed once the node has begun to serve.
+func (n *Node) Served() <-chan struct{} { return n.began }
+
+// Ceiling returns how many IDs the node can make in a second, or in one tick if a tick is longer.
+// It is 0 while the node does not serve.
+func (n *Node) Ceiling() int64 {
+	if t := n.serving.Load(); t != nil {
+		return t.gen.Ceiling()
+	}
+	return 0
+}
+
+// Waits returns how many reservations have begun to wait for a tick so far.
+func (n *Node) Waits() int64 { return n.meter.worker.TickWaits.Load() }
+
+// Drain prepares the stop of the node: from now on Ready returns a *Refusal with CauseDraining,
+// so that clients leave. Reserve still makes IDs. If release is true, the node releases its
+// worker when it stops, as with Config.ReleaseOnExit.
+func (n *Node) Drain(release bool) {
+	n.releases.Store(release)
+	n.draining.Store(true)
+}
+
+// Now returns the time of the clock that IDs are made by.
+func (n *Node) Now() time.Time { return time.Unix(0, n.clock.Now()) }
+
+// Layout returns the cluster's layout, or the zero Layout while it is not known.
+func (n *Node) Layout() worker.Layout {
+	return n.peek().layout
+}
+
+// Version returns the release of the program, from Config.Labels.
+func (n *Node) Version() string { return n.cfg.Labels.Version }
+
+// instant is RFC 3339, always with three digits of milliseconds.
+const instant = "2006-01-02T15:04:05.000Z07:00"
+
+// Decode describes an ID in one line of name=value pairs. It returns an *ids.ReplyError with ERR if
+// the layout cannot have made the ID, and with NOTREADY while the layout is not known.
+func (n *Node) Decode(id worker.ID) (string, error) {
+	layout := n.Layout()
+	if layout == (worker.Layout{}) {
+		return "", ids.ErrNoLayout
+	}
+	f, err := layout.Decode(id)
+	if err != nil {
+		return "", ids.Reply(ids.ERR, err.Error())
+	}
+	text := fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
+		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)
+	if layout.SegmentBits > 0 {
+		text += fmt.Sprintf(" segment=%d", f.Segment)
+	}
+	if layout.RollbackBits > 0 {
+		text += fmt.Sprintf(" rollback=%d", f.Rollback)
+	}
+	return text, nil
+}
+
+// Worker describes the node in one line of name=value pairs: worker ("none" if it has none),
+// term, node identity, name and phase.
+func (n *Node) Worker() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number := "none"
+	if n.held != nil {
+		number = strconv.Itoa(n.held.worker)
+	}
+	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node, n.cfg.Labels.Name, n.phase)
+}

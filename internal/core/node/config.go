@@ -1,0 +1,134 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// Cache is the state directory. *localcache.Cache implements it.
+type Cache interface {
+	Load() localcache.Loaded
+	Save(localcache.Record) (generation uint64, err error)
+	Invalidate() error
+	Remove() error
+}
+
+// Config configures a Node. Cluster, Store and Cache are required.
+type Config struct {
+	// Cluster is the cluster's name, for messages and the state directory.
+	Cluster string
+	// ZooKeeper names the ZooKeeper that Store reaches: servers and chroot. It is empty for
+	// a store in memory. If the state directory was last used with another ZooKeeper, the
+	// node puts nothing back in this one, and resumes only if its record is there.
+	// ZooKeeperReplaced lifts that: this ZooKeeper has taken the place of the other.
+	ZooKeeper         string
+	ZooKeeperReplaced bool
+	// Bootstrap allows the node to create the cluster record if there is none.
+	Bootstrap bool
+	// Settings are those that the cluster must have. The zero value accepts any cluster.
+	Settings Settings
+	// Labels are shown to people. They may be empty.
+	Labels coordinator.Labels
+	Store  store.Store
+	// InMemory says that only this process uses Store, and that Store loses nothing while
+	// the process runs. Only then may the confirming time be 0.
+	InMemory bool
+	// Reconnected, if not nil, receives a value when ZooKeeper is reached again. The node
+	// then reports at once.
+	Reconnected <-chan struct{}
+	Cache       Cache
+	// Clock reads the machine's clocks. nil means timeguard.System.
+	Clock timeguard.Clock
+	// BootID is new at each boot of the machine. Empty: not known, so each start waits for the confirming
+	// time before it takes values of sequences.
+	BootID string
+	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more. 0 means 3 s.
+	Heartbeat time.Duration
+	// CallTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.
+	CallTimeout time.Duration
+	// StartTimeout is how long a start that needs ZooKeeper waits for a ZooKeeper that does
+	// not answer. 0 means for ever.
+	StartTimeout time.Duration
+	// Reserve is how far ahead of the clock the reserved bound on the local disk is kept,
+	// from 100 ms to below 10 s. 0 means 3 s. The time that the cluster may borrow is added.
+	Reserve time.Duration
+	// ReleaseOnExit releases the slot at a clean stop. It is for nodes whose state directory
+	// does not outlive them.
+	ReleaseOnExit bool
+	// Rand returns a number in [0, n), for a random first sequence value or segment. nil means
+	// math/rand/v2.
+	Rand func(n uint32) uint32
+	// Identity returns a new identity for a node. nil means a random UUID.
+	Identity func() string
+	// Followed returns coordinator.Slot.Followed. nil: the node serves no named sequences.
+	Followed func() coordinator.Followed
+	// WakeSequences, if not nil, makes named sequences look again: the node has noticed that ZooKeeper has lost
+	// data, or has confirmed its worker. It must not block.
+	WakeSequences func()
+	// Pulse puts heartbeats and extensions on the moments of the process's other periodic work. nil
+	// means that they follow each other at their own pace.
+	Pulse *pulse.Grid
+	// Logger may be nil, which logs nothing.
+	Logger hclog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Store == nil || c.Cache == nil || c.Cluster == "" {
+		return c, errors.New("a cluster's name, a store and a state directory are required")
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&c.Heartbeat, limits.DefaultHeartbeat},
+		{&c.CallTimeout, limits.Round},
+		{&c.Reserve, limits.DefaultReserve},
+	} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	if err := c.CheckTimes(); err != nil {
+		return c, err
+	}
+	if c.Clock == nil {
+		c.Clock = timeguard.System()
+	}
+	if c.Identity == nil {
+		c.Identity = uuid.NewString
+	}
+	if c.WakeSequences == nil {
+		c.WakeSequences = func() {}
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c, nil
+}
+
+// CheckTimes returns an error if Heartbeat or Reserve is out of range for every cluster. New calls
+// it after it has replaced zero by the defaults.
+func (c Config) CheckTimes() error {
+	if c.Heartbeat < limits.MinHeartbeat {
+		return fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
+	}
+	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
+		return fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may wait that long", c.Reserve, limits.MaxReserve)
+	}
+	return nil
+}
+
+// extendEvery returns the time between two extensions of the reserved bound: a third of
+// Reserve.
+func (c Config) extendEvery() time.Duration { return c.Reserve / 3 }

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// takeOver overwrites the slot at path with the record of another holder. An operator has taken
+// the slot from its holder before.
+func (r *rig) takeOver(path string) {
+	r.t.Helper()
+	st := r.mem.Session()
+	data, _, err := st.Get(context.Background(), path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	other, err := json.Marshal(coordinator.Slot{
+		Node: "other", Term: 9, Nonce: "o", Confirmed: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli(),
+		History: coordinator.History{{Node: text(data, "node"), Term: 1, Ended: coordinator.EndedTaken}},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := st.Set(context.Background(), path, other, store.AnyVersion); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// loaded returns what a start on the rig's disk would find.
+func (r *rig) loaded() localcache.Loaded {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return cache.Load()
+}
+
+// A fenced node ends before it has another slot. The next start must not resume the lost slot
+// from the state directory.
+func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	n.session.SetFault(func(c store.Call) store.Fault {
+		if c.Op == "create" && c.Path == "/tickets/n-" { // registering begins with it
+			return store.FailBefore
+		}
+		return store.NoFault
+	})
+	r.takeOver("/workers/0000")
+	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
+	n.until("the local record to forget it", func() bool { return r.loaded().Status == localcache.StatusReleased })
+	n.stop()
+	if s := r.loaded().Status; s != localcache.StatusReleased {
+		t.Errorf("the next start finds %s", s)
+	}
+}
+
+// A node is fenced while its clock counts as wrong, and the clock is right again by then. The
+// old verdict must not make the next registration write leases of no length.
+func TestFenceClearsTheClockVerdict(t *testing.T) {
+	r := newRig(t)
+	first := r.start().untilReady()
+	first.until("confirmed", first.isConfirmed)
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.step(10 * time.Second)
+	n := r.start(func(c *Config) { c.Store.(*store.MemSession).Partition() }).untilReady()
+	n.session.Heal()
+	n.until("the clock to count as wrong", func() bool { return strings.Contains(n.Worker(), "state=refusing") })
+	n.session.Partition()
+	r.takeOver("/workers/0000")
+	r.clock.step(-10 * time.Second)
+	n.session.Heal()
+	n.until("another worker", func() bool { return strings.Contains(n.Worker(), "worker=1 ") })
+	n.untilReady()
+}
+
+// A node stops while it changes workers. The local record must stay that of the new worker,
+// without Stopped.
+func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.stop()
+	n.mu.Lock()
+	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Floor: n.now() + 9000}
+	n.mu.Unlock()
+	if _, err := (ledger{n.Node}).Save(other); err != nil {
+		t.Fatal(err)
+	}
+	n.Node.stop(context.Background())
+	rec, err := DecodeRecord(r.loaded().Record)
+	if err != nil || rec.Claim.Worker != 7 || rec.Stopped || rec.Claim.ReservedUntil < other.Floor {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// A node finds another cluster confirmed in the place of its own, and refuses to start. After
+// that it must not start without ZooKeeper either.
+func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
+	r := newRig(t)
+	r.confirmedAndStopped()
+	own := r.disk
+	r.mem.Wipe()
+	r.disk = memfile.New(nil)
+	other := r.start().untilReady()
+	other.until("confirmed", other.isConfirmed)
+
+	r.disk = own
+	err := r.start().ended()
+	var differs *OtherClusterError
+	if !errors.As(err, &differs) {
+		t.Fatalf("ended with %v", err)
+	}
+	alone := r.start(func(c *Config) {
+		c.Store.(*store.MemSession).Partition()
+		c.StartTimeout = 300 * time.Millisecond
+	})
+	err = alone.ended()
+	if !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// Holders put their cluster back over one that a new node has just created. The new node must
+// join theirs, as it would have done a moment later.
+func TestNewcomerJoinsARestoredCluster(t *testing.T) {
+	r := newRig(t)
+	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Confirmed: true}
+	replaced := false
+	n := r.start(func(c *Config) {
+		session := r.mem.Session()
+		session.SetFault(func(call store.Call) store.Fault {
+			if !replaced && call.Op == "create" && strings.HasPrefix(call.Path, "/tickets/") {
+				replaced = true
+				r.mem.Wipe()
+				if _, err := coordinator.CreateCluster(t.Context(), r.mem.Session(), theirs, 0); err != nil {
+					t.Error(err)
+				}
+			}
+			return store.NoFault
+		})
+		c.Store = session
+	}).untilReady()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !replaced || n.cluster.UUID != "theirs" {
+		t.Errorf("joined %q, replaced %t", n.cluster.UUID, replaced)
+	}
+}
+
+// A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other
+// nodes of that cluster may still hold leases. So the node must put that cluster back, with
+// registration frozen.
+func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
+	r := newRig(t)
+	n := r.confirmedAndStopped()
+	uuid := n.clusterUUID()
+	r.lapse()
+	r.mem.Wipe()
+	r.start()
+	cl := coordinator.Cluster{}
+	for cl.UUID == "" {
+		var err error
+		if cl, err = coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if cl.UUID != uuid || cl.FrozenUntil <= time.Now().UnixMilli() {
+		t.Errorf("was %s, is %+v", uuid, cl)
+	}
+}
+
+// ZooKeeper loses a node's slot while the node is stopped, and the lease has expired when it starts. It raises the
+// incarnation, which named sequences go by.
+func TestStartTellsOfALossOfData(t *testing.T) {
+	r := newRig(t)
+	r.confirmedAndStopped()
+	if err := r.mem.Session().Delete(context.Background(), "/workers/0000", store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.step(25 * time.Hour)
+	if err := r.start().ended(); err == nil { // it is frozen out, and its clock is wrong
+		t.Error("ended well")
+	}
+	if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil || cl.Incarnation != 1 {
+		t.Errorf("%+v, %v", cl, err)
+	}
+}

@@ -1,0 +1,165 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It
+// checks the record against this node's settings and against the cluster of its state
+// directory. lost reports that ZooKeeper has lost the cluster of a claim that is cached.
+func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
+	mine := n.peek().cluster
+	cl, err := n.readCluster(ctx, mine, a)
+	if !errors.Is(err, store.ErrUnreachable) {
+		n.keeper.heard = n.mono()
+	}
+	if errors.Is(err, coordinator.ErrNoCluster) {
+		if err := n.mayMakeCluster(err, mine, a); err != nil {
+			return false, err
+		}
+		if a.cached && n.leased() {
+			return true, nil
+		}
+		cl, err = n.makeCluster(ctx, mine)
+	}
+	if err != nil {
+		return false, err
+	}
+	if !a.usable {
+		return false, n.joinAs(cl)
+	}
+	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
+	switch {
+	case finding == coordinator.FoundLost && a.moved:
+		return false, n.otherZooKeeper()
+	case finding == coordinator.FoundLost && a.cached:
+		return true, nil
+	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
+		n.unconfirm()
+		a.cached = false
+		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
+	}
+	return false, n.joinAs(cl)
+}
+
+// readCluster reads the cluster record. For a new node, the record of a server that lags
+// behind will do: the write of a slot fails if the record has changed. Only if that record
+// would keep the new node from registering is it read again after a sync.
+func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+	if !a.usable {
+		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
+		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && n.now() >= cl.FrozenUntil {
+			return cl, nil
+		}
+		if err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+			return cl, err
+		}
+	}
+	return coordinator.ReadCluster(ctx, n.cfg.Store)
+}
+
+// mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
+// ZooKeeper that has none. why is the error of the read that did not find it.
+func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
+	switch {
+	case a.moved:
+		return n.otherZooKeeper()
+	case !n.cfg.Bootstrap:
+		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)
+	case mine.UUID != "":
+		return n.cfg.Settings.Agree(mine)
+	}
+	return nil
+}
+
+// makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
+// names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
+// makeCluster puts it back, with registration frozen until all those leases have ended.
+func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
+	if mine.UUID != "" {
+		cl, err := n.hold.PutBack(ctx)
+		if err == nil {
+			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
+				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
+		}
+		return cl, err
+	}
+	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
+	if err == nil {
+		_, err = n.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
+	}
+	if err != nil {
+		return coordinator.Cluster{}, err
+	}
+	return coordinator.CreateCluster(ctx, n.cfg.Store, want, n.now())
+}
+
+func (n *Node) otherZooKeeper() error {
+	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
+}
+
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper.
+// Another cluster has confirmed in the place of the node's own, which ends the leases of its
+// own. The record still names its own cluster. So the next start refuses too, and does not
+// join the other cluster unasked. If the node finds its own cluster again, it resumes.
+func (n *Node) unconfirm() {
+	if err := n.hold.Unconfirm(); err != nil {
+		n.log.Error("could not write the state directory, which still has a lease that is no longer valid", "error", err)
+	}
+}
+
+// joinAs makes a cluster this node's own, or returns why the node's settings do not fit it.
+func (n *Node) joinAs(cl coordinator.Cluster) error {
+	r, err := n.fits(cl)
+	if err != nil {
+		return err
+	}
+	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
+		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
+	}
+	n.join(cl, r)
+	return nil
+}
+
+// fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
+func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
+	if err := n.cfg.Settings.Agree(cl); err != nil {
+		return rules{}, err
+	}
+	if err := n.checkHeartbeat(cl); err != nil {
+		return rules{}, err
+	}
+	r, err := n.rulesOf(cl)
+	if err != nil {
+		return r, err
+	}
+	if r.layout.Unit > n.cfg.Reserve/3 {
+		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. Create a cluster with another layout", r.layout.Unit, n.cfg.Reserve, n.cfg.Reserve/3)
+	}
+	return r, nil
+}
+
+// checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. A holder
+// must notice a loss of ZooKeeper's data within the confirming time, and must report twice within
+// the shortest lease. A confirming time of 0 is allowed for a store in memory.
+func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
+	confirm := ms(cl.ConfirmMs)
+	if _, err := limits.NoticeWithin(confirm, n.cfg.Heartbeat); err != nil && !(confirm == 0 && n.cfg.InMemory) {
+		if most := limits.MaxHeartbeat(confirm); most >= limits.MinHeartbeat {
+			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long for the confirming time %s: %v", n.cfg.Heartbeat, confirm, err), Most: most}
+		}
+		return &RangeError{Setting: SettingConfirmTime, Problem: fmt.Sprintf("the confirming time %s is too short for any heartbeat interval: %v", confirm, err), Least: limits.MinConfirm}
+	}
+	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
+		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats", n.cfg.Heartbeat, lease), Most: lease / 2}
+	}
+	return nil
+}

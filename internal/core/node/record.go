@@ -1,0 +1,147 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/localcache"
+)
+
+// LocalRecord is the record that a node keeps in its state directory.
+type LocalRecord struct {
+	// ClusterName is the cluster's name, as in Config.Cluster. The cluster's identity is
+	// Cluster.UUID.
+	ClusterName string `json:"cluster_name"`
+	// ZooKeeper names the ZooKeeper with the cluster's records: servers and chroot. It is
+	// empty for a store in memory.
+	ZooKeeper string              `json:"zookeeper,omitempty"`
+	Cluster   coordinator.Cluster `json:"cluster"`
+	Claim     coordinator.Claim   `json:"claim"`
+	// Stopped: the last run ended cleanly, and Claim.ReservedUntil is the exact end of what it
+	// issued.
+	Stopped bool `json:"stopped,omitempty"`
+	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
+	// sets the length of its leases.
+	ServedMs int64 `json:"-"`
+	// Boot is the kernel's boot ID at the time of Claim.Heard. In another boot the boot clock counts anew.
+	Boot string `json:"boot,omitempty"`
+	// Rotations are the times when fresh slots were taken after the clock went back, Unix ms.
+	// There are maxRotations at most, so that the record stays small.
+	Rotations []int64 `json:"rotations,omitempty"`
+}
+
+// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil, Heard and
+// ServedMs change at nearly every save. They stand beside the payload, as a changed payload
+// costs a second sync.
+func (r LocalRecord) Encode() (localcache.Record, error) {
+	payload, err := json.Marshal(r)
+	if err != nil {
+		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
+	}
+	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Heard: heardOf(r.Claim), Payload: payload}, nil
+}
+
+func heardOf(c coordinator.Claim) localcache.Heard {
+	return localcache.Heard{Began: c.Heard.Began, Sent: c.Heard.Sent, Version: c.Heard.Version, Ends: c.Ends}
+}
+
+// DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
+// an error if the payload is not that of a node.
+func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
+	if kept.Payload != nil {
+		err = json.Unmarshal(kept.Payload, &r)
+	}
+	if err != nil {
+		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
+	}
+	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil, kept.Generation, kept.ServedMs
+	r.Claim.Heard = coordinator.Chain{Began: kept.Heard.Began, Sent: kept.Heard.Sent, Version: kept.Heard.Version}
+	r.Claim.Ends = kept.Heard.Ends
+	return r, nil
+}
+
+// ledger saves claims to the local disk for the coordinator.
+type ledger struct{ n *Node }
+
+var _ coordinator.Ledger = ledger{}
+
+// Save writes a claim to the disk, makes it the node's claim once it is durable, and returns
+// the generation of the record. A claim on another slot brings its own reserved bound. For the
+// same slot the bound stays. Either is raised to the claim's floor if it is below.
+func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
+	n := l.n
+	n.saveMu.Lock()
+	defer n.saveMu.Unlock()
+	n.mu.Lock()
+	rec := n.record(claim)
+	n.mu.Unlock()
+	gen, err := n.save(rec)
+	if err != nil {
+		return 0, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claim, n.reservedUntil, n.generation = claim, rec.Claim.ReservedUntil, gen
+	return gen, nil
+}
+
+// record returns the local record of a claim, without Stopped. mu is held.
+func (n *Node) record(c coordinator.Claim) LocalRecord {
+	m := n.reservedUntil
+	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
+		m = c.ReservedUntil
+	}
+	m = max(m, c.Floor) // a restart begins at ReservedUntil: never below a claim's floor
+	c.ReservedUntil = m
+	return LocalRecord{
+		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
+		ServedMs: n.served.Milliseconds(), Boot: n.cfg.BootID, Rotations: slices.Clone(n.rotations),
+	}
+}
+
+// kept returns the part of the cluster record that a node keeps: the settings, and the
+// incarnation in which the claim was last acknowledged. It leaves out Confirmed and the freeze,
+// which only ZooKeeper can know.
+func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
+	cl.Incarnation, cl.Confirmed = c.Incarnation, false
+	cl.FrozenUntil, cl.FrozenBy = 0, ""
+	return cl
+}
+
+// adoptCluster makes the cluster of a local record the node's own, if the record names one. It
+// returns an error if this node cannot make IDs by the cluster's rules.
+func (n *Node) adoptCluster(cl coordinator.Cluster) error {
+	if cl.UUID == "" {
+		return nil
+	}
+	rules, err := n.rulesOf(cl)
+	if err != nil {
+		return err
+	}
+	n.join(cl, rules)
+	return nil
+}
+
+// adopt makes the claim of a local record the node's own.
+func (n *Node) adopt(rec LocalRecord) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claim, n.reservedUntil, n.generation = rec.Claim, rec.Claim.ReservedUntil, rec.Claim.Generation
+	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
+}
+
+// join makes a cluster the node's own, with the rules given.
+func (n *Node) join(cl coordinator.Cluster, r rules) {
+	n.coord.Join(cl)
+	cl.HighestSlot = n.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
+		n.cfg.Store.Hurry(notice)
+	}
+	n.clock.SetCoast(r.onRollback.Coast())
+	n.mu.Lock()
+	n.cluster, n.rules = cl, r
+	n.mu.Unlock()
+}

@@ -1,0 +1,122 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// maxRotations bounds how many fresh slots a node takes within the longest lease.
+const maxRotations = 4
+
+// rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for
+// longer than limits.RotateBehind and the last confirming time. ZooKeeper and most peers must
+// agree with the new time. The old slot is released at the end of what was issued for it. If no
+// fresh slot can be acquired, the node waits for its clock.
+func (n *Node) rotateIfBehind(ctx context.Context) error {
+	n.mu.Lock()
+	old, claim, layout := n.held, n.claim, n.layout
+	// A tenure that was not published has issued nothing. It waits for its floor.
+	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
+		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.refusalDuration(old) > max(limits.RotateBehind, n.keeper.lastWait)
+	behind := time.Duration(0)
+	if due {
+		behind = n.refusalDuration(old)
+		since := n.now() - n.cluster.LeaseMs
+		n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
+		if due = len(n.rotations) < maxRotations; due {
+			n.rotations = append(n.rotations, n.now())
+		}
+	}
+	n.mu.Unlock()
+	if !due {
+		return nil
+	}
+	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker", "behind_ms", behind.Milliseconds(), "worker", claim.Worker)
+	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	defer cancel()
+	next := n.coord.Enlist(claim.Node, claim.Ticket) // the identity and the ticket stay, only the slot changes
+	var grant coordinator.Grant
+	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
+	if err == nil {
+		grant, err = next.Register(callCtx, cl, n.lease(), n.checkClock)
+	}
+	if err != nil {
+		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
+		n.keepOld(errors.Is(err, store.ErrUnreachable))
+		return nil
+	}
+	n.refuse(Confirming, CauseNewWorker)
+	n.keeper.owed = append(n.keeper.owed, debt{n.hold, layout.Start(old.gen.Close())})
+	n.hold = next
+	if err := n.granted(grant, "acquired a new worker"); err != nil {
+		return err
+	}
+	n.releaseOwed(ctx)
+	wake(n.wakeKeeper)
+	return ctx.Err()
+}
+
+// refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are
+// counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
+// Then refusalDuration returns the wait for that bound. mu is held.
+func (n *Node) refusalDuration(t *tenure) time.Duration {
+	if restart := timeguard.StartWait(n.now(), n.reservedUntil); n.onRollback.Counts() && restart > limits.MaxStartWait {
+		return restart
+	}
+	return t.gen.Behind()
+}
+
+// keepOld puts the claim on the old slot back after a failed attempt at another slot, in memory
+// and in the local record. The reserved bound becomes the limit of the tenure's generator. If
+// the record cannot be written, the next extension writes it.
+//
+// The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
+// given that slot to this node. Otherwise one lost answer after the other would take all slots.
+func (n *Node) keepOld(unanswered bool) {
+	claim := n.hold.Held()
+	n.mu.Lock()
+	changed := n.claim.Worker != claim.Worker || n.claim.Node != claim.Node
+	if !(changed && unanswered) {
+		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
+	}
+	if changed {
+		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit())
+	}
+	n.mu.Unlock()
+	if !changed {
+		return
+	}
+	if err := n.hold.Save(); err != nil {
+		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying", "error", err)
+	}
+}
+
+// debt is a slot that must still be released. end is the end of what was issued for it, Unix ms.
+type debt struct {
+	hold *coordinator.Hold
+	end  int64
+}
+
+// releaseOwed releases the slots that were left after rollbacks. It retries those that fail at
+// the next heartbeat.
+func (n *Node) releaseOwed(ctx context.Context) {
+	owed := n.keeper.owed
+	n.keeper.owed = nil
+	for _, d := range owed {
+		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
+		err := d.hold.Release(callCtx, d.end)
+		cancel()
+		if err == nil {
+			n.log.Info("released the old worker", "worker", d.hold.Held().Worker)
+			continue
+		}
+		n.keeper.owed = append(n.keeper.owed, d)
+	}
+}

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq"
+)
+
+// Tenure returns the node's hold on its worker, for named sequences.
+func (n *Node) Tenure() seq.Tenure { return seqTenure{n} }
+
+type seqTenure struct{ n *Node }
+
+// Hold is part of seq.Tenure. The node must be confirmed, so that it notices a loss of data, and the chain of its
+// heartbeats must be older than the confirming time. In a new session the node waits for its peers' word.
+func (t seqTenure) Hold(session int64) seq.Hold {
+	n, s := t.n, t.n.peek()
+	if s.held == nil {
+		return seq.Hold{Wait: n.cfg.Heartbeat}
+	}
+	h := seq.Hold{Record: coordinator.SlotPath(s.held.worker), Version: s.claim.Heard.Version}
+	boot := n.cfg.Clock.Boot()
+	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
+	if s.relyFrom > boot {
+		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-boot), n.cfg.Heartbeat))
+	}
+	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
+		h.Wait = max(h.Wait, soon)
+	}
+	return h
+}
+
+// soon is when a node that has just started may have confirmed its worker.
+const soon = 100 * time.Millisecond
+
+func confirmTime(cl coordinator.Cluster) time.Duration { return ms(cl.ConfirmMs + cl.BorrowMs) }
+
+// ReportLoss is part of seq.Tenure.
+func (t seqTenure) ReportLoss(known int64, found string) {
+	n := t.n
+	n.mu.Lock()
+	n.loss = &coordinator.Loss{Known: known, Found: found}
+	n.mu.Unlock()
+	wake(n.wakeKeeper)
+}
+
+// Cluster is part of seq.Tenure.
+func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
+	s := t.n.peek()
+	if s.held == nil {
+		return seq.ClusterInfo{}, false
+	}
+	return seq.ClusterInfo{UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster), Nodes: s.live}, true
+}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// defaultLease is the longest lease of a new cluster if Settings.Lease is nil.
+const defaultLease = 24 * time.Hour
+
+// maxSlots bounds how many of a layout's workers a cluster uses. Each worker is a record that
+// stays in ZooKeeper, and nodes without a state directory use every worker before one is used
+// again. 65,536 records take about 30 MB of ZooKeeper's memory. The four million workers of
+// uid-generator would take two gigabytes.
+const maxSlots = 1 << 16
+
+// Slots returns how many workers a cluster of this layout has: all of the layout's, but at most
+// 65,536.
+func Slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
+
+// Settings are the cluster settings that the user asks for. A nil field accepts the value of
+// the cluster record. If a node creates that record, nil means the default.
+type Settings struct {
+	// Layout is by default worker.Leaf.
+	Layout *worker.Layout
+	// Datacenter is by default 0.
+	Datacenter *int64
+	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is the confirming
+	// time, 410 ms to 1 h. By default it is two heartbeats and 6 s, so 12 s for a heartbeat of
+	// 3 s. It may be 0 for a store in memory.
+	Lease, ConfirmTime *time.Duration
+	// OnRollback is the policy for a clock that goes back. The default is to count rollbacks
+	// if the layout has a rollback field, otherwise Leaf's rule.
+	OnRollback *timeguard.RollbackPolicy
+	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The
+	// default is 0.
+	Borrow *time.Duration
+	// SequenceStart is where the sequence field of an ID begins in a tick. It has nothing to
+	// do with named sequences. The default is worker.StartRandom.
+	SequenceStart *worker.SequenceStart
+	// SegmentStart is the segment that a tick begins in. The default is worker.SegmentZero.
+	SegmentStart *worker.SegmentStart
+}
+
+// Record returns the record of a new cluster with these settings, and the defaults for those
+// that are nil. heartbeat is that of the slowest node: the default confirming time depends on
+// it. Record returns an error for settings that are out of range or do not fit each other.
+func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
+	layout, datacenter, lease, confirm := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
+	if s.Layout != nil {
+		layout = *s.Layout
+	}
+	if s.Datacenter != nil {
+		datacenter = *s.Datacenter
+	}
+	if s.Lease != nil {
+		lease = *s.Lease
+	}
+	if s.ConfirmTime != nil {
+		confirm = *s.ConfirmTime
+	}
+	cl, err := newCluster(uuid, layout, datacenter, lease, confirm)
+	if err != nil {
+		return cl, err
+	}
+	switch {
+	case s.OnRollback != nil:
+		cl.OnRollback = s.OnRollback.String()
+	case layout.RollbackBits > 0:
+		cl.OnRollback = timeguard.CountRollbacks.String()
+	}
+	if s.Borrow != nil {
+		if *s.Borrow%time.Millisecond != 0 {
+			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
+		}
+		cl.BorrowMs = s.Borrow.Milliseconds()
+	}
+	if s.SequenceStart != nil {
+		cl.SequenceStart = s.SequenceStart.String()
+	}
+	if s.SegmentStart != nil {
+		cl.SegmentStart = s.SegmentStart.String()
+	}
+	_, err = readRules(cl)
+	return cl, err
+}
+
+func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, confirm time.Duration) (coordinator.Cluster, error) {
+	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
+		return coordinator.Cluster{}, err
+	}
+	if lease < time.Second {
+		return coordinator.Cluster{}, fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
+	}
+	if confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour {
+		return coordinator.Cluster{}, fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm, limits.MinConfirm)
+	}
+	return coordinator.Cluster{
+		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,
+		LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds(), HighestSlot: -1,
+	}, nil
+}
+
+// Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or
+// nil.
+func (s Settings) Agree(cl coordinator.Cluster) error {
+	switch {
+	case s.Layout != nil && s.Layout.String() != cl.Layout:
+		return &DiffersError{SettingLayout, s.Layout, cl.Layout}
+	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
+		return &DiffersError{SettingDatacenter, *s.Datacenter, cl.Datacenter}
+	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
+		return &DiffersError{SettingLease, *s.Lease, ms(cl.LeaseMs)}
+	case s.ConfirmTime != nil && s.ConfirmTime.Milliseconds() != cl.ConfirmMs:
+		return &DiffersError{SettingConfirmTime, *s.ConfirmTime, ms(cl.ConfirmMs)}
+	case s.OnRollback != nil && s.OnRollback.String() != OnRollback(cl):
+		return &DiffersError{SettingOnRollback, s.OnRollback, OnRollback(cl)}
+	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:
+		return &DiffersError{SettingBorrow, *s.Borrow, ms(cl.BorrowMs)}
+	case s.SequenceStart != nil && s.SequenceStart.String() != SequenceStart(cl):
+		return &DiffersError{SettingSequenceStart, s.SequenceStart, SequenceStart(cl)}
+	case s.SegmentStart != nil && s.SegmentStart.String() != SegmentStart(cl):
+		return &DiffersError{SettingSegmentStart, s.SegmentStart, SegmentStart(cl)}
+	}
+	return nil
+}
+
+// SequenceStart returns the word for where the sequence begins in a tick of a cluster.
+func SequenceStart(cl coordinator.Cluster) string {
+	return cmp.Or(cl.SequenceStart, worker.StartRandom.String())
+}
+
+// SegmentStart returns the word for the segment that a tick of a cluster begins in.
+func SegmentStart(cl coordinator.Cluster) string {
+	return cmp.Or(cl.SegmentStart, worker.SegmentZero.String())
+}
+
+// OnRollback returns a cluster's rollback policy in the form that
+// timeguard.ParseRollbackPolicy reads.
+func OnRollback(cl coordinator.Cluster) string {
+	if cl.OnRollback == "" {
+		return timeguard.RollbackPolicy{}.String()
+	}
+	return cl.OnRollback
+}

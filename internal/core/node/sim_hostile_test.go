@@ -1,0 +1,350 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/localcache"
+)
+
+// Events and scenarios about clocks and processes that are worse than usual when ZooKeeper loses data.
+
+// stallsInside makes a process stand still inside a call, now and then, as SIGSTOP does. The others go on.
+func (s *sim) stallsInside(p *process) {
+	often := 200
+	if s.calm {
+		often = 1000
+	}
+	if s.depth > 0 || s.done() || p.dead || !s.chance(often) {
+		return
+	}
+	d := s.upTo(pick(s, 3*s.heartbeat, 2*s.confirm, min(s.lease, time.Minute)))
+	s.depth++
+	s.standStill(p.machine, d)
+	s.live(d, s.heartbeat/2)
+	s.depth--
+	s.stillThere(p)
+}
+
+// leaderLeaps moves the leader's clock by more than a lease, and returns a function that sets it right.
+func (s *sim) leaderLeaps() (right func()) {
+	was, by := s.leader, s.lease+s.upTo(s.lease)
+	if s.chance(2) {
+		by = -by
+	}
+	s.note("the leader's clock leaps by %s", by)
+	s.leader += int64(by)
+	return func() {
+		s.note("the leader's clock is set right")
+		s.leader = was
+	}
+}
+
+// playLeaderLeap: the leader's clock leaps by more than a lease, forward or back. Before that ZooKeeper may have been
+// restored to older data, with the holders back just in time. Or a holder is cut off, and others want its worker.
+func (s *sim) playLeaderLeap() bool {
+	s.mend()
+	a := s.holder()
+	if a == nil {
+		return false
+	}
+	w := a.held()
+	s.snapshot = s.mem.Snapshot()
+	s.live(s.upTo(10*time.Second), s.heartbeat)
+	holders := s.holders()
+	if len(holders) == 0 || s.snapshot == nil {
+		return false
+	}
+	if s.chance(2) {
+		first := s.chance(2)
+		if first {
+			defer s.leaderLeaps()()
+		}
+		s.restoreSnapshot()
+		s.forget()
+		if !first {
+			defer s.leaderLeaps()()
+		}
+		return s.comeBack(holders)
+	}
+	right := s.leaderLeaps()
+	if !a.dead && s.chance(2) {
+		s.cutOff(a)
+		a.session.Expire()
+	}
+	s.watch(s.upTo(4 * s.heartbeat))
+	s.queue(s.other(a.machine), w, s.confirm+3*time.Second)
+	s.watch(s.upTo(s.confirm))
+	right()
+	s.queue(s.other(a.machine), w, s.confirm+3*time.Second)
+	s.mend()
+	s.watch(s.confirm + 3*time.Second)
+	return true
+}
+
+// playAhead: a holder whose clock is far ahead raises the horizon, and is cut off. ZooKeeper loses its data, perhaps the
+// raise alone. Another holder notices. New nodes come when the freeze is over.
+func (s *sim) playAhead() bool {
+	s.mend()
+	a := s.holder()
+	if a == nil {
+		return false
+	}
+	b, w := s.witness(a.machine), a.held()
+	if b == nil {
+		return false
+	}
+	s.keep(b)
+	copied := s.mem.Snapshot()
+	if s.chance(3) { // then it knows of no raise
+		s.cutOff(b)
+	}
+	// The freeze is longer than a lease by the margin, and the clock does not end the lease at once.
+	margin := 10*time.Second + s.confirm*5/2 + s.lease/64
+	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second), margin+s.upTo(time.Minute))))
+	for range s.between(1, 6) {
+		if s.chance(2) {
+			copied = s.mem.Snapshot()
+		}
+		s.keep(a)
+		s.extend(a)
+		s.live(s.upTo(s.heartbeat), s.heartbeat/2)
+	}
+	s.cutOff(a)
+	a.session.Expire()
+	s.watch(s.upTo(pick(s, s.heartbeat, 2*s.confirm)))
+	if s.chance(2) { // the other one has not heard of the raise for long
+		s.cutOff(b)
+	}
+	before := s.incarnation()
+	s.lose(copied)
+	s.comesBack(b)
+	if s.incarnation() <= before || b.dead {
+		s.note("nobody has noticed")
+		s.over = true
+		return false
+	}
+	left := time.Duration(s.cluster().FrozenUntil*1e6 - s.now)
+	if left > 15*time.Minute {
+		return false
+	}
+	s.burst(a)
+	s.live(left, max(left/30, s.heartbeat/4))
+	c := s.queue(s.other(a.machine, b.machine), w, 15*time.Second)
+	for end := s.now + int64(s.confirm+4*time.Second); s.now < end && !s.done(); s.fine() {
+		s.burst(a)
+	}
+	return c != nil
+}
+
+// playAllKilled: all nodes are killed, and older data is put back. They start with their directories before a new node
+// can confirm: within two heartbeats or later, after a power cut or without one.
+func (s *sim) playAllKilled() bool {
+	s.mend()
+	var a *process
+	if s.chance(2) {
+		a, _ = s.taken()
+	} else if a = s.holder(); a != nil {
+		s.snapshot = s.mem.Snapshot()
+		s.live(s.upTo(pick(s, s.heartbeat, 15*time.Second)), s.heartbeat/2)
+	}
+	if a == nil || a.dead || a.held() < 0 || s.snapshot == nil {
+		return false
+	}
+	w := a.held()
+	var on []*machine
+	for _, p := range s.holders() {
+		on = append(on, p.machine)
+	}
+	for _, m := range s.machines {
+		switch {
+		case !slices.Contains(on, m):
+			s.clear(m)
+		case m.proc != nil:
+			s.kill(m.proc, s.chance(3))
+		}
+	}
+	if len(on) == 0 {
+		return false
+	}
+	s.now += int64(s.upTo(pick(s, s.heartbeat, 2*s.heartbeat, s.confirm)))
+	s.restoreSnapshot()
+	s.forget()
+	s.deadline = s.now + int64(s.confirm) - int64(s.upTo(s.confirm*3/4)) - 20e6
+	s.quietly(func() {
+		if len(on) < len(s.machines) && s.chance(2) {
+			s.aim(w)
+			if p := s.start(s.other(on...)); p != nil {
+				s.keep(p)
+			}
+		}
+	})
+	for s.now < s.deadline && !s.done() {
+		s.fine()
+	}
+	s.deadline = 0
+	for _, m := range on {
+		s.quietly(func() {
+			if p := s.restart(m, false); p != nil {
+				for range 3 {
+					if !p.dead {
+						s.keep(p)
+					}
+				}
+			}
+		})
+	}
+	for _, m := range on {
+		if p := m.proc; p != nil && p.acquiring {
+			s.over = true // it has not come back in time
+			return false
+		}
+	}
+	s.watch(s.confirm + 4*time.Second)
+	return true
+}
+
+// playLateVouch: a holder stands still inside a heartbeat. Meanwhile a node takes a worker, confirms and is cut off. Then
+// data from before that is put back, which has the holder's record as the heartbeat expects it. A new node takes the
+// worker, and the heartbeat arrives. The cut-off node comes back in time.
+func (s *sim) playLateVouch() bool {
+	s.mend()
+	p := s.holder()
+	if p == nil {
+		return false
+	}
+	a := s.witness(p.machine)
+	if a == nil {
+		return false
+	}
+	w := a.held()
+	a.n.cfg.ReleaseOnExit = true
+	s.stop(a)
+	if !s.workers[w].record.released {
+		return false
+	}
+	s.newDisk(a.machine)
+	s.live(s.upTo(s.heartbeat), s.heartbeat)
+	s.keep(p)
+	copied, reached := s.mem.Snapshot(), false
+	var c *process
+	var lost, before int64
+	p.trap = &trap{on: writes(p.held()), before: func() store.Fault {
+		s.standStill(p.machine, time.Hour)
+		if c = s.queue(s.other(p.machine), w, 5*time.Second); c != nil && s.serves(c, s.confirm+6*time.Second) {
+			before = s.incarnation()
+			s.snapshot = copied
+			s.cutOff(c)
+			s.restoreSnapshot()
+			s.forget()
+			lost, reached = s.now, true
+			s.deadline = lost + int64(s.confirm) - int64(s.upTo(s.confirm/2)) - 20e6
+			s.quietly(func() {
+				if d := s.queue(s.other(p.machine, c.machine), w, time.Second); d != nil {
+					s.keep(d)
+				}
+			})
+		}
+		p.machine.wake()
+		return store.NoFault
+	}}
+	s.live(s.upTo(s.heartbeat), s.heartbeat)
+	s.keep(p)
+	p.trap = nil
+	if !reached {
+		s.over = s.over || lost != 0
+		return false
+	}
+	for s.now < s.deadline && !s.done() {
+		s.fine()
+		s.burst(c)
+	}
+	s.noticed([]*machine{c.machine}, before)
+	s.deadline = 0
+	s.watch(s.confirm + 3*time.Second)
+	return true
+}
+
+// playVouched: ZooKeeper is put back to data in which a worker is free. Its holder is cut off and comes back in time. A
+// new node takes the worker, while a peer that stays connected sends its heartbeats.
+func (s *sim) playVouched() bool {
+	s.mend()
+	b, w := s.taken()
+	if b == nil {
+		return false
+	}
+	p := s.witness(b.machine)
+	if p == nil || s.snapshot == nil {
+		return false
+	}
+	s.watch(s.upTo(2 * s.heartbeat))
+	if b.dead || p.dead || s.snapshot == nil {
+		return false
+	}
+	before := s.incarnation()
+	s.cutOff(b)
+	s.restoreSnapshot()
+	s.forget()
+	s.deadline = s.now + int64(s.confirm) - int64(s.upTo(s.confirm*3/4)) - 20e6
+	s.aim(w)
+	if d := s.start(s.other(b.machine, p.machine)); d != nil {
+		s.keep(d)
+	}
+	for s.now < s.deadline && !s.done() {
+		s.fine()
+		s.burst(b)
+	}
+	s.noticed([]*machine{b.machine, p.machine}, before)
+	s.deadline = 0
+	s.watch(s.confirm + 3*time.Second)
+	return true
+}
+
+// playReleasedByHand: older data is put back, and an operator releases the worker of a cut-off holder before anybody has
+// noticed. The holder is killed and starts again: it must make the loss known.
+func (s *sim) playReleasedByHand() bool {
+	s.mend()
+	a := s.holder()
+	if a == nil {
+		return false
+	}
+	copied := s.mem.Snapshot()
+	s.live(10*time.Second+s.upTo(10*time.Second), s.heartbeat/2)
+	if a.dead || a.held() < 0 || a.acquiring {
+		return false
+	}
+	w, m := a.held(), a.machine
+	s.cutOff(a)
+	before := s.incarnation()
+	s.snapshot = copied
+	s.restoreSnapshot()
+	s.forget()
+	data, _, err := s.admin.Get(context.Background(), slotPath(w))
+	kept := number(data, "lease_until")
+	if found, e := s.hand().Examine(context.Background(), w); err == nil && e == nil {
+		_, err = s.hand().ForceRelease(context.Background(), found)
+		s.note("by hand: release worker %d: %v", w, err)
+	}
+	s.kill(a, s.chance(3))
+	cache, e := localcache.New(m.disk.Clone(), m.print)
+	if err != nil || e != nil || text(data, "node") != m.durable.node {
+		s.over = true
+		return false
+	}
+	knows := cache.Load().Record.LeaseUntil > kept && m.durable.found
+	s.backToStore(m)
+	if p := m.proc; p != nil {
+		s.quietly(func() { s.keep(p); s.keep(p) })
+	}
+	if s.incarnation() <= before {
+		if knows && !s.over && m.proc != nil {
+			s.violated(wrongUnnoticed, "%s has started, and the incarnation is still %d", m.name, before)
+		}
+		s.over = true
+		return false
+	}
+	s.watch(s.confirm + 4*time.Second)
+	return true
+}

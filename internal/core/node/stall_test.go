@@ -1,0 +1,141 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/localcache"
+)
+
+// stalling is a Cache that calls stall before it saves a record with the lease bound given.
+type stalling struct {
+	Cache
+	bound int64
+	stall func()
+}
+
+func (c stalling) Save(rec localcache.Record) (uint64, error) {
+	if rec.LeaseUntil == c.bound {
+		c.stall()
+	}
+	return c.Cache.Save(rec)
+}
+
+// The disk stalls while a claim is saved, so that extendLoop cannot even begin its write. The
+// refusal and the log must still name the disk.
+func TestStalledClaimWriteIsReported(t *testing.T) {
+	r := newRig(t)
+	const bound = 1 << 60 // unique
+	began, thawed := make(chan struct{}), make(chan struct{})
+	stall := sync.OnceFunc(func() { close(began); <-thawed })
+	n := r.start(func(cfg *Config) { cfg.Cache = stalling{cfg.Cache, bound, stall} }).untilReady()
+	thaw := sync.OnceFunc(func() { close(thawed) })
+	defer thaw() // before the node is stopped, which waits for the disk
+	n.mu.Lock()
+	claim := n.claim
+	n.mu.Unlock()
+	claim.LeaseUntil = bound
+	ended := make(chan error, 1)
+	go func() {
+		_, err := ledger{n.Node}.Save(claim)
+		ended <- err
+	}()
+	<-began
+	said := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.disk.stallSaid
+	}
+	n.until("the disk is named", func() bool {
+		refused, ok := errors.AsType[*Refusal](n.Ready())
+		return ok && refused.Bound == BoundStalled && said()
+	})
+	thaw()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	n.until("the log has that it answers", func() bool { return !said() })
+	n.untilReady()
+}
+
+// A write of the reserved bound neither succeeds nor fails. The refusal must name the disk, and
+// heartbeats must go on meanwhile, also one that confirms a leap of the clock.
+func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
+	r := newRig(t)
+	r.mem = store.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
+	var frozen atomic.Bool
+	thawed := make(chan struct{})
+	thaw := sync.OnceFunc(func() { close(thawed) })
+	r.disk.FailSyncs = func() error {
+		if frozen.Load() {
+			<-thawed
+		}
+		return nil
+	}
+	n := r.start().untilReady()
+	defer thaw() // before the node is stopped, which waits for the disk
+	frozen.Store(true)
+	n.until("a refusal", func() bool { return n.Ready() != nil })
+	if cause := n.cause(); cause != CauseReservedBound {
+		t.Errorf("refuses for %s", cause)
+	}
+	n.until("the disk is named", func() bool {
+		s := n.Snapshot()
+		return strings.Contains(s.Reason, "the state directory does not answer") && !s.Disk.OK
+	})
+	r.clock.step(5 * time.Second)
+	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
+	n.mu.Lock()
+	beat := n.store.beatAt
+	n.mu.Unlock()
+	n.until("heartbeats", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.store.beatAt > beat && n.disk.stallSaid
+	})
+	thaw()
+	n.untilReady()
+	if disk := n.Snapshot().Disk; !disk.OK {
+		t.Errorf("when the disk has answered: %+v", disk)
+	}
+}
+
+// noting is a Cache that calls note before it saves a record.
+type noting struct {
+	Cache
+	note func(localcache.Record)
+}
+
+func (c noting) Save(rec localcache.Record) (uint64, error) {
+	c.note(rec)
+	return c.Cache.Save(rec)
+}
+
+// A claim that has just been confirmed is on the disk before the node goes by it.
+func TestConfirmedClaimIsSavedFirst(t *testing.T) {
+	r := newRig(t)
+	var node atomic.Pointer[Node]
+	saved, early := atomic.NewInt64(0), atomic.NewInt64(0)
+	n := r.start(func(cfg *Config) {
+		cfg.Cache = noting{cfg.Cache, func(rec localcache.Record) {
+			if n := node.Load(); n != nil && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) && saved.Add(1) == 1 {
+				early.Store(n.peek().claim.LeaseUntil)
+			}
+		}}
+		cfg.Store.(*store.MemSession).Partition()
+	})
+	node.Store(n.Node)
+	n.session.Heal()
+	n.untilReady()
+	n.until("a saved claim", func() bool { return saved.Load() > 0 })
+	if h := early.Load(); h != 0 {
+		t.Errorf("the lease bound was %d before the claim was saved", h)
+	}
+}

@@ -1,0 +1,59 @@
+package node
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// The troubles that Snapshot.Degraded may list. A node may serve in spite of them.
+const (
+	// TroubleZooKeeper: the last heartbeat failed. The node serves within its lease.
+	TroubleZooKeeper = "zookeeper"
+	// TroubleFromCache: the node started from its state directory alone, so its clock has not
+	// been compared with others yet.
+	TroubleFromCache = "from-cache"
+	// TroubleDisk: the state directory takes no writes, or a write stalls.
+	TroubleDisk = "state-directory"
+	// TroubleOffset: the clock differs from a voter's by more than 500 ms.
+	TroubleOffset = "clock-offset"
+	// TroubleLeap: the machine's clock has leapt ahead, and the leap is not confirmed.
+	TroubleLeap = "clock-leap"
+	// TroubleCoasting: the machine's clock went back, and the clock that IDs are made by
+	// coasts ahead of it.
+	TroubleCoasting = "clock-coasting"
+	// TroubleFrozen: registration is frozen, so new nodes get no worker. ZooKeeper has lost
+	// data, or an operator froze registration.
+	TroubleFrozen = "frozen"
+)
+
+// Troubles returns the words that Snapshot.Degraded may hold, in its order.
+func Troubles() []string {
+	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
+}
+
+func (s Snapshot) degraded() []string {
+	worst := timeguard.Offset{}
+	if s.Clock.WorstMs != nil {
+		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Uncertainty: fromMs(*s.Clock.WorstUncertaintyMs)}
+	}
+	has := map[string]bool{
+		TroubleZooKeeper: s.ZooKeeper.Error != "",
+		TroubleFromCache: s.FromCache,
+		TroubleDisk:      !s.Disk.OK,
+		TroubleOffset:    worst.Beyond(limits.WarnSkew),
+		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
+		TroubleCoasting:  s.Clock.CoastingMs > 0,
+		TroubleFrozen:    s.FrozenUntilMs != nil,
+	}
+	found := []string{} // not null in JSON
+	for _, t := range Troubles() {
+		if has[t] {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func fromMs(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -1,0 +1,103 @@
+package seq
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// catalog is the sequences that a node knows, and those among them that need work soon. With 100,000 sequences
+// a round must not look at each of them whenever one has run out of values. Any goroutine may call it.
+type catalog struct {
+	mu     sync.RWMutex
+	byName map[string]*series
+	all    []*series // in the order in which the node met them
+	ready  []*series // see next
+	// last is the series that was found last, nil for none. It is in byName.
+	last atomic.Pointer[series]
+}
+
+// find returns the series of a name, nil if the node does not know it.
+func (c *catalog) find(name []byte) *series {
+	if s := c.last.Load(); s != nil && s.name == string(name) {
+		return s
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s := c.byName[string(name)]
+	if s != nil {
+		c.last.Store(s) // remove cannot run meanwhile
+	}
+	return s
+}
+
+// named returns the series of a name. It makes one if there is none.
+func (c *catalog) named(name string) *series {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.byName[name]
+	if s == nil {
+		s = &series{name: name}
+		if c.byName == nil {
+			c.byName = make(map[string]*series)
+		}
+		c.byName[name] = s
+		c.all = append(c.all, s)
+	}
+	return s
+}
+
+// list returns all series. The caller must not change it.
+func (c *catalog) list() []*series {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all[:len(c.all):len(c.all)]
+}
+
+// remove removes the series of which gone returns true.
+func (c *catalog) remove(gone func(*series) bool) {
+	dead := make(map[*series]bool)
+	for _, s := range c.list() {
+		if gone(s) {
+			dead[s] = true
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range dead {
+		delete(c.byName, s.name)
+	}
+	c.last.Store(nil)
+	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
+}
+
+// add says that a series needs work soon.
+func (c *catalog) add(s *series) {
+	s.mu.Lock()
+	was := s.queued
+	s.queued = true
+	s.mu.Unlock()
+	if was {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = append(c.ready, s)
+}
+
+// next returns the series that need work, each once, and forgets that they do.
+func (c *catalog) next() []*series {
+	c.mu.Lock()
+	ready := c.ready
+	c.ready = nil
+	c.mu.Unlock()
+	for _, s := range ready {
+		s.mu.Lock()
+		s.queued = false
+		s.mu.Unlock()
+	}
+	return ready
+}

@@ -1,0 +1,277 @@
+package seq
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/sequence"
+)
+
+// Reason says in one word why a node answers no value. The reasons are words on the wire.
+type Reason string
+
+const (
+	// NoSequence: no sequence has this name.
+	NoSequence Reason = "no-sequence"
+	// NoBlock: the node has no positions left and cannot reach ZooKeeper.
+	NoBlock Reason = "no-block"
+	// CeilingReached: the nodes have taken as many positions as the ceiling allows.
+	CeilingReached Reason = "ceiling"
+	// Confirming: ZooKeeper was reached again a short time ago, and may have lost data.
+	Confirming Reason = "confirming"
+	// Frozen: ZooKeeper has lost data, and an operator must give the next value.
+	Frozen Reason = "frozen"
+	// Exhausted: the next value would be above max.
+	Exhausted Reason = "exhausted"
+	// Unknown: the positions were sent to ZooKeeper, and it is not known whether they were written.
+	Unknown Reason = "unknown"
+	// WrongMode: the sequence cannot answer this kind of request.
+	WrongMode Reason = "wrong-mode"
+	// TooManyNames: clients ask for more unknown names than the node looks up.
+	TooManyNames Reason = "too-many-names"
+	// TooMany: one request asks for more than the sequence can ever give at once.
+	TooMany Reason = "too-many"
+)
+
+// reasons are all reasons.
+var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany}
+
+// codes are the error codes of the reasons, which tell a client what to do next.
+var codes = map[Reason]ids.Code{
+	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
+	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY,
+	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
+	Exhausted: ids.EXHAUSTED,
+}
+
+// Refusal is the error of a request that gets no value. It wraps the *ids.ReplyError that a client gets.
+type Refusal struct {
+	Reason Reason
+	// Text says what happened and what to do. NAME stands for the name of the sequence.
+	Text string
+	// RetryAfter is the time after which a retry may succeed. 0: not known.
+	RetryAfter time.Duration
+}
+
+func (r *Refusal) Error() string { return r.Unwrap().Error() }
+
+func (r *Refusal) Unwrap() error {
+	text := "reason=" + string(r.Reason)
+	if r.RetryAfter > 0 {
+		text += fmt.Sprintf(" retry_after_ms=%d", max(1, r.RetryAfter.Milliseconds()))
+	}
+	return ids.Reply(codes[r.Reason], text+" "+r.Text)
+}
+
+// reason returns the reason, and "" for no refusal.
+func (r *Refusal) reason() Reason {
+	if r == nil {
+		return ""
+	}
+	return r.Reason
+}
+
+// finding says what a record that was read shows, compared with the one that the node knows.
+type finding int
+
+const (
+	// foundAbsent: there is no record, and the node knows of none.
+	foundAbsent finding = iota
+	// foundGood: the record is the known one or a later one.
+	foundGood
+	// foundLost: ZooKeeper has lost the known record, or a later one.
+	foundLost
+	// foundLater: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
+	foundLater
+)
+
+// judge compares a record that was read after a sync with the one that the node knows. purged is
+// State.Purged, as it was read together with the record. If it is from a later incarnation than known, a record that is
+// missing must have been put back before, because Purged may be from memory then.
+func judge(found, known *Record, purged int64) finding {
+	switch {
+	case found == nil && known == nil:
+		return foundAbsent
+	case known == nil:
+		return foundGood
+	case found == nil && known.Gen <= purged: // whatever was made later than a purge has a higher Gen
+		return foundAbsent
+	case found == nil, known.newer(*found):
+		return foundLost
+	}
+	return foundGood
+}
+
+// isPurged reports whether the tombstone r is missing because an operator has purged it.
+func (r Record) isPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
+
+// renewAfter is the age of a record's time after which a node that uses the sequence writes the
+// record again. The skip after a loss of data grows with that age.
+const renewAfter = time.Minute
+
+// maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need
+// more. ZooKeeper has other things to do.
+const maxWrites = 500
+
+// spread returns the shortest time between two writes of a sequence by this node, so that all nodes together
+// make at most maxWrites a second. used is the number of sequences that this node uses, and nodes the number of
+// nodes that may use as many. A node makes two writes in that time at most: a block and a renewal.
+func spread(used, nodes int64) time.Duration {
+	return time.Duration(2*used*max(nodes, 1)) * time.Second / maxWrites
+}
+
+// renewalsAtOnce returns how many records a node renews in a round of those that are due at each heartbeat. Records
+// that were first written at one moment are due at one moment, too.
+func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
+	return max(1, int(int64(maxWrites/2*heartbeat.Seconds())/max(nodes, 1)))
+}
+
+// renewalInterval returns the age of a record after which it is written again. It grows with idle, the time for
+// which nobody has asked for values: an idle sequence is renewed ever more rarely.
+func renewalInterval(spread, idle time.Duration) time.Duration {
+	return max(renewAfter, spread, idle/10)
+}
+
+// plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
+// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
+func (r Record) plan(incarnation, want, need, now int64) (taking, *Refusal) {
+	left := r.Positions() - r.Next
+	lost := r.Incarnation < incarnation
+	switch {
+	case left < 1 || left < need && !lost:
+		return taking{}, r.exhausted()
+	case lost:
+		return r.planAfterLoss(incarnation, want, now)
+	}
+	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
+	reserve := min(left, int64(r.ceiling())/reserveParts)
+	if _, wait := r.ceiling().Spend(r.budget(), max(n, reserve), now); wait > 0 {
+		return taking{}, r.overCeiling(wait)
+	}
+	budget, _ := r.ceiling().Spend(r.budget(), n, now)
+	return r.taking(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
+}
+
+// planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
+// loss for this sequence.
+func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
+	hard, left := sequence.Ceiling(r.HardCeiling), r.Positions()-r.Next
+	skip, wait := r.skip(incarnation, now)
+	switch {
+	case wait > 0:
+		return taking{}, r.overCeiling(wait)
+	case skip > left/10:
+		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
+	}
+	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
+	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
+	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt)
+	r.Incarnation = incarnation
+	return r.taking(block, hard.Pay(r.budget(), n, now)), nil
+}
+
+// taking returns the write that takes a block and leaves a budget.
+func (r Record) taking(b sequence.Block, left sequence.Budget) taking {
+	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
+	return taking{record: r, block: b}
+}
+
+// reserveParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
+// block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
+const reserveParts = 10
+
+func tooMany(most int64, advice string) *Refusal {
+	return &Refusal{Reason: TooMany, Text: fmt.Sprintf("the sequence gives at most %d values at once. Ask for fewer%s", most, advice)}
+}
+
+func (r Record) overCeiling(waitMs int64) *Refusal {
+	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: fmt.Sprintf(
+		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling())}
+}
+
+// about returns a refusal whose text has the name of the sequence.
+func (r *Refusal) about(name string) *Refusal {
+	named := *r
+	named.Text = strings.ReplaceAll(r.Text, "NAME", name)
+	return &named
+}
+
+// skip returns the positions that the first block after a loss of data leaves out. Usually they are
+// what may have been taken since this record was written. There may also have been an incarnation between the
+// record's and the present one, of which all is lost: the first block of that incarnation skipped from an
+// older copy, perhaps further than this record would.
+//
+// wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
+func (r Record) skip(incarnation, now int64) (skip, wait int64) {
+	hard := sequence.Ceiling(r.HardCeiling)
+	skip, wait = hard.Skip(r.budget(), now)
+	if r.Incarnation < incarnation-1 {
+		peak, _ := hard.Skip(sequence.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
+		skip = max(skip, peak)
+	}
+	return skip, wait
+}
+
+// firstBlockPart divides the burst: the first block after a loss of data is no larger. If data is lost
+// again, and nobody knows of that block, the next skip covers it: the confirming time lies between
+// the two, which is longer than the time for which the ceiling gives the block.
+const firstBlockPart = 8
+
+// renewal returns a write that takes no block and sets the record's time to now. due is false if
+// the time is younger than after, or if the record is from before a loss of data.
+func (r Record) renewal(incarnation, now int64, after time.Duration) (c taking, due bool) {
+	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
+		return taking{}, false
+	}
+	budget := r.ceiling().At(r.budget(), now)
+	r.Credit, r.At = budget.Credit, budget.At
+	return taking{record: r}, true
+}
+
+// returnOf returns a write that gives back the rest of the last block that a node took. It is possible only if
+// nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
+// block was taken, the next skip counts on the credit as it is.
+func (r Record) returnOf(rest taking, incarnation int64) (c taking, possible bool) {
+	ours, b := rest.record, rest.block
+	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.Kind() != Sequence || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
+		return taking{}, false
+	}
+	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))
+	r.Next = b.First
+	return taking{record: r}, true
+}
+
+// raised returns the record with a higher next position.
+func (r Record) raised(next int64) Record {
+	r.PeakFrom += next - r.Next
+	r.Next = next
+	return r
+}
+
+// putBack returns the record that a node writes after a loss of data: the newer one of found and
+// known. Its next position is the highest that the node has seen of this sequence. due is false if
+// that is what was found. found is nil if there is no record.
+func putBack(found *Record, known Record, highest int64) (c taking, due bool) {
+	known = known.raised(max(known.Next, highest))
+	if found == nil {
+		return taking{record: known}, true
+	}
+	r, older := *found, known.newer(*found)
+	if older {
+		r = known
+	}
+	if found.ID == known.ID { // else positions of the two cannot be compared
+		r = r.raised(max(found.Next, known.Next))
+	}
+	r.Gen = max(found.Gen, known.Gen)
+	return taking{record: r}, older || r.Next > found.Next
+}
+
+// written returns the record as it is written: every write raises the write count and has a fresh nonce.
+func (r Record) written(nonce, by string) Record {
+	r.Gen++
+	r.Nonce, r.By = nonce, by
+	return r
+}

@@ -1,0 +1,292 @@
+package seq
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// usual returns a record with a ceiling of 1000 a second, of which 5000 positions may be taken at time 0.
+// change changes it.
+func usual(change func(*Record)) Record {
+	r := Record{
+		ID: "id", Map: sequence.Map{Start: 1, Increment: 1, Max: 1_000_000_000}, Settings: settings(1000),
+		Next: 100, Credit: 5000, Gen: 10, Nonce: "nonce", Incarnation: 1,
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func TestJudge(t *testing.T) {
+	known := usual(nil)
+	tombstone := usual(func(r *Record) { r.DeletedAt = 1 })
+	for name, c := range map[string]struct {
+		found, known *Record
+		purged       int64
+		want         finding
+	}{
+		"nothing is known":                          {nil, nil, 0, foundAbsent},
+		"a new record":                              {&known, nil, 0, foundGood},
+		"the known record":                          {&known, &known, 0, foundGood},
+		"a later write":                             {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
+		"an earlier write":                          {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
+		"a later incarnation with fewer writes":     {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), &known, 0, foundGood},
+		"an earlier incarnation with more writes":   {&known, ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
+		"missing":                                   {nil, &known, 9, foundLost},
+		"deleted and purged meanwhile":              {nil, &known, 10, foundAbsent},
+		"a tombstone is missing":                    {nil, &tombstone, 9, foundLost},
+		"a tombstone was purged":                    {nil, &tombstone, 10, foundAbsent},
+		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0, foundLost},
+	} {
+		if got := judge(c.found, c.known, c.purged); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestJudgeState(t *testing.T) {
+	known := State{Incarnation: 2, Changes: 5, Time: 1000}
+	for name, c := range map[string]struct {
+		cluster int64 // the incarnation of /cluster, never: it is missing
+		found   *State
+		known   *State
+		want    finding
+	}{
+		"nothing is known":                     {2, nil, nil, foundAbsent},
+		"the first look":                       {2, &known, nil, foundGood},
+		"the same":                             {2, &known, &known, foundGood},
+		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, foundGood},
+		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, foundGood},
+		"a later incarnation with few changes": {3, &State{}, &known, foundLater},
+		"a later incarnation without a state":  {3, nil, &known, foundLater},
+		"missing":                              {2, nil, &known, foundLost},
+		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, foundLost},
+		"no cluster":                           {never, &known, &known, foundLost},
+		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, foundLost},
+		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, foundLost},
+		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, foundGood},
+	} {
+		v := view{state: c.found}
+		if c.cluster != never {
+			v.cluster = &clusterRecord{"c", c.cluster}
+		}
+		if got := (knowledge{incarnation: 2, state: c.known}).judge(v); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+// A node puts back what it knows of /seq, and lowers nothing.
+func TestPutBackState(t *testing.T) {
+	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
+	for name, c := range map[string]struct {
+		found *State
+		want  State
+		due   bool
+	}{
+		"missing":       {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"older":         {&State{Cluster: "c", Changes: 4, Time: 500}, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"more changes":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
+		"fewer purges":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
+		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+	} {
+		next, due := known.putBack(c.found, 4, 3000)
+		c.want.Jumped, c.want.PutIn = c.want.Time, 4
+		if due != c.due || !reflect.DeepEqual(next, c.want) {
+			t.Errorf("%s: %+v, %v", name, next, due)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		change      func(*Record)
+		incarnation int64
+		want, need  int64
+		now         int64 // ms
+		block       sequence.Block
+		refusal     Reason
+		retryMs     int64
+		budget      sequence.Budget
+	}{
+		"a block":                       {incarnation: 1, want: 1000, need: 1, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 4000}},
+		"time earns credit":             {incarnation: 1, want: 1000, need: 1, now: 2000, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 6000, At: 2000}},
+		"as much as there is credit":    {incarnation: 1, want: 9000, need: 1, block: sequence.Block{First: 100, End: 5100}},
+		"too little credit":             {incarnation: 1, want: 9000, need: 6000, refusal: CeilingReached, retryMs: 1000},
+		"a clock that is behind":        {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, incarnation: 1, want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
+		"the last positions":            {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000, need: 50, block: sequence.Block{First: 100, End: 150}, budget: sequence.Budget{Credit: 4950}},
+		"too few are left":              {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000, need: 51, refusal: Exhausted},
+		"none is left":                  {change: func(r *Record) { r.Max = 100 }, incarnation: 1, want: 1000, need: 1, refusal: Exhausted},
+		"none is left, after a loss":    {change: func(r *Record) { r.Max = 100 }, incarnation: 2, want: 1000, need: 1, refusal: Exhausted},
+		"a skip after a loss":           {incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7600}, budget: sequence.Budget{Credit: -500, At: 2000}},
+		"the first block is small":      {incarnation: 2, want: 5000, need: 5000, now: 2000, block: sequence.Block{First: 7100, End: 8350}, budget: sequence.Budget{Credit: -1250, At: 2000}},
+		"the skip is by the hard limit": {change: func(r *Record) { r.Ceiling = 10 }, incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7112}, budget: sequence.Budget{Credit: -12, At: 2000}},
+		"a debt shortens the skip":      {change: func(r *Record) { r.Credit = -1000 }, incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 1100, End: 1600}, budget: sequence.Budget{Credit: -500, At: 2000}},
+		"too large a debt":              {change: func(r *Record) { r.Credit = -2500 }, incarnation: 2, want: 500, need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
+		"too large a skip":              {change: func(r *Record) { r.Max = 50_000 }, incarnation: 2, want: 500, need: 1, refusal: Frozen},
+	} {
+		r := usual(c.change)
+		w, refusal := r.plan(c.incarnation, c.want, c.need, c.now)
+		if c.refusal != "" {
+			if refusal == nil || refusal.Reason != c.refusal || refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
+				t.Errorf("%s: %v, %v", name, w.block, refusal)
+			}
+			continue
+		}
+		if refusal != nil || w.block != c.block || w.record.Next != c.block.End || w.record.Incarnation != c.incarnation || w.record.budget() != c.budget {
+			t.Errorf("%s: %v, %v, %+v", name, w.block, refusal, w.record)
+		}
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	minute := renewAfter.Milliseconds()
+	for name, c := range map[string]struct {
+		incarnation, now int64
+		due              bool
+	}{
+		"a young record":                {1, minute - 1, false},
+		"an old record":                 {1, minute, true},
+		"a record from before the loss": {2, minute, false},
+	} {
+		w, due := usual(nil).renewal(c.incarnation, c.now, renewAfter)
+		if due != c.due || due && (w.record.At != c.now || w.record.Credit != 10_000 || w.record.Next != 100 || w.block.Len() != 0) {
+			t.Errorf("%s: %v, %+v", name, due, w)
+		}
+	}
+}
+
+func TestReturnOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Record)
+		first    int64
+		possible bool
+	}{
+		"the rest of the block":      {nil, 80, true},
+		"all of it":                  {nil, 50, true},
+		"nothing is left":            {nil, 100, false},
+		"a renewal":                  {func(r *Record) { r.Nonce = "other" }, 80, true},
+		"another block":              {func(r *Record) { r.Next = 200 }, 80, false},
+		"a next value in the rest":   {func(r *Record) { r.From = 81 }, 80, false},
+		"data were lost":             {func(r *Record) { r.Incarnation = 2 }, 80, false},
+		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
+		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
+	} {
+		w, possible := usual(c.change).returnOf(taking{record: usual(nil), block: sequence.Block{First: c.first, End: 100}}, 1)
+		if possible != c.possible || possible && (w.record.Next != c.first || w.record.Credit != 5000+100-c.first) {
+			t.Errorf("%s: %v, %+v", name, possible, w.record)
+		}
+	}
+	rest := taking{record: usual(nil), block: sequence.Block{First: 50, End: 100}}
+	if _, possible := usual(nil).returnOf(rest, 2); possible {
+		t.Error("the record is from an earlier incarnation")
+	}
+	if _, possible := usual(func(r *Record) { r.Incarnation = 2 }).returnOf(rest, 2); possible {
+		t.Error("the block is from an earlier incarnation")
+	}
+	full := usual(func(r *Record) { r.Credit = 9_990 })
+	if w, _ := full.returnOf(rest, 1); w.record.Credit != 10_000 {
+		t.Errorf("the credit is %d", w.record.Credit)
+	}
+}
+
+func TestPutBack(t *testing.T) {
+	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
+	for name, c := range map[string]struct {
+		found         *Record
+		known         Record
+		highest       int64
+		due           bool
+		id            string
+		next, gen, at int64
+	}{
+		"missing":                               {nil, usual(nil), 100, true, "id", 100, 10, 0},
+		"an older record":                       {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
+		"the known one":                         {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
+		"a newer one":                           {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })), usual(nil), 100, false, "id", 130, 12, 0},
+		"a newer one with a lower next":         {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })), usual(nil), 100, true, "id", 100, 12, 7},
+		"next was once higher":                  {ptr(usual(func(r *Record) { r.Gen = 12 })), usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
+		"an older life":                         {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "old", 8, 900 })), usual(nil), 100, true, "id", 100, 10, 0},
+		"a newer life":                          {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })), usual(nil), 100, false, "new", 5, 12, 0},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen, r.Next = 2, 3, 900 })), usual(nil), 100, false, "id", 900, 10, 0},
+	} {
+		w, due := putBack(c.found, c.known, c.highest)
+		if r := w.record; due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
+			t.Errorf("%s: %v, %+v", name, due, r)
+		}
+	}
+}
+
+func TestEveryWriteIsNewer(t *testing.T) {
+	r := usual(nil)
+	w := r.written("other", "me")
+	if !w.newer(r) || w.Nonce != "other" || w.By != "me" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestSince(t *testing.T) {
+	var s State
+	for k := range 70 {
+		s = s.after(fmt.Sprint("s", k))
+	}
+	for changes, want := range map[int64]struct {
+		names int
+		all   bool
+	}{70: {0, false}, 69: {1, false}, 6: {64, false}, 5: {0, true}, 71: {0, true}} {
+		names, all := s.since(changes)
+		if len(names) != want.names || all != want.all || len(names) > 0 && names[len(names)-1] != "s69" {
+			t.Errorf("since %d: %v, %v", changes, names, all)
+		}
+	}
+	if names, _ := s.since(68); !slices.Equal(names, []string{"s68", "s69"}) {
+		t.Error(names)
+	}
+}
+
+func TestSettingsCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		ok     bool
+	}{
+		"usual":                         {func(*Settings) {}, true},
+		"the smallest block":            {func(s *Settings) { s.Block = sequence.MinBlock }, true},
+		"too small a block":             {func(s *Settings) { s.Block = sequence.MinBlock - 1 }, false},
+		"too large a block":             {func(s *Settings) { s.Block = sequence.MaxBlock + 1 }, false},
+		"no supply":                     {func(s *Settings) { s.SupplyMs = 0 }, false},
+		"no hold":                       {func(s *Settings) { s.HoldMs = 0 }, false},
+		"a ceiling of 0":                {func(s *Settings) { s.Ceiling = 0 }, false},
+		"a ceiling above the hard one":  {func(s *Settings) { s.Ceiling = s.HardCeiling + 1 }, false},
+		"no hard ceiling":               {func(s *Settings) { s.Ceiling, s.HardCeiling = 0, 0 }, false},
+		"the ceiling is below the hard": {func(s *Settings) { s.Ceiling = 1 }, true},
+	} {
+		s := settings(1000)
+		c.change(&s)
+		if err := s.Check(); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A set at version -1 is unconditional. So no record may stay at that version.
+func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
+	for version, want := range map[int32][]int32{0: {0}, 7: {7}, -3: {-3}, -2: {-2, -1}} {
+		ops := setRecord("order", usual(nil), version)
+		var got []int32
+		for _, op := range ops {
+			got = append(got, op.(store.SetOp).Version)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("version %d: %v", version, ops)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// follower is a node whose slot says how far it has followed.
+type follower struct {
+	*store.MemSession
+	t    *testing.T
+	slot coordinator.Slot
+}
+
+// follower connects a node that holds worker 0.
+func (s *stage) follower() *follower {
+	ctx, f := context.Background(), &follower{s.mem.Session(), s.t, coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
+	cl := simCluster
+	cl.HighestSlot = 0
+	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
+	if err == nil {
+		_, err = f.Set(ctx, clusterPath, mustMarshal(cl), store.AnyVersion)
+	}
+	if err == nil {
+		_, err = f.Create(ctx, fmt.Sprintf("/live/%04d", 0), nil, store.Ephemeral)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	f.follow(0, 0)
+	return f
+}
+
+// follow writes that the node has followed so many changes.
+func (f *follower) follow(changes, incarnation int64) {
+	f.slot.Followed = coordinator.Followed{Changes: changes + 1, Incarnation: incarnation}
+	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), mustMarshal(f.slot), store.AnyVersion); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// docs/sequences.md, "Changes by operators": ZooKeeper could lose two jumps of a name at once, so nodes must know the first one
+// before the second one is made.
+func TestJumpsWaitForConnectedNodes(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	f := s.follower()
+	o, ctx, said, asleep := s.operator(), context.Background(), 0, func() {}
+	o.Clock, o.Waiting = simClock{&s.now, func() { asleep() }}, func() { said++ }
+	create := func(name string) error {
+		_, err := o.Create(ctx, Definition{Name: name, Map: plain(), Settings: settings(1000)})
+		return err
+	}
+	set := func(c Change) error {
+		_, err := o.Set(ctx, "order", c)
+		return err
+	}
+	const waits, passes = true, false
+	for k, step := range []struct {
+		do    func() error
+		waits bool
+	}{
+		{func() error { return create("order") }, passes},                                            // it was never changed before
+		{func() error { return set(Change{Settings: func(s *Settings) { s.Ceiling = 5 }}) }, passes}, // no jump
+		{func() error { return create("ticket") }, passes},
+		{func() error { return set(Change{Next: new(int64(50))}) }, waits},
+		{func() error { return set(Change{NextPosition: new(int64(90))}) }, waits},
+		{func() error { _, err := o.Delete(ctx, "order"); return err }, waits},
+		{func() error { return create("order") }, waits},
+	} {
+		before, began := s.view("order").state.Changes, s.now
+		last := s.view("order").state.lastChange("order")
+		if step.waits {
+			f.follow(last-1, 0)
+			said, asleep = 0, func() {}
+			var late *NotFollowedError
+			if err := step.do(); !errors.As(err, &late) || len(late.Behind) != 1 || said != 1 || s.now-began < GuardTime.Milliseconds() {
+				t.Errorf("step %d: %v after %d ms, said %d times", k, err, s.now-began, said)
+			}
+			if after := s.view("order").state.Changes; after != before {
+				t.Errorf("step %d: %d changes became %d", k, before, after)
+			}
+			began = s.now
+			asleep = func() { f.follow(last, 0) } // within 30 s
+		}
+		if err := step.do(); err != nil || s.now-began > 1000 || s.now != began != step.waits {
+			t.Errorf("step %d: %v after %d ms", k, err, s.now-began)
+		}
+	}
+	// What a node has followed in an earlier incarnation says nothing.
+	f.follow(100, 0)
+	s.raise(0)
+	asleep = func() {}
+	var late *NotFollowedError
+	if err := set(Change{Next: new(int64(5000))}); !errors.As(err, &late) {
+		t.Error(err)
+	}
+	// A node that is cut off does not count, and ZooKeeper may fail meanwhile.
+	admin := s.mem.Session()
+	o.Store, asleep = admin, func() { admin.SetFault(nil) }
+	admin.SetFault(func(c store.Call) store.Fault {
+		if c.Path == "/live" {
+			return store.FailBefore
+		}
+		return store.NoFault
+	})
+	f.Expire()
+	if err := set(Change{Next: new(int64(5000))}); err != nil {
+		t.Error(err)
+	}
+}

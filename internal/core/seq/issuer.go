@@ -1,0 +1,271 @@
+package seq
+
+import (
+	"cmp"
+	crand "crypto/rand"
+	"encoding/hex"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Tenure is the node's hold on its worker. An Issuer takes positions only while the node has one.
+type Tenure interface {
+	// Hold returns what each write that takes positions in a session must check, and how long the node must wait
+	// before it takes any.
+	Hold(session int64) Hold
+	// Cluster returns the cluster that the node has joined, and false before.
+	Cluster() (ClusterInfo, bool)
+	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster
+	// is above known already, the node raises it. Then it wakes the Issuer. ReportLoss must not block.
+	ReportLoss(known int64, found string)
+}
+
+// Hold is the slot of the node's worker.
+type Hold struct {
+	// Record is the path of the slot, "" if the node holds no confirmed worker. Version is its version at the last
+	// heartbeat that ZooKeeper acknowledged.
+	Record  string
+	Version int32
+	// Wait is the time until the node may take positions: see "continuity" in package coordinator. 0: now.
+	Wait time.Duration
+}
+
+// check returns the operation without which no positions are taken. It fails if ZooKeeper's data is older than the
+// node's last heartbeat.
+func (h Hold) check() store.Op { return store.CheckOp{Path: h.Record, Version: h.Version} }
+
+func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
+
+// ClusterInfo is what sequences need to know of a cluster.
+type ClusterInfo struct {
+	UUID string
+	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has lost data.
+	ConfirmTime time.Duration
+	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
+	Nodes int
+}
+
+// Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.
+type Config struct {
+	Store  store.Store
+	Tenure Tenure
+	// Now returns Unix milliseconds. It counts only for what passed while the machine was off.
+	Now func() int64
+	// Mono returns nanoseconds of a monotonic clock that also counts while the machine is suspended
+	// (CLOCK_BOOTTIME). Boot names the boot of the machine that Mono belongs to. "": it is not known.
+	Mono func() int64
+	Boot string
+	// By is the node's name, for people.
+	By string
+	// Nonce returns a new nonce for each write. nil means 64 random bits.
+	Nonce func() string
+	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
+	Follow time.Duration
+	// Pulse puts these reads on the moments of the process's other periodic work. nil means that
+	// they follow each other at their own pace.
+	Pulse *pulse.Grid
+	// Retry calls f after a random part of at most most, and returns that time. nil: by a timer.
+	Retry func(most time.Duration, f func()) time.Duration
+	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
+	Parallel int
+	// Lookups is the number of unknown names that the node looks up in ZooKeeper in a second. 0 means 100.
+	Lookups int
+	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
+	WitnessFile string
+	Log         hclog.Logger // may be nil
+}
+
+// Issuer issues the values of all sequences on a node. Take may be called by any goroutine at any
+// time. Round and the other methods that do I/O must be called by one goroutine.
+type Issuer struct {
+	cfg Config
+
+	catalog
+	lookup  lookups
+	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
+	gone    totals                     // of the series that were forgotten
+
+	// read is when /seq was last read so that the node knew all changes, ns of the monotonic clock. It is the time at which the read
+	// was sent.
+	read atomic.Int64
+	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but
+	// does not wait for the disk.
+	followed, compared atomic.Pointer[following]
+
+	// wake has capacity 1: it makes Run call Round.
+	wake chan struct{}
+
+	// Only the goroutine that calls Round uses the fields below.
+	known knowledge
+	// session is the present connection to ZooKeeper, 0: none.
+	session int64
+	// follows is when /seq was last read, in ns of the monotonic clock. 0: never.
+	follows int64
+	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
+	unfinished bool
+	unmet      []string
+	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
+	roundTime time.Duration
+	spread    time.Duration // see the function spread
+	// nodes is the number of workers of the cluster that are connected.
+	nodes int64
+	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
+	// that runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the
+	// node had followed before the last one that succeeded.
+	keep    func(Witness) error
+	beside  func(func())
+	saving  *saving
+	given   atomic.Bool // the state directory was given up: see saveLast
+	saved   int64
+	savedAs coordinator.Followed
+	// swept is when names were last forgotten, in ns of the monotonic clock.
+	swept int64
+}
+
+// New returns an Issuer. It knows the sequences in WitnessFile, and no values that it may issue.
+func New(cfg Config) *Issuer {
+	if cfg.Nonce == nil {
+		process := nonce()[:processLen]
+		cfg.Nonce = func() string { return process + nonce() }
+	}
+	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
+	cfg.Parallel, cfg.Lookups = cmp.Or(cfg.Parallel, 16), cmp.Or(cfg.Lookups, 100)
+	if cfg.Retry == nil {
+		cfg.Retry = retry
+	}
+	if cfg.Log == nil {
+		cfg.Log = hclog.NewNullLogger()
+	}
+	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
+	i.beside = func(f func()) { go f() }
+	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
+	if cfg.WitnessFile == "" {
+		i.keep = func(Witness) error { return nil }
+	}
+	if w, ok := loadWitness(cfg.WitnessFile); ok {
+		i.remember(w)
+	}
+	return i
+}
+
+func retry(most time.Duration, f func()) time.Duration {
+	d := rand.N(most)
+	time.AfterFunc(d, f)
+	return d
+}
+
+// processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
+const processLen = 8
+
+// nonce returns 64 random bits.
+func nonce() string {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
+// sequence may lie between them. Take does no I/O. It returns a *Refusal, or sequence.ErrPending if the node has to
+// fetch positions first. Then it calls wake once, later, and the caller calls Take again with the same w.
+func (i *Issuer) Take(w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error) {
+	for {
+		s, err := i.seriesOf(name)
+		if err != nil {
+			i.count(err)
+			return to, err
+		}
+		values, low, err := s.take(request{w, int64(n), whole, wake}, i.cfg.Mono(), i.read.Load(), to)
+		if err == errForgotten {
+			continue
+		}
+		if low {
+			i.add(s)
+			i.Wake()
+		}
+		if err != nil {
+			i.count(err)
+		}
+		return values, err
+	}
+}
+
+// seriesOf returns the series of a name.
+func (i *Issuer) seriesOf(name []byte) (*series, error) {
+	if s := i.find(name); s != nil {
+		return s, nil
+	}
+	return i.meet(string(name))
+}
+
+type following struct {
+	coordinator.Followed
+	session int64
+	state   State // as it was read
+}
+
+// Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the
+// node has not read /seq in this session, because ZooKeeper may have lost changes since.
+func (i *Issuer) Followed() coordinator.Followed {
+	session, now := i.cfg.Store.SessionID(), coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}
+	if f := i.followed.Load(); f != nil && f.session == session {
+		now = f.Followed
+	}
+	if f := i.compared.Load(); f != nil && f.session == session {
+		now.Compared = f.Incarnation + 1
+	}
+	return now
+}
+
+// lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
+type lookups struct {
+	mu    sync.Mutex
+	since int64 // start of the present second, ns of the monotonic clock
+	done  int
+}
+
+// absentFor is the time for which a node believes that a sequence does not exist.
+const absentFor = 2 * time.Second
+
+// meet returns the series of a name that nobody has asked for.
+func (i *Issuer) meet(name string) (*series, error) {
+	if err := sequence.CheckName(name); err != nil {
+		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
+	}
+	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
+		return nil, &Refusal{Reason: TooManyNames, Text: "too many unknown sequences are asked for. Retry later", RetryAfter: time.Second}
+	}
+	return i.named(name), nil
+}
+
+// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
+// count as unknown.
+func (i *Issuer) forget() {
+	now := i.cfg.Mono()
+	if now-i.swept < int64(absentFor) {
+		return
+	}
+	i.swept = now
+	i.remove(func(s *series) bool { return s.forget(now) && i.gone.add(s) })
+}
+
+// allow reports whether one more name may be looked up in this second. most is the number of names in a second.
+func (l *lookups) allow(now int64, most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now-l.since >= int64(time.Second) {
+		l.since, l.done = now, 0
+	}
+	l.done++
+	return l.done <= most
+}

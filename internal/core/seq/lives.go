@@ -1,0 +1,97 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
+// What the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut
+// off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs.
+
+// deleted returns the tombstone of r. now is Unix ms.
+func (r Record) deleted(st State, now int64) Record {
+	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
+		// One raise for the time before the deletion that is added after it, and one for clocks that run too fast.
+		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
+		r.WaitFrom = st.Time
+	}
+	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
+	return r
+}
+
+// IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
+// deleted. 0: they issue none.
+func (r Record) IssuableFor(st State) time.Duration {
+	if r.WaitMs == 0 {
+		return 0
+	}
+	passed := st.Time - max(r.WaitFrom, st.Jumped)
+	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
+}
+
+// highestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
+// know what ZooKeeper has lost since the record was written.
+func (r Record) highestIssued() int64 {
+	switch {
+	case r.MaxNames > 0 && r.Scatter > 0:
+		return max(r.Above, r.Highest(0)) // its sequences have keys of their own
+	case r.Next == 0:
+		return r.Above
+	}
+	return max(r.Above, r.Highest(min(r.Next, r.Positions())-1))
+}
+
+// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
+// were lost. old is nil if there is no record.
+func (old *Record) forgets(st State) bool {
+	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
+}
+
+// after returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there
+// is none. lost means that old does not know all values that were issued, so that the operator has given a start above
+// them.
+func (r Record) after(old *Record, lost bool) (Record, error) {
+	if old != nil {
+		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
+		r.Credit, r.At = min(r.Credit, old.Credit), old.At
+		r.Above = old.highestIssued()
+	}
+	switch r.Next = r.PositionAbove(r.Above); {
+	case lost && r.Next > 0:
+		return Record{}, refused("start must be above %d, the highest value that this name is known to have had", r.Above)
+	case lost:
+		r.Above = r.Value(0) - 1
+	case r.goesOn(old):
+		r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck
+	case r.Next > 0 && r.Scatter > 0:
+		return Record{}, refused("start must be above %d, the highest value that this name could have before, because scattered values have no order. Or all of the map must be as before: then the name keeps its key and goes on", r.Above)
+	}
+	if r.Next >= r.Positions() {
+		return Record{}, refused("max must be above %d, the highest value that this name could have before it was deleted", r.highestIssued())
+	}
+	return r.withPeak(), nil
+}
+
+// goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
+// values of still earlier lives are below the start, or that life would not have been created.
+func (r Record) goesOn(old *Record) bool {
+	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
+}
+
+// keyFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is the record
+// whose place it takes, or nil.
+func (o Operator) keyFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
+	if r.KeyCheck == "" {
+		r, ops := r.withKey()
+		return r, ops, nil
+	}
+	k, err := o.Key(ctx, *old)
+	if errors.Is(err, ErrNoKey) {
+		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper", r.Highest(0))
+	}
+	return r, []store.Op{writeKey(r.ID, k)}, err
+}

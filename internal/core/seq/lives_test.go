@@ -1,0 +1,480 @@
+package seq
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// setTime raises the sequence time, as nodes do.
+func (s *stage) setTime(ms int64) {
+	s.t.Helper()
+	s.changeState(func(st *State) { st.Time = max(st.Time, ms) })
+}
+
+// jumpTime puts the sequence time ahead, as a node that puts /seq back after a loss may do.
+func (s *stage) jumpTime(ms int64) {
+	s.t.Helper()
+	s.changeState(func(st *State) { st.Time += ms; st.Jumped = st.Time })
+}
+
+func (s *stage) changeState(f func(*State)) {
+	s.t.Helper()
+	v := s.view("x")
+	f(v.state)
+	if _, err := s.mem.Session().Set(s.t.Context(), statePath, v.state.marshal(), v.version); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// livesWorld is a name that is created and deleted many times, with all the values that any of its lives has issued.
+type livesWorld struct {
+	*stage
+	rng     *rand.Rand
+	issued  map[int64]string // the life
+	life    Record
+	highest int64
+	// scattered: some life was scattered, so that values have no order.
+	scattered     bool
+	strictHighest int64 // the highest value that a strict life must be above
+	since         int64 // the highest value since the last purge
+	// top is above all values that a node may have taken.
+	top int64
+	// jump is what a node has yet to put the sequence time ahead, ms.
+	jump int64
+	log  []string
+}
+
+func (w *livesWorld) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%8d ", w.now)+fmt.Sprintf(format, args...))
+}
+
+func (w *livesWorld) wrong(format string, args ...any) {
+	w.t.Fatalf("%s\n%s", strings.Join(w.log, "\n"), fmt.Sprintf(format, args...))
+}
+
+// definition returns a random life.
+func (w *livesWorld) definition() Definition {
+	d := Definition{Name: "n", StartGiven: true, Settings: settings([]int64{50, 1000}[w.rng.IntN(2)])}
+	d.HoldMs = []int64{1000, 30_000, 80_000}[w.rng.IntN(3)]
+	d.Map = sequence.Map{Start: []int64{0, 1, w.rng.Int64N(1000), w.highest + 1, w.highest + w.rng.Int64N(1000)}[w.rng.IntN(5)], Increment: 1, Max: sequence.MaxJavaScript}
+	switch w.rng.IntN(4) {
+	case 0:
+		d.Increment = 1 + w.rng.Int64N(7)
+	case 1:
+		d.Salt = 1 + w.rng.IntN(4)
+		d.Start >>= w.rng.IntN(2) * d.Salt
+	case 2:
+		d.Scatter = 16
+		if w.life.Scatter > 0 && w.rng.IntN(2) == 0 {
+			d.Map = w.life.Map
+		}
+	}
+	if d.Scatter == 0 && w.rng.IntN(4) == 0 {
+		d.Max = max(d.Start+1, w.highest+w.rng.Int64N(300)) << d.Salt
+	}
+	if w.rng.IntN(3) == 0 {
+		d.Mode = Strict
+	}
+	if v := w.view("n"); v.record.forgets(*v.state) {
+		d.Start, d.Max = w.top+1, sequence.MaxJavaScript
+	}
+	return d
+}
+
+// ask asks a node, and checks that no life has issued what it gets.
+func (w *livesWorld) ask(a *actor, n int) {
+	c := a.ask("n", n, false).finish()
+	if !c.done || c.err != nil {
+		w.note("%d values: %v", n, c.err)
+		return
+	}
+	w.note("%d values: %v", n, c.runs)
+	for _, r := range c.runs {
+		for k := range r.Len {
+			v := int64(r.At(k))
+			if life, again := w.issued[v]; again {
+				w.wrong("%d was issued before, by %s", v, life)
+			}
+			w.issued[v] = w.life.ID
+			if !w.scattered && v <= w.strictHighest {
+				w.wrong("%d comes after %d of a strict life", v, w.strictHighest)
+			}
+			w.top = max(w.top, v+100_000)
+			w.highest, w.since = max(w.highest, v), max(w.since, v)
+			if w.life.Mode == Strict {
+				w.strictHighest = w.since
+			}
+		}
+	}
+}
+
+// turn gives the name one to three lives. Often a node that is cut off holds values of the one before.
+func (w *livesWorld) turn() {
+	w.rng.Shuffle(len(w.nodes), func(i, j int) { w.nodes[i], w.nodes[j] = w.nodes[j], w.nodes[i] })
+	a, b := w.nodes[0], w.nodes[1]
+	if w.rng.IntN(2) == 0 {
+		w.ask(a, 1+w.rng.IntN(9))
+		w.note("a node is cut off")
+		a.store.Partition()
+	}
+	for range 1 + w.rng.IntN(3) {
+		w.newLife()
+	}
+	w.run(4 * time.Second)
+	for _, n := range []*actor{b, a, b, a} {
+		w.ask(n, 1+w.rng.IntN(30))
+	}
+	if w.rng.IntN(2) == 0 {
+		w.heal()
+	}
+	if w.rng.IntN(10) == 0 {
+		w.lose()
+	}
+}
+
+// newLife deletes the name, sometimes purges it, and creates it again. The operators' commands may be refused.
+func (w *livesWorld) newLife() {
+	op := w.operator()
+	r, err := op.Delete(w.t.Context(), "n")
+	w.note("delete, wait %d from %d: %v", r.WaitMs, r.WaitFrom, err)
+	if w.rng.IntN(3) == 0 {
+		w.jumpTime(w.jump)
+		w.jump = 0
+	}
+	w.run(time.Duration(w.rng.IntN(2)) * 5 * time.Second)
+	if w.rng.IntN(2) == 0 {
+		w.run(time.Duration(w.rng.IntN(150)) * time.Second)
+	}
+	if w.rng.IntN(2) == 0 {
+		err := op.Purge(w.t.Context(), "n")
+		if w.note("purge: %v", err); err == nil {
+			w.issued, w.scattered, w.since, w.strictHighest = map[int64]string{}, false, -1, -1
+		}
+	}
+	d := w.definition()
+	r, err = op.Create(w.t.Context(), d)
+	if w.note("create %s %+v: %v", d.Mode, d.Map, err); err != nil {
+		return
+	}
+	if w.life = r; d.Scatter > 0 {
+		w.scattered, w.top = true, max(w.top, r.Highest(0))
+	}
+	if w.rng.IntN(2) == 0 { // the deletion comes long after the last raise
+		w.run(15 * time.Second)
+	}
+}
+
+func (w *livesWorld) heal() {
+	w.note("all nodes are back")
+	for _, a := range w.nodes {
+		a.store.Heal()
+	}
+}
+
+// lose lets a node note a loss of data. A node that comes back later may put the sequence time ahead.
+func (w *livesWorld) lose() {
+	w.heal()
+	w.nodes[0].noteLoss()
+	w.run(3 * stageConfirm)
+	w.jump = w.rng.Int64N(200_000)
+	w.note("incarnation %d", w.incarnation())
+}
+
+// No value of any life of a name comes twice, unless it was purged, whatever the modes, maps, starts and maxima of its lives.
+func TestNoValueOfAnyLifeComesTwice(t *testing.T) {
+	lives := map[string]bool{}
+	for seed := range uint64(200) {
+		w := livesWorld{stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), issued: map[int64]string{}, highest: -1, since: -1, strictHighest: -1, top: 100_000}
+		w.node()
+		w.node()
+		w.note("seed %d", seed)
+		for range 20 {
+			w.turn()
+		}
+		for _, life := range w.issued {
+			lives[fmt.Sprint(seed, life)] = true
+		}
+	}
+	t.Logf("values of %d lives", len(lives))
+}
+
+func scatteredFrom(start int64) sequence.Map {
+	m := scattered()
+	m.Start = start
+	return m
+}
+
+// With the same map, a scattered name keeps its key and goes on. With another map, it is refused.
+func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	first := s.create("ticket", scattered(), settings(1000))
+	issued := map[int64]bool{}
+	ask := func() {
+		t.Helper()
+		s.run(5 * time.Second)
+		c := a.ask("ticket", 100, false).finish()
+		if c.err != nil {
+			t.Fatal(c.err)
+		}
+		for _, r := range c.runs {
+			if issued[int64(r.First)] {
+				t.Fatalf("%d comes twice", r.First)
+			}
+			issued[int64(r.First)] = true
+		}
+	}
+	ask()
+	for range 2 {
+		s.remove("ticket")
+		again := s.create("ticket", scattered(), settings(1000))
+		if again.KeyCheck != first.KeyCheck || !s.keyIsThere(again) || s.keyIsThere(first) || again.ID == first.ID {
+			t.Error("the name has not kept its key")
+		}
+		ask()
+	}
+	s.remove("ticket")
+	wider := scattered()
+	wider.Scatter++
+	for _, m := range []sequence.Map{wider, scatteredFrom(2)} {
+		_, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: m, Settings: settings(1000), StartGiven: true})
+		if err == nil || !strings.Contains(err.Error(), "start must be above 1099511627776") {
+			t.Error(err)
+		}
+	}
+	if err := s.mem.Session().Delete(t.Context(), secretPath(s.view("ticket").record.ID), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
+		t.Errorf("the key is lost: %v", err)
+	}
+}
+
+// A value is 0, so that no record may take 0 for "none".
+func TestNameThatHasIssuedZero(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	m := sequence.Map{Start: 0, Increment: 1, Max: 100}
+	s.create("order", m, settings(1000))
+	s.remove("order")
+	if r := s.create("order", m, settings(1000)); r.Next != 0 {
+		t.Errorf("begins at %d, although no value was issued", r.Next)
+	}
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != 0 {
+		t.Fatal(v)
+	}
+}
+
+// A burst of the last life was much more than the new one may ever take.
+func TestNewLifeHasNoCreditAboveItsBurst(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	s.remove("order")
+	if r := s.create("order", plain(), settings(10)); r.Credit != 100 || r.HardCeiling != 10 {
+		t.Errorf("credit %d, hard ceiling %d", r.Credit, r.HardCeiling)
+	}
+}
+
+// The time for which nodes that are cut off issue passes in sequence time. An operator's clock that is ahead ends it no
+// sooner, and a node that puts the sequence time back after a loss may put it far ahead.
+func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.setTime(5_000)
+	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
+	a.ask("order", 1, false).first()
+	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
+	s.remove("order")
+	ahead := s.operator()
+	ahead.Clock = simClock{new(s.now + 24*3600_000), func() {}}
+	wait := int64(600_000 + 2*15_000)
+	early := func(when string, ok bool) {
+		t.Helper()
+		r, st := s.view("order").record, s.view("order").state
+		if left := r.IssuableFor(*st); (left == 0) != ok {
+			t.Errorf("%s: %s left", when, left)
+		}
+		if ok {
+			return
+		}
+		if err := ahead.Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+			t.Errorf("%s: purge: %v", when, err)
+		}
+		d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
+		if _, err := ahead.Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
+			t.Errorf("%s: a strict life: %v", when, err)
+		}
+	}
+	early("at once", false)
+	s.setTime(5_000 + wait - 1)
+	early("1 ms too early", false)
+	s.jumpTime(3600_000)
+	early("after the sequence time has jumped", false)
+	s.setTime(5_000 + wait - 1 + 3600_000 + wait - 1)
+	early("1 ms too early after that", false)
+	s.setTime(5_000 + wait - 1 + 3600_000 + wait)
+	early("then", true)
+	if err := ahead.Purge(t.Context(), "order"); err != nil {
+		t.Error(err)
+	}
+}
+
+// ZooKeeper is put back to a copy that is an hour old while only a new node is connected. A name is deleted. Then a node
+// comes back that knows the sequence time, and puts it an hour ahead. That is no time that has passed.
+func TestNodeThatPutsTheTimeBackEndsNoWait(t *testing.T) {
+	s := newStage(t)
+	a, c := s.node(), s.node()
+	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
+	s.run(time.Minute)
+	copied := s.mem.Snapshot()
+	s.run(time.Hour)
+	held := c.ask("order", 1, false).first()
+	a.store.Partition()
+	c.store.Partition()
+	s.mem.Restore(copied)
+	s.setTime(s.view("order").state.Time) // so that the copy seems to be new
+	s.raise(0)
+	s.node()
+	s.run(3 * stageConfirm)
+	before := s.view("order").state.Time
+	s.remove("order")
+	a.store.Heal()
+	s.run(3 * stageConfirm)
+	if after := s.view("order").state.Time; after < before+3000_000 {
+		t.Fatalf("the sequence time is %d, after %d", after, before)
+	}
+	if err := s.operator().Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+		t.Errorf("%v: a node that is cut off goes on after %d with %d", err, held, c.ask("order", 1, false).first())
+	}
+	s.run(11 * time.Minute)
+	if err := s.operator().Purge(t.Context(), "order"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The hold of a later life is short, and nodes may still issue by the long one of the life before.
+func TestLaterLifeDoesNotShortenTheWait(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
+	a.ask("order", 1, false).first()
+	s.remove("order")
+	short := settings(1000)
+	short.HoldMs = 5000
+	s.create("order", plain(), short)
+	s.run(4 * time.Second)
+	a.ask("order", 1, false).first()
+	s.remove("order")
+	if r := s.view("order").record; r.WaitMs < 600_000 {
+		t.Errorf("the wait is %d ms", r.WaitMs)
+	}
+}
+
+// A life that nobody has used does not end the wait for the values of the one before.
+func TestUnusedLifeKeepsTheWait(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	s.remove("order")
+	m := plain()
+	m.Start = 1_000_000
+	s.create("order", m, settings(1000))
+	s.remove("order")
+	s.setTime(2 * 60_000)
+	d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000)}
+	if _, err := s.operator().Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
+		t.Error(err)
+	}
+	if err := s.operator().Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+		t.Error(err)
+	}
+}
+
+// After a loss, the tombstone does not know what was issued, whatever the modes. The start that the operator gives is
+// also above the values of all later lives.
+func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
+	for _, modes := range [][2]Mode{{Strict, Strict}, {Strict, Segment}, {Segment, Strict}, {Segment, Segment}} {
+		s := newStage(t)
+		a := s.node()
+		op := s.operator()
+		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9}, Settings: settings(100)}
+		if _, err := op.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		s.run(4 * time.Second)
+		a.ask("x", 40, false).first()
+		s.remove("x")
+		a.noteLoss()
+		s.run(11 * time.Minute) // longer than the hold
+		d.Mode = modes[1]
+		if _, err := op.Create(t.Context(), d); !errors.Is(err, ErrStartNeeded) {
+			t.Errorf("%v: %v", modes, err)
+		}
+		d.StartGiven = true
+		if _, err := op.Create(t.Context(), d); err == nil || !strings.Contains(err.Error(), "start must be above") {
+			t.Errorf("%v: a start of 1, although 40 was issued: %v", modes, err)
+		}
+		d.Start = 1000
+		r, err := op.Create(t.Context(), d)
+		if err != nil || r.Incarnation != 1 || r.Value(r.Next) != 1000 {
+			t.Errorf("%v: %v, %+v: it must not wait for another word of the operator", modes, err, r)
+		}
+		s.remove("x")
+		d.Start, d.StartGiven, d.Mode = 1, false, Segment
+		if r, err := op.Create(t.Context(), d); err != nil || r.Value(r.Next) != 1000 {
+			t.Errorf("%v: %v, the next life begins at %d", modes, err, r.Value(r.Next))
+		}
+	}
+}
+
+// A sequence that a template makes begins above what the template's start was vouched to be above, in all its lives.
+func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	a.noteLoss()
+	s.run(2 * stageConfirm)
+	s.createTemplate("order:*", 5000, 5)
+	if v := a.ask("order:1", 1, false).first(); v != 5000 {
+		t.Fatal(v)
+	}
+	s.run(4 * time.Second)
+	s.remove("order:1")
+	m := scatteredFrom(100)
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "order:1", Map: m, Settings: settings(1000), StartGiven: true}); err == nil {
+		t.Error("scattered values below 5000 may have been issued before the loss")
+	}
+	if r := s.view("order:1").record; r.Above != 4999 {
+		t.Error(r.Above)
+	}
+}
+
+func TestHighestIssued(t *testing.T) {
+	scattered := Record{Map: scattered(), Next: 0, Above: 7}
+	for name, c := range map[string]struct {
+		r    Record
+		want int64
+	}{
+		"nothing was taken":       {usual(func(r *Record) { r.Next, r.Above = 0, -1 }), -1},
+		"100 positions":           {usual(nil), 100},
+		"an increment":            {usual(func(r *Record) { r.Increment = 3 }), 298},
+		"an earlier life":         {usual(func(r *Record) { r.Above = 5000 }), 5000},
+		"the last int64":          {usual(func(r *Record) { r.Max, r.Next = 1<<63-1, 1<<63-1 }), 1<<63 - 1},
+		"a scattered life":        {Record{Map: scattered.Map, Next: 1}, 1 << 40},
+		"an unused one":           {scattered, 7},
+		"a template of such ones": {Record{Map: scattered.Map, MaxNames: 1}, 1 << 40},
+	} {
+		if got := c.r.highestIssued(); got != c.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}

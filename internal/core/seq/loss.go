@@ -1,0 +1,308 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// never is the incarnation of a node that has not read /cluster.
+const never = -1
+
+// knowledge is what a node knows of /cluster and /seq.
+type knowledge struct {
+	// incarnation is the highest one of /cluster that the node has seen, never before. entered is when the node
+	// first saw it, in ns of the monotonic clock. 0: nobody has lost data.
+	incarnation, entered int64
+	// state is /seq as it was last read, nil before. Its incarnation is below the one above until the node has put back
+	// what it knows better.
+	state *State
+	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
+	first int64
+	// sure is the last read before which the node might have taken positions, so that its heartbeats have shown no
+	// loss. A read after a restart may be of older data.
+	sure reading
+	// least is the sequence time that the node puts back in this incarnation.
+	least int64
+	// reported: the node has reported a loss of data in this incarnation.
+	reported bool
+	// putAt is when the node first read the present State.PutAt, in ns of the monotonic clock. 0: that is long ago.
+	putAt int64
+}
+
+// reading is a read of /seq.
+type reading struct {
+	// time was the sequence time, and mono is when the read was sent, in ns of the monotonic clock.
+	time, mono int64
+	// leader is the time of ZooKeeper's leader when /seq had been written, Unix ms.
+	leader int64
+	// rebooted: the machine has started again since, so mono is a guess.
+	rebooted bool
+}
+
+// learn takes over a state, from a read that was answered at this time, in ns of the monotonic clock. sure: see above.
+func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
+	if k.state == nil || k.state.Time != st.Time {
+		k.first = answered
+	}
+	if k.state == nil && st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds() || k.state != nil && st.PutAt != k.state.PutAt {
+		k.putAt = answered
+	}
+	if sure || k.state == nil || k.owes() {
+		k.sure = read
+	}
+	k.state = &st
+}
+
+// enter notes a later incarnation. now is ns of the monotonic clock.
+func (k *knowledge) enter(incarnation, now int64) {
+	if incarnation > 0 {
+		k.entered = max(now, 1)
+	}
+	if k.state != nil {
+		k.least = k.sure.atMost(now)
+	}
+	k.incarnation, k.reported = incarnation, false
+}
+
+// owes reports whether the node has not compared /seq in this incarnation.
+func (k knowledge) owes() bool { return k.state != nil && k.state.Incarnation < k.incarnation }
+
+// judge says what /cluster and /seq show, as they were read after a sync.
+func (k knowledge) judge(v view) finding {
+	switch {
+	case v.incarnation() < k.incarnation:
+		return foundLost
+	case v.incarnation() > k.incarnation:
+		return foundLater
+	case v.state == nil && k.state == nil:
+		return foundAbsent
+	case k.state == nil, k.owes():
+		return foundGood
+	case v.state == nil, v.state.older(*k.state):
+		return foundLost
+	}
+	return foundGood
+}
+
+// older reports whether s was written before other, in one incarnation.
+func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
+
+// putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least.
+// due is false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is
+// no state.
+func (known State) putBack(found *State, incarnation, least int64) (next State, due bool) {
+	next = known
+	next.Time, next.PutIn = max(next.Time, least), incarnation
+	if found == nil {
+		next.Jumped = next.Time
+		return next, true
+	}
+	next.PutAt = max(next.PutAt, found.PutAt)
+	if found.Changes > next.Changes {
+		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
+	}
+	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
+	next.Jumped = next.Time
+	return next, found.PutIn < incarnation || next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+}
+
+// report reports a loss of data, which package coordinator owns.
+func (i *Issuer) report(found string) {
+	if !i.known.reported {
+		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared", "incarnation", i.known.incarnation, "found", found)
+	}
+	i.known.reported = true
+	i.cfg.Tenure.ReportLoss(i.known.incarnation, found)
+}
+
+// follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
+// means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
+func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
+	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
+		i.leave()
+	}
+	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+		return view{}, false, nil
+	}
+	for range maxConflicts {
+		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.Mono()
+		if v, err = i.look(ctx, nil, false); err != nil {
+			return view{}, false, err
+		}
+		if err := v.belongs(cluster.UUID); err != nil {
+			return view{}, false, err
+		}
+		followed, again, err := i.compare(ctx, cluster, v, sent, sure)
+		if err != nil || !again {
+			return v, followed, err
+		}
+	}
+	return view{}, false, nil
+}
+
+// belongs returns an error if what was read is another cluster's.
+func (v view) belongs(uuid string) error {
+	path, found := clusterPath, uuid
+	if v.cluster != nil {
+		found = v.cluster.UUID
+	}
+	if v.state != nil && found == uuid {
+		path, found = statePath, v.state.Cluster
+	}
+	if found != uuid {
+		return fmt.Errorf("%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name", path, found, uuid)
+	}
+	return nil
+}
+
+// compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
+// sure as in knowledge.learn. again means that they were written, and must be read again.
+func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool) (followed, again bool, err error) {
+	now, k := i.cfg.Mono(), &i.known
+	switch k.judge(v) {
+	case foundLost:
+		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
+		i.follows = 0
+		return false, false, nil
+	case foundLater:
+		if err := i.sinceBoot(ctx); err != nil {
+			return false, false, err
+		}
+		k.enter(v.incarnation(), now)
+		i.markChanged(nil, true)
+	}
+	switch {
+	case k.state == nil && (v.state == nil || v.state.PutIn < v.incarnation()):
+		if i.unconfirmed(cluster) > 0 { // others may know more
+			return false, false, nil
+		}
+		next, err := i.putBackUnknown(ctx, v, cluster)
+		if err != nil {
+			return false, false, err
+		}
+		return false, true, i.writeState(ctx, v, next)
+	case k.state == nil:
+		err = i.meetAll(ctx)
+	case k.owes():
+		if next, due := k.state.putBack(v.state, v.incarnation(), k.least); due {
+			return false, true, i.writeState(ctx, v, next)
+		}
+		i.markChanged(v.state.Changed, true)
+		err = i.meetAll(ctx) // changes before the loss and after it cannot be counted together
+	default:
+		names, all := v.state.since(k.state.Changes)
+		if i.markChanged(names, all); all {
+			err = i.meetAll(ctx)
+		}
+	}
+	if err != nil {
+		return false, false, err
+	}
+	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
+	i.follows = max(now, 1)
+	return true, false, nil
+}
+
+// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
+// back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
+// state was written.
+func (i *Issuer) putBackUnknown(ctx context.Context, v view, cluster ClusterInfo) (State, error) {
+	if v.state == nil {
+		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}, nil
+	}
+	leader, err := i.leaderNow(ctx)
+	next := *v.state
+	next.Time += max(0, leader-v.written) + 2*mostRaise.Milliseconds()
+	next.Jumped, next.PutIn = next.Time, v.incarnation()
+	return next, err
+}
+
+// meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
+// have raised its next value, or created it again, and after a loss of data this node may be the only one left that
+// could know.
+func (i *Issuer) meetAll(ctx context.Context) (err error) {
+	i.unmet, err = i.cfg.Store.Children(ctx, recordsDir)
+	if errors.Is(err, store.ErrNoNode) {
+		err = nil
+	}
+	return err
+}
+
+// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
+// must not wait long for it.
+func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
+	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(i.roundTime/2); {
+		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
+		group, ctx := errgroup.WithContext(ctx)
+		for _, bucket := range some {
+			group.Go(func() error {
+				names, err := i.cfg.Store.Children(ctx, recordsDir+"/"+bucket)
+				if errors.Is(err, store.ErrNoNode) {
+					return nil
+				}
+				for k := range names {
+					names[k] = nameOf(names[k])
+				}
+				i.markChanged(names, false)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return false, err
+		}
+		i.unmet = i.unmet[len(some):]
+	}
+	if len(i.unmet) > 0 {
+		i.Wake()
+	}
+	return len(i.unmet) == 0, nil
+}
+
+// writeState writes /seq, or creates it, unless another write was faster.
+func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
+	ops := []store.Op{v.checkCluster(), store.CreateOp{Path: statePath, Data: st.marshal()}}
+	if v.state != nil {
+		ops = append(ops[:1], v.setState(st)...)
+	}
+	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+	if outpaced(err) {
+		return nil
+	}
+	return err
+}
+
+// leave drops all that the node knows, because it has joined another cluster.
+func (i *Issuer) leave() {
+	i.remove(func(s *series) bool {
+		s.change(func() { s.vanish(0); s.forgotten = true })
+		return i.gone.add(s)
+	})
+	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0
+	i.followed.Store(nil)
+	i.compared.Store(nil)
+}
+
+// markChanged marks series whose record must be read again. It makes a series for each name, so that
+// the node knows the record if ZooKeeper loses it.
+func (i *Issuer) markChanged(names []string, all bool) {
+	for _, name := range names {
+		i.named(name).mark(true)
+	}
+	if all {
+		for _, s := range i.list() {
+			s.mark(false)
+		}
+	}
+}
+
+// mark notes that the record must be read. If the node knows none, it reads only if it was told of the name.
+func (s *series) mark(told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = s.stale || told || s.known != nil
+}

@@ -1,0 +1,403 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// lose puts ZooKeeper back to a copy. All sessions end.
+func (s *stage) lose(copied *store.MemSnapshot, zkEpoch uint32) {
+	s.mem.Restore(copied)
+	s.mem.SetEpoch(zkEpoch)
+	for _, a := range s.nodes {
+		a.store.Expire()
+	}
+}
+
+func TestPutBackIsBoundToTheSession(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	s.lose(copied, 9)
+	a.calls = func(c store.Call) store.Fault {
+		for _, op := range c.Ops {
+			if set, ok := op.(store.SetOp); ok && set.Path == recordPath("order") {
+				a.store.Expire()
+			}
+		}
+		return store.NoFault
+	}
+	a.noteLoss()
+	_ = a.round()
+	if r := s.view("order").record; r.Next != 0 {
+		t.Errorf("written in another session: %+v", r)
+	}
+	a.calls = nil
+	s.run(4 * time.Second)
+	if r := s.view("order").record; r.Next == 0 {
+		t.Errorf("not put back: %+v", r)
+	}
+}
+
+// A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
+func TestSkipOverALostIncarnation(t *testing.T) {
+	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
+	for incarnation, want := range map[int64]bool{2: false, 3: true} {
+		c, refusal := r.plan(incarnation, 10, 1, 1000)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if got := c.block.First >= r.PeakFrom; got != want {
+			t.Errorf("in incarnation %d the block is %v", incarnation, c.block)
+		}
+	}
+}
+
+// A clean stop gives back what the node has not issued, and nothing is issued after it.
+func TestNothingIsIssuedAfterAReturn(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	if err := a.is.giveBack(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if next := s.view("order").record.Next; next != 10 {
+		t.Errorf("the next position is %d, not 10", next)
+	}
+	v := b.ask("order", 1, false).first()
+	if c := a.ask("order", 1, false); c.done && int64(c.runs[0].First) == v {
+		t.Errorf("%d is issued twice", v)
+	}
+}
+
+// A node gives back nothing while it may not write, or when data may have been lost since its block.
+func TestNoReturnInDoubt(t *testing.T) {
+	for name, spoil := range map[string]func(a, b *actor){
+		"in a new session": func(a, _ *actor) { a.store.Expire(); a.hold = func() Hold { return Hold{} } },
+		"within the confirming time": func(a, _ *actor) {
+			a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+		},
+		"while another node puts records back": func(a, _ *actor) { a.is.known.putAt = a.is.cfg.Mono() },
+		"in a later incarnation": func(_, b *actor) {
+			b.noteLoss()
+			_ = b.round()
+		},
+	} {
+		s := newStage(t)
+		a, b := s.node(), s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		before := s.view("order").record.Next
+		spoil(a, b)
+		_ = a.is.giveBack(context.Background())
+		if next := s.view("order").record.Next; next != before {
+			t.Errorf("%s: the next position is %d, not %d", name, next, before)
+		}
+	}
+}
+
+func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	next, top := int64(1), int64(1_000_000)
+	for name, c := range map[string]Change{
+		"a lower next":             {Next: &next},
+		"a lower next, vouched":    {Next: &next, VouchedIn: s.incarnation()},
+		"a lower max":              {Max: &top},
+		"above the hard ceiling":   {Settings: func(set *Settings) { set.Ceiling = 1001 }},
+		"a higher hard ceiling":    {Settings: func(set *Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
+		"a block of no positions":  {Settings: func(set *Settings) { set.Block = 0 }},
+		"a supply of no duration":  {Settings: func(set *Settings) { set.SupplyMs = 0 }},
+		"a hold of no duration":    {Settings: func(set *Settings) { set.HoldMs = 0 }},
+		"a ceiling of no position": {Settings: func(set *Settings) { set.Ceiling = 0 }},
+	} {
+		before := s.view("order")
+		if r, err := s.operator().Set(context.Background(), "order", c); err == nil {
+			t.Errorf("%s passes: %+v", name, r)
+		}
+		if after := s.view("order"); after.stat != before.stat {
+			t.Errorf("%s is written", name)
+		}
+	}
+}
+
+// The only node that knows of a block is started again after ZooKeeper has lost it.
+func TestRestartRemembersTheRecords(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	w, _ := a.is.witness()
+	file := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
+		t.Fatal(err)
+	}
+	s.lose(copied, 9)
+	a.restart(file)
+	s.run(2 * stageConfirm)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
+	}
+}
+
+// A server that lags behind has older records than the node knows. Nothing is lost.
+func TestServerThatLagsIsNoLoss(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	before := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+	s.run(4 * time.Second)
+	for range 5 {
+		a.store.LagTo(before)
+		s.run(3 * time.Second)
+		a.store.LagTo(before)
+		a.ask("order", 100, false).first()
+	}
+	if e := s.incarnation(); e != 0 {
+		t.Errorf("the incarnation is %d, not 0", e)
+	}
+}
+
+// PeakFrom and PeakAt follow the first block after a loss, and a next value that is raised.
+func TestPeak(t *testing.T) {
+	r := usual(func(r *Record) { r.PeakFrom, r.PeakAt = 10_100, 0 })
+	if up := r.raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
+		t.Errorf("raised: %+v", up)
+	}
+	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
+		t.Errorf("in the same incarnation: %+v", c.record)
+	}
+	c, _ := r.plan(2, 10, 1, 5000)
+	if want := c.block.First; c.record.PeakFrom != want || c.record.PeakAt != 5000 {
+		t.Errorf("after a loss: %+v, and PeakFrom should be %d", c.record, want)
+	}
+}
+
+// A node that joins another cluster drops the values of the first one, and uses no records of the first.
+func TestOtherClusterIsNotServed(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	a.cluster.UUID = "d"
+	s.run(4 * time.Second)
+	if c := a.ask("order", 1, false).finish(); c.done && c.err == nil {
+		t.Errorf("%v is issued", c.runs)
+	}
+	if err := a.round(); err == nil || errors.Is(err, store.ErrUnreachable) {
+		t.Error(err)
+	}
+}
+
+// A client that asks for more and more unknown names costs ZooKeeper little.
+func TestUnknownNamesAreLookedUpSlowly(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	refused, maxLookups := 0, a.is.cfg.Lookups
+	for k := range 3 * maxLookups {
+		var refusal *Refusal
+		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == TooManyNames {
+			refused++
+		}
+	}
+	if refused != 2*maxLookups {
+		t.Errorf("%d names are refused unseen, not %d", refused, 2*maxLookups)
+	}
+}
+
+// Somebody puts an older copy of a template back. A node that knows a later one creates nothing by it.
+func TestOlderTemplateCreatesNothing(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 9)
+	older := *s.view("t:*").record
+	a.ask("t:1", 1, false).first()
+	if _, err := s.operator().Store.Set(t.Context(), recordPath("t:*"), older.marshal(), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
+		t.Error(r)
+	}
+	if v := s.view("t:2"); v.record != nil || v.state.Incarnation != 1 {
+		t.Errorf("created %+v, %+v", v.record, v.state)
+	}
+}
+
+// Nobody asks for values, and no slot shows that ZooKeeper has lost data. A node reads what it knows again in each
+// session.
+func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 1, false).first() // the node needs no other block
+	s.lose(copied, 9)
+	s.run(4 * time.Second)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
+	}
+}
+
+// An operator who raises the next value need not know how many were issued before ZooKeeper lost data. The next
+// block skips, unless the operator vouches for it.
+func TestRaisedNextSkipsAfterALoss(t *testing.T) {
+	for vouched, want := range map[bool]bool{false: true, true: false} {
+		s := newStage(t)
+		a := s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		a.noteLoss()
+		_ = a.round()
+		next := int64(5000)
+		var in int64
+		if vouched {
+			in = s.incarnation()
+		}
+		s.set("order", Change{Next: &next, VouchedIn: in})
+		v := s.view("order")
+		if got := v.record.Standing(*v.state).Skip > 0; got != want {
+			t.Errorf("vouched %v: %+v", vouched, v.record)
+		}
+	}
+}
+
+// Another node puts the sequence time back between the heartbeat of a node and its first block after a loss of data, or
+// between the block's read and its write. The skip is by the time that was put back.
+func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
+	for name, due := range map[string]func(c store.Call, reads int) bool{
+		"before the read":  func(c store.Call, reads int) bool { return c.Op == "get" && reads == 2 }, // the first one follows changes
+		"before the write": func(c store.Call, _ int) bool { return c.Op == "multi" && c.Touches(recordPath("order")) },
+	} {
+		s := newStage(t)
+		a := s.node()
+		s.create("order", plain(), settings(1000))
+		a.ask("order", 10, false).first()
+		s.run(4 * time.Second)
+		a.noteLoss()
+		s.run(stageConfirm)
+		before := s.view("order").record
+		put, reads := false, 0
+		a.calls = func(c store.Call) store.Fault {
+			if c.Op == "get" && c.Path == clusterPath {
+				reads++
+			}
+			if !put && due(c, reads) {
+				put = true
+				st := *s.view("order").state
+				st.Time += 500_000
+				if _, err := s.mem.Session().Set(t.Context(), statePath, st.marshal(), store.AnyVersion); err != nil {
+					t.Error(err)
+				}
+			}
+			return store.NoFault
+		}
+		s.now, a.is.follows = s.now+5000, 0
+		a.ask("order", int(a.is.named("order").segment().stock.Left()), false).first() // so that it needs a block
+		for range 3 {
+			_ = a.round()
+		}
+		if first := a.is.named("order").segment().last.First; !put || first < before.Next+500_000 {
+			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first, before.Next, before.Incarnation, put)
+		}
+	}
+}
+
+// Between the read of a record and the write, another node takes a block, and ZooKeeper loses just that. The write fails,
+// because the session has ended.
+func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
+	s := newStage(t)
+	gone, a := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.calls = func(c store.Call) store.Fault {
+		if c.Op == "multi" && c.Touches(recordPath("order")) {
+			a.calls = nil
+			gone.ask("order", 10, false).first()
+			s.mem.Restore(copied)
+		}
+		return store.NoFault
+	}
+	a.ask("order", 10, false)
+	_ = a.round()
+	if r := s.view("order").record; a.calls != nil || r.Next != 0 {
+		t.Errorf("a block is taken: %+v", r)
+	}
+}
+
+// A node joins another cluster, in which nobody has made /seq.
+func TestJoinsAClusterWithoutSequences(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	data := mustMarshal(clusterRecord{UUID: "d"})
+	admin := s.mem.Session()
+	ctx := context.Background()
+	for _, p := range []string{recordPath("order"), bucketPath("order"), recordsDir, statePath} {
+		if err := admin.Delete(ctx, p, store.AnyVersion); err != nil {
+			t.Fatal(p, err)
+		}
+	}
+	if _, err := admin.Set(ctx, clusterPath, data, store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.cluster.UUID = "d"
+	a.hold = func() Hold { return Hold{Wait: time.Second} }
+	s.now += 4000
+	a.ask("x", 1, false)
+	if err := a.round(); err != nil {
+		t.Fatal(err)
+	}
+	c := a.ask("x", 1, false)
+	if err := a.round(); err != nil || c.again().reason() != Confirming || len(a.reports) > 0 {
+		t.Errorf("%v, %v, reports %v", err, c.err, a.reports)
+	}
+}
+
+// A node joins another cluster between two reads of /seq.
+func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 10, false).first()
+	s.run(4 * time.Second)
+	admin := s.mem.Session()
+	ctx := context.Background()
+	if err := admin.Delete(ctx, recordPath("order"), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Set(ctx, statePath, State{Cluster: "d"}.marshal(), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Set(ctx, clusterPath, mustMarshal(clusterRecord{UUID: "d"}), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.cluster.UUID = "d"
+	a.deaf = true
+	a.hold = func() Hold { return Hold{Wait: time.Second} }
+	s.now += 100
+	a.ask("order", 5000, false)
+	if err := a.round(); err != nil || len(a.reports) > 0 {
+		t.Errorf("%v, reports a loss in the new cluster: %v", err, a.reports)
+	}
+}

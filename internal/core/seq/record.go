@@ -1,0 +1,333 @@
+package seq
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// The paths of the records below the cluster's root.
+const (
+	statePath  = "/seq"
+	recordsDir = "/seq/s"
+	// clusterPath is the record of the cluster. Package coordinator keeps it.
+	clusterPath = "/cluster"
+)
+
+// recordPath returns the path of a sequence's record. Znode names have no slashes, and names of
+// sequences have no percent signs.
+func recordPath(name string) string {
+	return bucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
+}
+
+// nameOf returns the name of the sequence whose record is the child of a bucket.
+func nameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
+
+func bucketPath(name string) string {
+	return fmt.Sprintf("%s/%03x", recordsDir, sequence.Bucket(name))
+}
+
+// maxChanged is the number of names that State.Changed has at most.
+const maxChanged = 64
+
+// State is the record that all sequences of a cluster share, at /seq.
+type State struct {
+	// Cluster is the UUID of the cluster.
+	Cluster string `json:"cluster"`
+	// Incarnation is that of /cluster, which is read together with the state. It grows each time a node notices
+	// that ZooKeeper has lost data.
+	Incarnation int64 `json:"-"`
+	// Time is the sequence time, ms: see time.go.
+	Time int64 `json:"time"`
+	// Jumped is Time as a node put it back last, after a loss of data. Since then no more has passed than Time shows.
+	Jumped int64 `json:"jumped,omitempty"`
+	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a
+	// node last told that it still puts records back; it only grows.
+	PutIn int64 `json:"put_in,omitempty"`
+	PutAt int64 `json:"put_at,omitempty"`
+	// Changes counts the changes that operators made. Changed are the names of the last
+	// maxChanged of them, the latest last.
+	Changes int64    `json:"changes"`
+	Changed []string `json:"changed,omitempty"`
+	// ChangedAt is the sequence time of the last change, ms.
+	ChangedAt int64 `json:"changed_at,omitempty"`
+	// Purged is the highest Gen of the records that were purged. New records begin above it, so
+	// that nodes which know an old record see that they are later. A tombstone has a higher one
+	// until it is purged itself, or a later tombstone.
+	Purged int64 `json:"purged,omitempty"`
+}
+
+// after returns the state after a change to the sequence name.
+func (s State) after(name string) State {
+	s.Changes, s.ChangedAt = s.Changes+1, s.Time
+	s.Changed = append(append([]string(nil), s.Changed...), name)
+	s.Changed = s.Changed[max(0, len(s.Changed)-maxChanged):]
+	return s
+}
+
+// since returns the names that have changed since changes was read. all is true if there are more
+// than the state has names of.
+func (s State) since(changes int64) (names []string, all bool) {
+	n := s.Changes - changes
+	if n < 0 || n > int64(len(s.Changed)) {
+		return nil, true
+	}
+	return s.Changed[int64(len(s.Changed))-n:], false
+}
+
+// lastChange returns the number of the last change of name. If it is not among the last maxChanged
+// changes, lastChange returns the number of the change before those.
+func (s State) lastChange(name string) int64 {
+	n := s.Changes - int64(len(s.Changed))
+	for k, changed := range s.Changed {
+		if changed == name {
+			n = s.Changes - int64(len(s.Changed)-1-k)
+		}
+	}
+	return n
+}
+
+// Mode says when positions are written to ZooKeeper.
+type Mode string
+
+const (
+	// Segment: a node takes blocks, and issues from memory.
+	Segment Mode = ""
+	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
+	Strict Mode = "strict"
+)
+
+func (m Mode) String() string {
+	if m == Segment {
+		return "segment"
+	}
+	return string(m)
+}
+
+// Kind says what a record stands for.
+type Kind int
+
+const (
+	// None: there is no record.
+	None Kind = iota
+	// Sequence issues values.
+	Sequence
+	// Template issues none: see template.go.
+	Template
+	// Tombstone: a sequence or a template with this name was deleted: see lives.go.
+	Tombstone
+)
+
+// Kind returns the kind of a record, None for nil.
+func (r *Record) Kind() Kind {
+	switch {
+	case r == nil:
+		return None
+	case r.DeletedAt != 0:
+		return Tombstone
+	case r.MaxNames > 0:
+		return Template
+	}
+	return Sequence
+}
+
+// exists reports whether the record is a sequence or a template that was not deleted.
+func (r *Record) exists() bool { return r.Kind() == Sequence || r.Kind() == Template }
+
+// Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
+type Record struct {
+	// ID is random, and new each time a sequence with this name is created.
+	ID string `json:"id"`
+	sequence.Map
+	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at secretPath.
+	KeyCheck string `json:"key_check,omitempty"`
+	Settings
+	// Mode cannot change.
+	Mode Mode `json:"mode,omitempty"`
+	// Next is the first position that was not given to a node.
+	Next int64 `json:"next"`
+	// From is the first position that may still be issued: an operator has raised the next value to it.
+	From int64 `json:"from,omitempty"`
+	// Credit positions may be taken at the sequence time At, ms.
+	Credit int64 `json:"credit"`
+	At     int64 `json:"at"`
+	// PeakFrom and PeakAt bound what was ever issued: at the sequence time t, ms, all positions in use were
+	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the
+	// sequence is created, and by the first block after a loss of data.
+	PeakFrom int64 `json:"peak_from"`
+	PeakAt   int64 `json:"peak_at"`
+	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
+	// of a record: see newer.
+	Gen   int64  `json:"gen"`
+	Nonce string `json:"nonce"`
+	// By names the node that wrote the record last.
+	By string `json:"by,omitempty"`
+	// Incarnation is that of /cluster when a block was last taken.
+	Incarnation int64 `json:"incarnation"`
+	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
+	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
+	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence, also after a deletion.
+	// Names is the number that it has created.
+	MaxNames int64 `json:"max_names,omitempty"`
+	Names    int64 `json:"names,omitempty"`
+	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
+	Above int64 `json:"above"`
+	// WaitMs is the time for which nodes that are cut off may issue values of deleted lives, 0 for none. It begins at
+	// the sequence time WaitFrom, ms, and anew at each State.Jumped.
+	WaitMs   int64 `json:"wait_ms,omitempty"`
+	WaitFrom int64 `json:"wait_from,omitempty"`
+	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
+	DeletedAt int64 `json:"deleted_at,omitempty"`
+}
+
+// Settings are the parameters that an operator may change while the sequence is in use.
+type Settings struct {
+	// Block is the smallest block that a node takes.
+	Block int64 `json:"block"`
+	// SupplyMs is the time that a block should last.
+	SupplyMs int64 `json:"supply_ms"`
+	// HoldMs is the time for which a node issues without ZooKeeper.
+	HoldMs int64 `json:"hold_ms"`
+	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
+	// the greatest Ceiling that the sequence has ever had, and cannot change.
+	Ceiling     int64 `json:"ceiling"`
+	HardCeiling int64 `json:"hard_ceiling"`
+}
+
+func (s Settings) hold() time.Duration   { return time.Duration(s.HoldMs) * time.Millisecond }
+func (s Settings) supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
+
+// ceiling returns the ceiling in force.
+func (s Settings) ceiling() sequence.Ceiling {
+	return sequence.Ceiling(min(s.Ceiling, s.HardCeiling))
+}
+
+// LongestHoldMs returns the longest HoldMs that the sequence has ever had.
+func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
+
+func (r Record) budget() sequence.Budget { return sequence.Budget{Credit: r.Credit, At: r.At} }
+
+// newer reports whether r was written after other, as far as their incarnations and write counts show.
+func (r Record) newer(other Record) bool {
+	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.Gen > other.Gen
+}
+
+// maxRecord is the greatest size of a record in bytes.
+const maxRecord = 1024
+
+func (s State) marshal() []byte  { return mustMarshal(s) }
+func (r Record) marshal() []byte { return mustMarshal(r) }
+
+func mustMarshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of strings and numbers: cannot happen
+	}
+	return b
+}
+
+// setRecord returns the operations that write a record at this version.
+func setRecord(name string, r Record, version int32) []store.Op {
+	return setVersion(store.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})
+}
+
+// createRecord returns the operation that writes a record that does not exist.
+func createRecord(name string, r Record) store.Op {
+	return store.CreateOp{Path: recordPath(name), Data: r.marshal()}
+}
+
+// setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
+// write skips that version.
+func setVersion(set store.SetOp) []store.Op {
+	if set.Version != store.AnyVersion-1 {
+		return []store.Op{set}
+	}
+	skip := set
+	skip.Version = store.AnyVersion
+	return []store.Op{set, skip}
+}
+
+// clusterRecord is what sequences need of /cluster.
+type clusterRecord struct {
+	UUID string `json:"uuid"`
+	// Incarnation counts the losses of data that were noticed.
+	Incarnation int64 `json:"incarnation"`
+}
+
+// view is the records that a decision needs, as they were read together.
+type view struct {
+	cluster        *clusterRecord // nil: missing
+	clusterVersion int32
+	state          *State // nil: missing
+	version        int32  // of the state
+	written        int64  // when the state was, Unix ms of ZooKeeper's leader
+	record         *Record
+	stat           store.Stat    // of the record
+	before         *Record       // what the node knew of the record when the read was sent
+	keys           *keyring      // nil: they were not read
+	secret         *store.Record // the key of record, nil: it was not read
+	template       *template     // that may create the sequence, nil: there is none
+}
+
+// incarnation returns that of /cluster, -1 if /cluster is missing.
+func (v view) incarnation() int64 {
+	if v.cluster == nil {
+		return -1
+	}
+	return v.cluster.Incarnation
+}
+
+// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read. So
+// a node or an operator who does not know of a loss of data writes nothing.
+func (v view) checks() []store.Op {
+	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: v.version}}
+}
+
+// setState returns the operations that write /seq, if it is as it was read.
+func (v view) setState(st State) []store.Op {
+	return setVersion(store.SetOp{Path: statePath, Data: st.marshal(), Version: v.version})
+}
+
+func (v view) checkCluster() store.Op {
+	return store.CheckOp{Path: clusterPath, Version: v.clusterVersion}
+}
+
+// parseView parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
+func parseView(found []store.Record) (v view, err error) {
+	if found[0].Found {
+		v.cluster, v.clusterVersion = new(clusterRecord), found[0].Stat.Version
+		if err := json.Unmarshal(found[0].Data, v.cluster); err != nil || v.cluster.UUID == "" {
+			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", clusterPath, found[0].Data)
+		}
+	}
+	if found[1].Found {
+		v.state, v.version, v.written = new(State), found[1].Stat.Version, found[1].Stat.Mtime
+		if err := json.Unmarshal(found[1].Data, v.state); err != nil || v.state.Cluster == "" {
+			return view{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, found[1].Data)
+		}
+		v.state.Incarnation = max(0, v.incarnation())
+	}
+	if len(found) > 2 && found[2].Found {
+		r, err := parseRecord(found[2].Data)
+		if err != nil {
+			return view{}, err
+		}
+		v.record, v.stat = &r, found[2].Stat
+	}
+	return v, nil
+}
+
+// ErrDamaged: a record cannot be used. Somebody must restore or remove it.
+var ErrDamaged = errors.New("not a sequence record of flaked")
+
+func parseRecord(b []byte) (r Record, err error) {
+	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && r.MaxNames == 0 && r.KeyCheck == "" {
+		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
+	}
+	return r, nil
+}

@@ -1,0 +1,123 @@
+package seq
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// Report is what a node knows of its sequences at one moment, for people and for metrics.
+type Report struct {
+	// Sequences are those that exist, as far as the node knows, without templates. They are in no order.
+	Sequences []Use
+	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
+	FrozenTemplates int
+	// State is /seq as it was when the node last knew all changes.
+	State State
+	// Changes is the number of changes by operators that the node has followed, 0 if it has not read /seq in this
+	// session.
+	Changes int64
+	// ReadAgo is the time since the node last knew all changes. It is negative if it never did.
+	ReadAgo time.Duration
+	// Issued is the number of values that the process has issued, Blocks that of the blocks that it has taken, and
+	// Waits that of the requests that waited for ZooKeeper.
+	Issued, Blocks, Waits int64
+	// Refused is the number of requests that were refused, by reason. It has all reasons.
+	Refused map[Reason]int64
+}
+
+// Use is one sequence as a node knows it.
+type Use struct {
+	Name   string
+	Record Record
+	// Held is the number of values that the node has taken and not issued.
+	Held int64
+	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
+	// answered. Nobody will get them, but for those that are being answered.
+	Unanswered int64
+	// Block is the last block that the node has taken.
+	Block sequence.Block
+	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
+	PerSecond float64
+	// Refusal is why the node gets no block at present, "" if it does or has not asked.
+	Refusal Reason
+}
+
+// Report returns what the node knows now. It may be called by any goroutine.
+func (i *Issuer) Report() Report {
+	now := i.cfg.Mono()
+	r := Report{Changes: i.Followed().Changes - 1, ReadAgo: -1, Refused: make(map[Reason]int64)}
+	if f := i.followed.Load(); f != nil {
+		r.State = f.state
+	}
+	if read := i.read.Load(); read != 0 {
+		r.ReadAgo = time.Duration(now - read)
+	}
+	r.Issued, r.Blocks, r.Waits = i.gone.issued.Load(), i.gone.blocks.Load(), i.gone.waits.Load()
+	for _, s := range i.list() {
+		s.mu.Lock()
+		r.Issued, r.Blocks, r.Waits = r.Issued+s.issued, r.Blocks+s.blocks, r.Waits+s.waits
+		switch s.known.Kind() {
+		case Sequence:
+			r.Sequences = append(r.Sequences, s.use(now))
+		case Template:
+			if s.known.Incarnation < r.State.Incarnation {
+				r.FrozenTemplates++
+			}
+		}
+		s.mu.Unlock()
+	}
+	for k, reason := range reasons {
+		r.Refused[reason] = i.refused[k].Load()
+	}
+	return r
+}
+
+// Use returns what the node knows of a sequence. ok is false if it knows none of this name. It may be called by any
+// goroutine.
+func (i *Issuer) Use(name string) (u Use, ok bool) {
+	s := i.find([]byte(name))
+	if s == nil {
+		return u, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.Kind() != Sequence {
+		return u, false
+	}
+	return s.use(i.cfg.Mono()), true
+}
+
+// totals counts what series did that the node has forgotten.
+type totals struct{ issued, blocks, waits atomic.Int64 }
+
+// add adds the counts of a series. It returns true.
+func (t *totals) add(s *series) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.issued.Add(s.issued)
+	t.blocks.Add(s.blocks)
+	t.waits.Add(s.waits)
+	return true
+}
+
+// use returns what is known of the series. mu is held.
+func (s *series) use(now int64) Use {
+	u := Use{Name: s.name, Record: *s.known, PerSecond: s.window.rate(s.issued, now)}
+	s.mode.report(&u)
+	if now < s.retryAt || len(s.waiting) > 0 {
+		u.Refusal = s.refusal.reason()
+	}
+	return u
+}
+
+// count counts a refusal.
+func (i *Issuer) count(err error) {
+	r, ok := err.(*Refusal)
+	for k, reason := range reasons {
+		if ok && r.Reason == reason {
+			i.refused[k].Add(1)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package seq
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+func TestReport(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 5)
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	a.ask("order", 10, false).first()
+	a.ask("nobody", 1, false).reason()
+	s.run(2 * time.Second)
+	r := a.is.Report()
+	if len(r.Sequences) != 1 || r.Sequences[0].Name != "order" || r.Sequences[0].Held == 0 || r.Sequences[0].PerSecond == 0 {
+		t.Errorf("%+v", r.Sequences)
+	}
+	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 || r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestReportCountsFrozenTemplates(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 5)
+	s.run(4 * time.Second)
+	if n := a.is.Report().FrozenTemplates; n != 0 {
+		t.Errorf("%d templates are frozen", n)
+	}
+	a.noteLoss()
+	s.run(stageConfirm)
+	if n := a.is.Report().FrozenTemplates; n != 1 {
+		t.Errorf("%d templates are frozen, want 1", n)
+	}
+}
+
+// SEQ of a name that the node has not seen waits for ZooKeeper, as NEXT does.
+func TestShowLooksUpTheName(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	var w sequence.Wait
+	woken := false
+	if _, err := a.is.Show(&w, []byte("order"), func() { woken = true }); err != sequence.ErrPending {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_ = a.round()
+	}
+	if line, err := a.is.Show(&w, []byte("order"), func() {}); !woken || err != nil {
+		t.Error(woken, line, err)
+	}
+}

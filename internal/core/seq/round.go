@@ -1,0 +1,212 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
+// returns an error of the store, after which the next Round tries again.
+func (i *Issuer) Round(ctx context.Context) error {
+	i.noteSession()
+	i.endSave()
+	cluster, joined := i.cfg.Tenure.Cluster()
+	if i.nodes = int64(cluster.Nodes); !joined {
+		i.refuseAll(confirming(soon))
+		i.forget()
+		return nil
+	}
+	err := store.ErrUnreachable
+	if i.session != 0 {
+		err = i.round(ctx, cluster)
+	}
+	i.forget()
+	if err != nil {
+		i.refuseAll(&Refusal{Reason: NoBlock, Text: "this node holds no values of the sequence, and ZooKeeper cannot be reached. Retry, or try another node", RetryAfter: time.Second})
+	}
+	return err
+}
+
+// soon is when a node that has just started may have a worker.
+const soon = 100 * time.Millisecond
+
+func confirming(left time.Duration) *Refusal {
+	return &Refusal{Reason: Confirming, Text: "this node reached ZooKeeper a short time ago, and ZooKeeper may have lost data. Retry, or try another node", RetryAfter: left}
+}
+
+func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
+	sent := i.cfg.Mono()
+	v, followed, err := i.follow(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if i.follows == 0 || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
+		return nil
+	}
+	if followed { // at each heartbeat only: it looks at all series
+		told, err := i.tellInTime(ctx, cluster, v)
+		if err != nil {
+			return err
+		}
+		followed = !told // what was read of /seq is out of date then
+	}
+	met, err := i.meetMore(ctx)
+	if err != nil {
+		return err
+	}
+	complete, err := i.workAll(ctx, cluster, i.due(v.state != nil))
+	if err != nil || !followed {
+		return err
+	}
+	if met && complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
+		i.hasFollowed(sent)
+	}
+	return i.raiseTime(ctx, cluster, v)
+}
+
+// hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators
+// hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
+func (i *Issuer) hasFollowed(sent int64) {
+	i.read.Store(sent)
+	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}
+	i.compared.Store(&f)
+	if i.saveFirst(f); i.savedAs == f.Followed {
+		i.followed.Store(&f)
+	}
+}
+
+// noteSession notes a new connection to ZooKeeper, which may have lost the last writes.
+func (i *Issuer) noteSession() {
+	if session := i.cfg.Store.SessionID(); session != i.session {
+		i.session, i.follows = session, 0
+		i.markChanged(nil, true)
+	}
+}
+
+// refuseAll refuses the requests that wait, of all sequences.
+func (i *Issuer) refuseAll(r *Refusal) {
+	now := i.cfg.Mono()
+	for _, s := range i.list() {
+		s.change(func() {
+			if len(s.waiting) > 0 {
+				s.refuse(r, now)
+			}
+		})
+	}
+}
+
+// roundTime is the time after which a round begins no more work. So requests that wait are woken in time.
+const roundTime = patience / 2
+
+// workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
+// the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
+func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
+	var group errgroup.Group
+	group.SetLimit(i.cfg.Parallel)
+	var lost atomic.Pointer[lostError]
+	var early atomic.Bool
+	began := i.cfg.Mono()
+	for _, s := range due {
+		group.Go(func() error {
+			if early.Load() || i.cfg.Mono()-began >= int64(i.roundTime) {
+				early.Store(true)
+				s.change(func() {}) // the requests see whether they have waited too long
+				return nil
+			}
+			err := i.work(ctx, cluster, s)
+			var sign *lostError
+			switch {
+			case errors.As(err, &sign):
+				lost.CompareAndSwap(nil, sign)
+				s.change(func() { s.refuse(confirming(time.Second), i.cfg.Mono()) })
+				err = nil
+			case errors.Is(err, ErrDamaged):
+				i.damaged(s, err)
+				return nil
+			case err == nil:
+				return nil
+			}
+			early.Store(true)
+			return err
+		})
+	}
+	err = group.Wait()
+	i.unfinished = early.Load()
+	if sign := lost.Load(); sign != nil {
+		i.endOn(sign)
+	} else if i.unfinished && err == nil {
+		i.Wake()
+	}
+	return !i.unfinished, err
+}
+
+// damaged refuses requests for a series whose record cannot be used.
+func (i *Issuer) damaged(s *series, err error) {
+	var news bool
+	if s.change(func() { news = s.damaged(i.cfg.Mono()) }); news {
+		i.cfg.Log.Error("the record of a sequence in ZooKeeper is damaged", "path", recordPath(s.name), "error", err)
+	}
+}
+
+// endOn ends a round in which a series has met a loss of data, or a later incarnation. The next round reads /cluster
+// and /seq first.
+func (i *Issuer) endOn(sign *lostError) {
+	i.follows = 0
+	if sign.later {
+		i.Wake()
+		return
+	}
+	i.report(sign.reason) // package coordinator wakes this one
+}
+
+// situation returns what the decisions of a round go by.
+func (i *Issuer) situation() situation {
+	mono := i.cfg.Mono()
+	return situation{by: i.cfg.By, spread: i.spread, sent: mono, now: i.known.now(mono)}
+}
+
+// due returns the series that need work, those first that requests wait for. It looks at all series after /seq
+// was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
+func (i *Issuer) due(followed bool) (due []*series) {
+	all := i.next()
+	if followed || i.follows == 0 || i.unfinished {
+		all = i.list()
+		i.spread = spread(countUsed(all), i.nodes)
+	}
+	var by [awaited + 1][]*series
+	for _, s := range all {
+		u := s.urgency(i.situation())
+		by[u] = append(by[u], s)
+	}
+	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
+	return slices.Concat(by[awaited], by[needed], renewals)
+}
+
+// countUsed returns the number of series that this node takes blocks of.
+func countUsed(all []*series) (n int64) {
+	for _, s := range all {
+		s.mu.Lock()
+		if m, ok := s.mode.(*segment); ok && m.used() {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
+type lostError struct {
+	reason string
+	later  bool
+}
+
+func (e *lostError) Error() string { return e.reason }

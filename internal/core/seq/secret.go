@@ -1,0 +1,154 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// This file deals with the keys of salted and scattered sequences. A key is written with the record, has its ID as
+// name, and never changes: under another key, positions would get values that others had. So a node
+// without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
+
+const secretsDir = "/seq/k"
+
+func secretPath(id string) string { return secretsDir + "/" + id }
+
+// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// of the monotonic clock.
+type secret struct {
+	key     sequence.Key
+	checked int64
+}
+
+// hasKey reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
+func (r Record) hasKey() bool { return r.Keyed() && r.Kind() == Sequence }
+
+// dirs returns the paths above a record and its key.
+func (r Record) dirs(name string) []string {
+	all := []string{recordsDir, bucketPath(name)}
+	if r.Keyed() {
+		all = append(all, secretsDir)
+	}
+	return all
+}
+
+// withKey returns a new record with the fingerprint of a new key, and the operation that writes the key.
+func (r Record) withKey() (Record, []store.Op) {
+	if !r.hasKey() {
+		return r, nil
+	}
+	k := sequence.NewKey()
+	r.KeyCheck = k.Fingerprint()
+	return r, []store.Op{writeKey(r.ID, k)}
+}
+
+// writeKey returns the operation that writes the key of the record with this ID.
+func writeKey(id string, k sequence.Key) store.Op {
+	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
+}
+
+// keyIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
+func (r Record) keyIn(found store.Record) (k sequence.Key, ok bool) {
+	k, err := sequence.ParseKey(string(found.Data))
+	return k, err == nil && k.Fingerprint() == r.KeyCheck
+}
+
+// values returns the record's map with its key. A plain map needs none.
+func (r Record) values(s *secret) sequence.Values {
+	if s == nil {
+		return sequence.NewValues(r.Map, sequence.Key{})
+	}
+	return sequence.NewValues(r.Map, s.key)
+}
+
+// nextFlag returns the flag of `flaked seq set` that says where the sequence goes on.
+func (r Record) nextFlag() string {
+	if r.Scatter > 0 {
+		return "--next-position POSITION"
+	}
+	return "--next VALUE"
+}
+
+// appendRuns appends the values of a block to to.
+func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.Run {
+	if !v.Keyed() {
+		return append(to, worker.Run{First: worker.ID(v.Map.Value(b.First)), Step: worker.ID(v.Increment), Len: int(b.Len())})
+	}
+	for p := b.First; p < b.End; p++ {
+		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
+	}
+	return to
+}
+
+func lostKey(name string) *Refusal {
+	return &Refusal{Reason: Frozen, Text: fmt.Sprintf("the key of sequence %s is missing in ZooKeeper, and this node does not know it. Start a node that does, or delete the sequence and create it again: flaked seq delete %[1]s", name)}
+}
+
+func wrongMode(name string) *Refusal {
+	return &Refusal{Reason: WrongMode, Text: "the values of " + name + " are salted or scattered, so no range of them exists. Use NEXT with a count"}
+}
+
+// keyDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
+func (s *series) keyDue(r Record, now int64) bool {
+	return s.known == nil || s.known.ID != r.ID || s.secret == nil || s.stale || now-s.secret.checked >= int64(renewAfter)
+}
+
+// keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
+// is held.
+func (s *series) keyBack(v view, r Record) []store.Op {
+	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
+		return nil
+	}
+	if _, ok := r.keyIn(*v.secret); ok {
+		return nil
+	}
+	if v.secret.Found {
+		return []store.Op{store.SetOp{Path: secretPath(r.ID), Data: []byte(s.secret.key.Hex()), Version: v.secret.Stat.Version}}
+	}
+	return []store.Op{writeKey(r.ID, s.secret.key)}
+}
+
+// learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
+// clock.
+func (s *series) learnKey(v view, sent int64) {
+	if v.secret == nil {
+		return
+	}
+	if k, ok := s.known.keyIn(*v.secret); ok {
+		s.secret = &secret{k, sent}
+		s.values = s.known.values(s.secret)
+	}
+}
+
+// ErrNoKey: ZooKeeper does not have the key of the sequence.
+var ErrNoKey = errors.New("the key of the sequence is missing in ZooKeeper")
+
+// Key returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It returns
+// ErrNoKey if there is none.
+func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
+	if !r.Keyed() {
+		return sequence.Key{}, nil
+	}
+	found, err := o.Store.GetAll(ctx, secretPath(r.ID))
+	if err != nil {
+		return sequence.Key{}, err
+	}
+	k, ok := r.keyIn(found[0])
+	if !ok {
+		return sequence.Key{}, ErrNoKey
+	}
+	return k, nil
+}
+
+// deleteKey deletes the key of a sequence that is no more.
+func (o Operator) deleteKey(ctx context.Context, id string) error {
+	if err := o.Store.Delete(ctx, secretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
+		return err
+	}
+	return nil
+}

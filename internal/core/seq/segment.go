@@ -1,0 +1,234 @@
+package seq
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// segment is the segment mode: a node takes blocks of positions, and issues from memory.
+type segment struct {
+	*series
+	stock sequence.Stock
+	// last is the last block that the node took, in the incarnation lastIncarnation of the sequence.
+	last            sequence.Block
+	lastIncarnation int64
+	// target is the number of positions that the node issues in the supply, when it last took a block.
+	target int64
+	// attempts are the writes with unknown outcome. All were made at the version tried.
+	attempts []taking
+	tried    int32
+}
+
+func (s *segment) take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	switch {
+	case r.w.Key != "":
+		return to, false, &Refusal{Reason: WrongMode, Text: "keys are for strict sequences, and " + s.name + " is not one. Leave the key out"}
+	case len(s.waiting) > 0 && r.w.Since == 0: // order on one node: no request overtakes those that wait
+		return s.wait(r, now, to)
+	case now-readAt >= int64(s.known.hold()): // an operator may have deleted the sequence, or raised the next value
+		s.refuse(&Refusal{Reason: NoBlock, Text: "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back", RetryAfter: time.Second}, now)
+		return s.wait(r, now, to)
+	}
+	to, ok := s.issue(r, to)
+	if !ok {
+		return s.wait(r, now, to)
+	}
+	s.issued += r.n
+	s.askedAt = now
+	return to, now >= s.retryAt && s.short(), nil
+}
+
+// issue appends the values of a request to to, if the stock has them.
+func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
+	if r.whole {
+		b, ok := s.stock.TakeWhole(r.n)
+		if ok {
+			to = appendRuns(to, &s.values, b)
+		}
+		return to, ok
+	}
+	var room [4]sequence.Block
+	blocks, ok := s.stock.Take(r.n, room[:0])
+	for _, b := range blocks {
+		to = appendRuns(to, &s.values, b)
+	}
+	return to, ok
+}
+
+func (s *segment) tooMany(n int64) *Refusal {
+	if most := s.known.ceiling().Burst(); n > most {
+		return tooMany(most, ", or raise its ceiling: flaked seq set NAME --ceiling VALUE")
+	}
+	return nil
+}
+
+// used reports whether this node has taken a block of the sequence.
+func (s *segment) used() bool { return s.last.Len() > 0 }
+
+func (s *segment) urgency(e situation) urgency {
+	switch {
+	case !s.used():
+		return idle
+	case s.short(), s.wantsMore(e.now):
+		return needed
+	case e.now-s.known.At >= s.renewAfter(e).Milliseconds():
+		return renew
+	}
+	return idle
+}
+
+func (s *segment) renewAfter(e situation) time.Duration {
+	return renewalInterval(e.spread, time.Duration(e.sent-s.askedAt))
+}
+
+func (s *segment) lacks() bool { return s.needs().lacking }
+
+func (s *segment) unsure() bool { return len(s.attempts) > 0 }
+
+func (s *segment) lastWritten() view { return view{} }
+
+// resolve finds out which of the attempts was written. At most one was, because all were made at one
+// version. If another write followed, the blocks of all attempts are lost.
+func (s *segment) resolve(v view) {
+	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == s.known.Nonce {
+		return // a write may still arrive: the next attempt is made at the same version
+	}
+	for _, t := range s.attempts {
+		if t.record.Nonce == v.record.Nonce {
+			s.accept(t, 0)
+		}
+	}
+	s.attempts = nil
+}
+
+func (s *segment) accept(t taking, mono int64) {
+	s.series.accept(t, mono)
+	s.attempts = nil
+	if t.block.Len() > 0 {
+		s.last, s.lastIncarnation = t.block, t.record.Incarnation
+		s.stock.Add(t.block)
+	}
+}
+
+// saw obeys an operator who has raised the next value.
+func (s *segment) saw(v view, _ situation) { s.stock.SkipTo(v.record.From) }
+
+func (s *segment) drop() {
+	s.stock.Drop()
+	s.last, s.attempts = sequence.Block{}, nil
+}
+
+func (s *segment) next(v view, e situation) *taking {
+	want := s.needs()
+	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
+		c, refusal := s.known.plan(v.incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
+		if refusal != nil {
+			s.refuse(refusal.about(s.name), e.sent)
+			return nil
+		}
+		c.record = c.record.written(e.nonce, e.by)
+		return &c
+	}
+	if c, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
+		c.record = c.record.written(e.nonce, e.by)
+		return &c
+	}
+	return nil
+}
+
+// demand returns what the size of the next block depends on.
+func (s *segment) demand(e situation, need int64) sequence.Demand {
+	budget := s.known.ceiling().At(s.known.budget(), e.now)
+	d := sequence.Demand{
+		Supply: max(s.known.supply(), e.spread), Smallest: s.known.Block, Last: s.last.Len(), Need: need, Credit: budget.Credit,
+	}
+	d.Rate = s.window.rate(s.issued, e.sent)
+	s.window.roll(s.issued, e.sent)
+	s.target = int64(min(d.Rate*d.Supply.Seconds(), sequence.MaxBlock))
+	return d
+}
+
+// needs is what the requests that wait need.
+type needs struct {
+	// all is the positions that they ask for together.
+	all int64
+	// least is the smallest block with which the node can serve one of them. It is 1 if nobody waits.
+	least int64
+	// lacking: the stock does not have enough for all of them.
+	lacking bool
+}
+
+// needs returns what the requests that wait need.
+func (s *segment) needs() needs {
+	left, longest := s.stock.Left(), s.stock.Longest()
+	q := needs{least: math.MaxInt64}
+	for _, r := range s.waiting {
+		q.all += r.n
+		if r.whole {
+			q.least = min(q.least, r.n)
+			q.lacking = q.lacking || r.n > longest
+		} else {
+			q.least = min(q.least, r.n-left)
+		}
+	}
+	q.lacking = q.lacking || q.all > left
+	if len(s.waiting) == 0 {
+		q.least = 1
+	}
+	q.least = max(q.least, 1)
+	return q
+}
+
+// short reports whether the node should take a block: a tenth of the last one is used, and there is
+// no other one in reserve.
+func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.last.Len()) }
+
+// wantsMore reports whether the node has less than it issues in the supply, although it is not short: a block is
+// smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
+// may be taken, so that other nodes find some. now is a sequence time.
+func (s *segment) wantsMore(now int64) bool {
+	c := s.known.ceiling()
+	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.budget(), now).Credit >= c.Burst()/2
+}
+
+func nineTenths(n int64) int64 { return n - n/10 }
+
+// maxAttempts is the number of writes with unknown outcome that a node remembers for a sequence. The block
+// of an older one is lost if it was written.
+const maxAttempts = 8
+
+func (s *segment) wrote(t taking, v view, _, now int64, err error) (woken []request, pause time.Duration) {
+	switch {
+	case err == nil:
+		s.accept(t, now)
+	case outpaced(err):
+		return nil, 0
+	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
+		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
+	}
+	woken, s.waiting = s.waiting, nil
+	return woken, 0
+}
+
+func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
+
+// close returns the positions at the end of the stock that follow each other.
+func (s *segment) close() (rest taking, ok bool) {
+	tail := s.stock.Tail()
+	s.stock.Drop()
+	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
+		return taking{}, false
+	}
+	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, true
+}
+
+func (s *segment) report(u *Use) string {
+	u.Held, u.Block = s.stock.Left(), s.last
+	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.ceiling())
+}

@@ -1,0 +1,191 @@
+package seq
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// series is one sequence as a node knows it. The goroutine of Round does its I/O. All fields below
+// mu are guarded by it, and Round does not hold mu during I/O.
+type series struct {
+	name string
+
+	mu sync.Mutex
+	// known is the latest record that the node has read or written, nil for none.
+	known *Record
+	// highest is the highest next position that a record with this ID had.
+	highest int64
+	// values is the map of known. A keyed one is of no use without secret, the key of known.
+	values sequence.Values
+	secret *secret // nil: the node does not know it, or there is none
+	// mode issues the sequence known. nil if none is known.
+	mode mode
+
+	waiting []request
+	refusal *Refusal // of the last try to get positions
+	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
+	// ns of the monotonic clock.
+	refusedAt, retryAt int64
+	// conflicts is the number of times in a row that another node was faster with a write. Until notBefore, in
+	// ns of the monotonic clock, the node does not try again.
+	conflicts int
+	notBefore int64
+	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the node has not looked.
+	absentAt int64
+	// askedAt is when the node last issued values, in ns of the monotonic clock.
+	askedAt int64
+	// issued is the number of positions that were issued, blocks that of the blocks that were taken, and waits
+	// that of the requests that waited.
+	issued, blocks, waits int64
+	// unanswered is the number of positions that writes of a strict sequence took, or perhaps took, and no request got.
+	unanswered int64
+	window     window // for the rate
+	stale      bool   // an operator may have changed the record since it was read
+	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
+	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
+	// the same one it shows a loss.
+	incarnation int64
+	forgotten   bool // the Issuer has removed the series
+	queued      bool // it is among those that need work soon: see catalog.next
+}
+
+// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name
+// has a new one. series.mu is held when a method is called.
+type mode interface {
+	// take issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
+	// readAt is when the node last knew that nothing had changed.
+	take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
+	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
+	tooMany(n int64) *Refusal
+	// urgency returns how soon a round must work on the sequence, although no request waits and nothing must be read.
+	urgency(e situation) urgency
+	// lacks reports whether requests wait that the node cannot answer without a write.
+	lacks() bool
+	// unsure reports whether the outcome of a write is not known. resolve finds it out by a record that was read.
+	unsure() bool
+	resolve(v view)
+	// lastWritten returns what the last write left, and a zero view if the record must be read before the next one.
+	lastWritten() view
+	// saw takes over the rest of what was read, when the series has taken over the record.
+	saw(v view, e situation)
+	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
+	next(v view, e situation) *taking
+	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must
+	// look again, and the longest time for which rounds must leave the sequence to other nodes.
+	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)
+	// pause returns the longest pause after tries in which other nodes were faster.
+	pause(now int64) time.Duration
+	// drop drops the positions that the node holds. close does so for good, and returns those that the node can give
+	// back, with the ID and the incarnation of the record from which the last of them were taken.
+	drop()
+	close() (rest taking, ok bool)
+	// report notes what the node holds in u, and returns it for the line of SEQ.
+	report(u *Use) string
+}
+
+func newMode(s *series, m Mode) mode {
+	if m == Strict {
+		return &strict{series: s}
+	}
+	return &segment{series: s}
+}
+
+// taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a
+// strict sequence that share it.
+type taking struct {
+	record   Record
+	block    sequence.Block
+	requests []request
+	keys     *keyring // as the write leaves them, nil if it does not write them
+}
+
+// request is a request for values.
+type request struct {
+	w     *sequence.Wait
+	n     int64
+	whole bool
+	wake  func()
+}
+
+// patience is how long a request waits for ZooKeeper.
+const patience = 5 * time.Second
+
+// take issues the values of a request, refuses it, or makes it wait: see mode.
+func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.forgotten:
+		return to, false, errForgotten
+	case s.absent(now), s.known.Kind() == Template, s.known.Kind() == Tombstone:
+		return to, false, noSequence(s.name)
+	case s.known == nil:
+		return s.wait(r, now, to)
+	case r.whole && s.known.Keyed():
+		return to, false, wrongMode(s.name)
+	}
+	return s.mode.take(r, now, readAt, to)
+}
+
+// errForgotten: the Issuer has removed the series, so nobody would serve a request that waits there.
+var errForgotten = errors.New("the series is forgotten")
+
+// forget reports whether the Issuer must remove the series: it has no record, nobody waits, and the node need
+// not read it.
+func (s *series) forget(now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	absent := s.absentAt == 0 || now-s.absentAt >= int64(absentFor)
+	s.forgotten = s.known == nil && absent && !s.stale && len(s.waiting) == 0
+	return s.forgotten
+}
+
+// absent reports whether the node has looked a short time ago, and found no sequence.
+func (s *series) absent(now int64) bool {
+	return s.known == nil && s.absentAt != 0 && now-s.absentAt < int64(absentFor)
+}
+
+// wait makes a request wait, or refuses it if it has waited for a try that failed.
+func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if s.mode != nil {
+		if refusal := s.mode.tooMany(r.n); refusal != nil {
+			return to, false, refusal.about(s.name)
+		}
+	}
+	switch since := r.w.Since; {
+	case since == 0 && s.refuses(r, now):
+		return to, false, s.refusal
+	case since == 0:
+		r.w.Since = now
+		s.waits++
+	case s.refusal != nil && s.refusedAt >= since:
+		return to, false, s.refusal
+	case now-since >= int64(patience):
+		return to, false, &Refusal{Reason: NoBlock, Text: "ZooKeeper did not give this node any values in time. Retry, or try another node", RetryAfter: time.Second}
+	}
+	s.waiting = append(s.waiting, r)
+	return to, true, sequence.ErrPending
+}
+
+// refuses reports whether a new request is refused at once. One with a key may have its value already, although the
+// sequence is exhausted.
+func (s *series) refuses(r request, now int64) bool {
+	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != Exhausted)
+}
+
+// refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
+// no reason to refuse.
+func (s *series) refuse(r *Refusal, now int64) {
+	if s.refusal, s.refusedAt = r, now; r != nil {
+		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
+	}
+}
+
+func noSequence(name string) *Refusal {
+	return &Refusal{Reason: NoSequence, Text: "there is no sequence " + name + ". Create it: flaked seq create " + name}
+}

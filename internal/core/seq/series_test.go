@@ -1,0 +1,225 @@
+package seq
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+const second = int64(time.Second)
+
+// owner returns a series with a record and the positions from 0 to n-1.
+func owner(n int64) *series {
+	r := usual(func(r *Record) { r.Next = n })
+	s := knowing(r)
+	if m := s.segment(); n > 0 {
+		m.last, m.lastIncarnation = sequence.Block{End: n}, r.Incarnation
+		m.stock.Add(m.last)
+	}
+	return s
+}
+
+func TestTake(t *testing.T) {
+	refusal := &Refusal{Reason: CeilingReached}
+	for name, c := range map[string]struct {
+		change func(*series)
+		since  int64 // when the request began to wait, 0: it is new
+		n      int64
+		whole  bool
+		now    int64
+		want   string // a reason, "waits" or ""
+	}{
+		"enough in stock":                      {n: 100, now: second},
+		"not enough in stock":                  {n: 101, now: second, want: "waits"},
+		"more than the ceiling ever allows":    {n: 10_001, now: second, want: string(TooMany)},
+		"nothing is known":                     {change: func(s *series) { s.vanish(0) }, n: 1, now: second, want: "waits"},
+		"it was absent a second ago":           {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second, want: string(NoSequence)},
+		"it was absent long ago":               {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second, want: "waits"},
+		"it is deleted":                        {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1, now: second, want: string(NoSequence)},
+		"others wait":                          {change: wait(1, false), n: 1, now: second, want: "waits"},
+		"others wait, and it has waited":       {change: wait(1, false), since: 1, n: 1, now: second},
+		"at the end of the hold":               {n: 1, now: 600*second - 1},
+		"after the hold":                       {n: 1, now: 600 * second, want: string(NoBlock)},
+		"refused a moment ago":                 {change: func(s *series) { s.refuse(refusal, second) }, n: 101, now: second, want: string(CeilingReached)},
+		"refused a moment ago, but in stock":   {change: func(s *series) { s.refuse(refusal, second) }, n: 1, now: second},
+		"refused long ago":                     {change: func(s *series) { s.refuse(refusal, second) }, n: 101, now: 3 * second, want: "waits"},
+		"refused since it waits":               {change: func(s *series) { s.refuse(refusal, second) }, since: second, n: 101, now: 3 * second, want: string(CeilingReached)},
+		"refused before it waited":             {change: func(s *series) { s.refuse(refusal, second) }, since: second + 1, n: 101, now: 3 * second, want: "waits"},
+		"it has waited for a while":            {since: second, n: 101, now: 6*second - 1, want: "waits"},
+		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(NoBlock)},
+		"whole, from one block":                {n: 100, whole: true, now: second},
+		"whole, but the stock is in two parts": {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, whole: true, now: second, want: "waits"},
+		"not whole, and the stock is in two":   {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, now: second},
+	} {
+		s := owner(100)
+		if c.change != nil {
+			c.change(s)
+		}
+		before := len(s.waiting)
+		w := sequence.Wait{Since: c.since}
+		runs, low, err := s.take(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
+		var refused *Refusal
+		switch errors.As(err, &refused); {
+		case c.want == "waits":
+			if !errors.Is(err, sequence.ErrPending) || !low || len(s.waiting) != before+1 || w.Since == 0 {
+				t.Errorf("%s: %v, %v", name, err, low)
+			}
+		case c.want != "":
+			if refused == nil || string(refused.Reason) != c.want || len(s.waiting) != before {
+				t.Errorf("%s: %v", name, err)
+			}
+		default:
+			var n int64
+			for _, r := range runs {
+				n += int64(r.Len)
+			}
+			if err != nil || n != c.n || c.whole && len(runs) != 1 {
+				t.Errorf("%s: %v, %v", name, runs, err)
+			}
+		}
+	}
+}
+
+// wait returns a change by which a request for n values waits.
+func wait(n int64, whole bool) func(*series) {
+	return func(s *series) {
+		s.waiting = append(s.waiting, request{&sequence.Wait{Since: 1}, n, whole, func() {}})
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	type w struct {
+		n     int64
+		whole bool
+	}
+	for name, c := range map[string]struct {
+		waiting []w
+		want    needs
+	}{
+		"nobody":             {nil, needs{0, 1, false}},
+		"in stock":           {[]w{{150, false}}, needs{150, 1, false}},
+		"not in stock":       {[]w{{160, false}}, needs{160, 10, true}},
+		"whole, in one part": {[]w{{100, true}}, needs{100, 100, false}},
+		"whole, in no part":  {[]w{{101, true}}, needs{101, 101, true}},
+		"together too many":  {[]w{{100, false}, {60, false}}, needs{160, 1, true}},
+		"the smallest need":  {[]w{{500, true}, {170, false}, {300, true}}, needs{970, 20, true}},
+	} {
+		s := owner(100)
+		s.segment().stock.Add(sequence.Block{First: 200, End: 250})
+		for _, r := range c.waiting {
+			wait(r.n, r.whole)(s)
+		}
+		if got := s.segment().needs(); got != c.want {
+			t.Errorf("%s: %+v, not %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestShortStock(t *testing.T) {
+	for left, want := range map[int64]bool{100: false, 90: false, 89: true, 0: true} {
+		s := owner(100)
+		s.segment().stock.SkipTo(100 - left)
+		if got := s.segment().short(); got != want {
+			t.Errorf("%d of 100 left: %v", left, got)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	good := situation{sent: 10 * second, now: 0, nonce: "mine"}
+	unconfirmed := good
+	unconfirmed.unconfirmed = 5 * time.Second
+	for name, c := range map[string]struct {
+		series func() *series
+		found  *Record // nil: missing
+		e      situation
+		block  sequence.Block
+		reason Reason
+		lost   bool
+		left   int64
+	}{
+		"nothing is due":                 {series: func() *series { return owner(100) }, found: ptr(usual(nil)), e: good, left: 100},
+		"a tenth is used":                {series: used(11), found: ptr(usual(nil)), e: good, block: sequence.Block{First: 100, End: 132}, left: 89},
+		"a request waits":                {series: waiting(150), found: ptr(usual(nil)), e: good, block: sequence.Block{First: 100, End: 250}, left: 100},
+		"others have taken a block":      {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next = 11, 500 })), e: good, block: sequence.Block{First: 500, End: 650}, left: 100},
+		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed, reason: Confirming, left: 100},
+		"too early, but nobody waits":    {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
+		"the ceiling":                    {series: waiting(6000), found: ptr(usual(nil)), e: good, reason: CeilingReached, left: 100},
+		"an older record":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen = 9 })), e: good, lost: true, left: 100},
+		"a missing record":               {series: waiting(150), e: good, lost: true, left: 100},
+		"an unknown name":                {series: func() *series { return &series{name: "order"} }, e: good},
+		"it is deleted":                  {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
+		"it was created again":           {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good, block: sequence.Block{First: 3, End: 153}},
+		"next was raised":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good, block: sequence.Block{First: 700, End: 850}},
+	} {
+		s := c.series()
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found, before: s.known, stat: store.Stat{Version: 3}}
+		taken, err := s.decide(v, c.e)
+		var lost *lostError
+		var left int64
+		if s.mode != nil {
+			left = s.segment().stock.Left()
+		}
+		if errors.As(err, &lost) != c.lost || left != c.left {
+			t.Errorf("%s: %v, %d left", name, err, left)
+		}
+		if (taken.kind == take) != (c.block.Len() > 0) || taken.kind == take && (taken.block != c.block || taken.record.Nonce != "mine") {
+			t.Errorf("%s: takes %+v", name, taken)
+		}
+		if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
+			t.Errorf("%s: refuses with %v", name, s.refusal)
+		}
+		if !c.lost && len(s.waiting) > 0 {
+			t.Errorf("%s: the requests are not woken", name)
+		}
+	}
+}
+
+// used returns a series that has issued n of 100 positions.
+func used(n int64) func() *series {
+	return func() *series {
+		s := owner(100)
+		s.segment().stock.SkipTo(n)
+		return s
+	}
+}
+
+// waiting returns a series with 100 positions, of which a request wants n.
+func waiting(n int64) func() *series {
+	return func() *series {
+		s := owner(100)
+		wait(n, false)(s)
+		return s
+	}
+}
+
+// The outcome of a write is not known. Later the record shows it.
+func TestResolve(t *testing.T) {
+	attempt := func(nonce string) taking {
+		return taking{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }), block: sequence.Block{First: 100, End: 200}}
+	}
+	for name, c := range map[string]struct {
+		found   Record
+		version int32
+		left    int64
+		open    int
+	}{
+		"not written yet":       {usual(nil), 3, 100, 2},
+		"the first was written": {attempt("a").record, 4, 200, 0},
+		"the other was written": {attempt("b").record, 4, 200, 0},
+		"another node's write":  {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
+		"a write after ours":    {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
+		"put back":              {usual(func(r *Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
+	} {
+		s := owner(100)
+		m := s.segment()
+		m.attempts, m.tried = []taking{attempt("a"), attempt("b")}, 3
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found, stat: store.Stat{Version: c.version}}
+		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left || len(m.attempts) != c.open {
+			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package seq
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+func (n *simNode) fault(c store.Call) store.Fault {
+	n.h.interleave(n)
+	if n.h.strict["x0"] != nil && c.Op == "multi" && n.h.rng.IntN(4) == 0 {
+		n.h.askLate(n, "x0")
+	}
+	n.intend(c)
+	if n.h.mustNotice(n) {
+		return store.NoFault
+	}
+	switch n.h.rng.IntN(n.h.faulty) {
+	case 0:
+		return store.FailBefore
+	case 1:
+		return store.FailAfter
+	case 2:
+		return store.FailLate
+	}
+	return store.NoFault
+}
+
+// interleave lets something else happen in the middle of a round of n.
+func (h *history) interleave(n *simNode) {
+	if h.inside || h.rng.IntN(8) != 0 {
+		return
+	}
+	h.inside = true
+	defer func() { h.inside = false }()
+	other := h.nodes[h.rng.IntN(len(h.nodes))]
+	switch h.rng.IntN(6) {
+	case 0:
+		h.pass(h.rng.Int64N(300))
+	case 1:
+		if other != n && !other.busy && h.now >= other.pauseTill {
+			other.beat()
+			other.round()
+		}
+	case 2, 3:
+		if other != n && !other.busy {
+			h.ask(other, h.names[h.rng.IntN(max(1, len(h.names)))], 1+h.rng.IntN(100), false)
+		}
+	case 4:
+		h.mem.Deliver()
+		if h.rng.IntN(2) == 0 {
+			other.store.Lag()
+		}
+	case 5:
+		if h.rng.IntN(10) == 0 && !n.beating && !h.staged {
+			h.lose()
+		}
+	}
+}
+
+// pass lets time pass. The node that must notice a loss of data reports before the confirming time is
+// over.
+func (h *history) pass(ms int64) {
+	end, last := h.now+ms, h.noticeBy-50
+	if n := h.heard; n != nil && h.now < last && last <= end && !n.busy {
+		h.now = last
+		was := h.inside
+		h.inside, n.pauseTill = true, 0
+		n.beat()
+		n.round()
+		h.inside = was
+	}
+	h.now = max(h.now, end)
+}
+
+// run lets time pass, with heartbeats and rounds of all nodes.
+func (h *history) run(ms int64) {
+	for end := h.now + ms; h.now < end; {
+		h.pass(min(end-h.now, 1+h.rng.Int64N(int64([]int{50, 400}[h.rng.IntN(2)]))))
+		for _, n := range h.nodes {
+			if h.now < n.pauseTill {
+				continue
+			}
+			if h.now-n.lastBeat >= h.heartbeat.Milliseconds() {
+				if n == h.mute {
+					n.lastBeat = h.now
+				} else {
+					n.beat()
+				}
+				n.round()
+			}
+		}
+	}
+}
+
+// able returns the nodes that must notice if ZooKeeper goes back to a copy made at a time: those that are connected, know all
+// that has changed in the present incarnation, and have written their slot at least two heartbeats later.
+func (h *history) able(at int64) (able []*simNode) {
+	v, err := h.peek()
+	if err != nil {
+		return nil
+	}
+	for _, n := range h.nodes {
+		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && h.now >= n.confirmed
+		f := n.is.Followed()
+		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil && n.owed == 0
+		if here && knows && n.claim.incarnation == v.cluster.Incarnation && n.claim.sent > at+2*h.heartbeat.Milliseconds() {
+			able = append(able, n)
+		}
+	}
+	return able
+}
+
+// peek returns /cluster and /seq.
+func (h *history) peek() (view, error) {
+	cluster, _, err := h.mem.Peek(clusterPath)
+	if err != nil {
+		return view{}, err
+	}
+	state, _, err := h.mem.Peek(statePath)
+	if err != nil {
+		return view{}, err
+	}
+	return parseView([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+}
+
+// mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.
+func (h *history) mustNotice(n *simNode) bool {
+	return n == h.heard && h.now < h.noticeBy+2*h.heartbeat.Milliseconds()
+}
+
+// calm ends all faults, and lets all nodes be well.
+func (h *history) calm() {
+	h.run(max(0, h.noticeBy-h.now) + 1)
+	for _, n := range h.nodes {
+		n.cut, n.pauseTill = false, 0
+		n.store.Heal()
+	}
+	h.run(3*h.confirm.Milliseconds() + 3000)
+}
+
+// putBack puts ZooKeeper back to a copy. heard must notice it. nil: no node is sure to notice it in time.
+func (h *history) putBack(c simCopy, heard *simNode) {
+	h.notice(heard)
+	h.note("ZooKeeper is put back to %.3f", float64(c.at)/1000)
+	h.mem.Restore(c.data)
+	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
+}
+
+// notice says which node must notice the loss of data that comes now.
+func (h *history) notice(heard *simNode) {
+	h.heard, h.noticeBy = heard, h.now+h.confirm.Milliseconds()
+	h.lostAt = append(h.lostAt, h.now)
+	h.mem.Deliver()
+	h.checkGaps("x0")
+	if s := h.strict["x0"]; s != nil {
+		s.counts = false
+		s.keysAreLost(heard, len(h.lostAt))
+	}
+}
+
+// lose wipes ZooKeeper or puts an older copy back, if a node can notice it.
+func (h *history) lose() {
+	at, wipe := int64(0), len(h.copies) == 0 || h.rng.IntN(4) == 0
+	var c simCopy
+	if !wipe {
+		c = h.copies[h.rng.IntN(len(h.copies))]
+		at = c.at
+	}
+	able := h.able(at)
+	if len(able) == 0 || h.now < h.noticeBy {
+		return
+	}
+	h.notice(able[h.rng.IntN(len(able))])
+	h.copies = slices.DeleteFunc(h.copies, func(simCopy) bool { return h.rng.IntN(3) == 0 })
+	switch {
+	case wipe:
+		h.note("ZooKeeper is wiped, node %d must notice", h.heard.id)
+		h.mem.Wipe()
+		_ = h.mem.Session().EnsureRoot(context.Background(), "/workers")
+	case h.rng.IntN(3) == 0:
+		h.note("ZooKeeper is put back to %.3f while it runs, node %d must notice", float64(at)/1000, h.heard.id)
+		h.mem.RestoreRunning(c.data)
+	default:
+		h.note("ZooKeeper is put back to %.3f, node %d must notice", float64(at)/1000, h.heard.id)
+		h.mem.Restore(c.data)
+	}
+	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
+	if h.rng.IntN(3) == 0 {
+		h.restartAll()
+	} else if h.rng.IntN(2) == 0 { // it notices at the last moment
+		h.heard.pauseTill = h.noticeBy
+	}
+}
+
+// restartAll kills all nodes. They start again at any time. The one that must notice the loss of data has its directory.
+func (h *history) restartAll() {
+	h.note("all nodes are killed")
+	for _, n := range h.nodes {
+		if !n.busy {
+			n.start(n == h.heard || h.rng.IntN(3) > 0)
+			n.pauseTill = h.now + h.rng.Int64N(h.confirm.Milliseconds())
+		}
+	}
+}

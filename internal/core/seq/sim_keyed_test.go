@@ -1,0 +1,95 @@
+package seq
+
+import (
+	"context"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// simKeyed is a salted or scattered sequence, which some histories have.
+const simKeyed = "k0"
+
+// createKeyed adds a salted or scattered sequence to those that are asked for.
+func (h *history) createKeyed(st store.Store) {
+	if h.keyed.Salt = 16; h.rng.IntN(2) == 0 {
+		h.keyed.Salt, h.keyed.Scatter = 0, 30
+	}
+	h.names = append(h.names, simKeyed)
+	h.create(st, simKeyed)
+}
+
+// mapOf returns the map for the next life of a name. start is the first value of a plain one. lost: no record knows all
+// earlier values.
+func (h *history) mapOf(name string, start int64, lost bool) sequence.Map {
+	m := sequence.Map{Start: start, Increment: 1 + h.rng.Int64N(3), Max: sequence.MaxJavaScript}
+	if name != simKeyed {
+		return m
+	}
+	m.Increment, m.Salt, m.Scatter = 1, h.keyed.Salt, h.keyed.Scatter
+	if m.Salt > 0 {
+		m.Start = start>>m.Salt + 1
+		if lost {
+			m.Start = (start-1_000_000)>>m.Salt + 20 // the bits of the salt must not matter
+		}
+	} else if n := len(h.lives); n > 0 {
+		m.Start = h.lives[n-1].Highest(0) + 1
+		if !lost && h.rng.IntN(2) == 0 {
+			m = h.lives[n-1].Map
+		}
+	}
+	return m
+}
+
+// born remembers the key of a sequence that was created.
+func (h *history) born(op Operator, name string, r Record) {
+	if name != simKeyed {
+		return
+	}
+	k, err := op.Key(context.Background(), r)
+	if err != nil {
+		h.violated("key", "a new sequence has no key: %v", err)
+	}
+	h.lives = append(h.lives, sequence.NewValues(r.Map, k))
+}
+
+// rank returns a number by which the values of a name ascend on a node. ours is false if no life of the name has
+// the value.
+func (h *history) rank(name string, v int64) (rank int64, ours bool) {
+	if name != simKeyed {
+		return v, true
+	}
+	for k, life := range h.lives {
+		if p, ok := life.Position(v); ok {
+			if life.Salt > 0 {
+				return v >> life.Salt, true
+			}
+			return (int64(k)<<40 | p) + 1, true
+		}
+	}
+	return 0, false
+}
+
+// shown returns what a history says of values that were issued. Those of a keyed sequence differ each time that the history
+// is played, because the key does.
+func (h *history) shown(name string, runs []worker.Run) any {
+	if name != simKeyed {
+		return runs
+	}
+	var ranks []int64
+	for _, r := range runs {
+		rank, _ := h.rank(name, int64(r.First))
+		ranks = append(ranks, rank)
+	}
+	return ranks
+}
+
+// loseKey deletes the key alone. Nodes that know it put it back some time.
+func (h *history) loseKey() {
+	data, _, err := h.mem.Peek(recordPath(simKeyed))
+	if r, broken := parseRecord(data); err == nil && broken == nil {
+		err = h.mem.Session().Delete(context.Background(), secretPath(r.ID), store.AnyVersion)
+		h.note("the key of %s is deleted: %v", simKeyed, err)
+	}
+}

@@ -1,0 +1,252 @@
+package seq
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// simNode is a node with a fake tenure. It stands for packages node and coordinator: it writes its slot at each heartbeat, and
+// looks whether ZooKeeper has lost that or the cluster's record.
+type simNode struct {
+	h      *history
+	id     int
+	store  *store.MemSession
+	is     *Issuer
+	offset int64 // of the wall clock, ms
+	boots  int
+	since  int64 // when the machine started, ms
+	disk   simDisk
+
+	slot    string
+	claim   simClaim
+	nothing bool // the process has not written the slot yet
+	// owed is the incarnation that was known when a loss of data was noticed, plus 1. 0: there is none to report.
+	owed      int64
+	confirmed int64 // when the node has held the worker for the confirming time
+	broken    int64 // when the node was sure for the last time that it could have missed a loss of data
+	beats     int
+	cut       bool
+	pauseTill int64
+	lastBeat  int64
+	max       map[string]int64
+	nonce     int
+	// relyIn is the session of the last heartbeat, first when the node first wrote in it, and word: all others have
+	// written since. told is the Followed.Compared of the last heartbeat.
+	relyIn, first, told int64
+	word                bool
+	busy                bool // in a round or a heartbeat
+	beating             bool
+	saving              func() // ends the write of the witness file that runs
+}
+
+// simClaim is what a node knows of its slot.
+type simClaim struct {
+	content     string // as last acknowledged or attempted
+	version     int32  // as last acknowledged
+	sure        bool   // the outcome of the last write is known
+	incarnation int64  // in which it was written
+	cluster     int64  // the highest incarnation that the node has seen
+	sent        int64  // when the last acknowledged write was sent, 0: none
+}
+
+// simDisk is the state directory.
+type simDisk struct {
+	claim     simClaim
+	confirmed int64
+	boots     int
+	witness   *Witness
+}
+
+func (h *history) addNode() {
+	n := &simNode{h: h, id: len(h.nodes), store: h.mem.Session(), offset: h.offset(), max: map[string]int64{}}
+	n.slot = fmt.Sprintf("/workers/%04d", n.id)
+	n.start(false)
+	h.nodes = append(h.nodes, n)
+}
+
+// start makes a new process. resumes: it has the state directory, and goes on with the worker.
+func (n *simNode) start(resumes bool) {
+	n.store.Expire()
+	n.store = n.h.mem.Session()
+	n.store.SetFault(n.fault)
+	n.store.SetDone(n.done)
+	n.lastBeat, n.cut, n.pauseTill, n.owed, n.nothing = -1<<40, false, 0, 0, true
+	clear(n.max)
+	n.h.strict["x0"].ended(n.is)
+	if !resumes {
+		n.disk = simDisk{}
+	}
+	n.claim, n.confirmed, n.broken = n.disk.claim, n.disk.confirmed, n.h.now
+	if n.claim.sent == 0 {
+		n.claim.cluster = never
+		n.confirmed = n.h.now + n.h.confirm.Milliseconds()
+	}
+	if n.disk.boots != n.boots {
+		n.claim.sent = -1 << 40
+	}
+	n.is = New(Config{
+		Store: n.store, Tenure: n,
+		Now:  func() int64 { return simEpoch + n.h.now + n.offset },
+		Mono: n.mono, Boot: fmt.Sprint(n.boots),
+		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
+		Parallel: 1, Retry: func(most time.Duration, _ func()) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
+	})
+	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
+	n.saving = nil
+	n.is.beside = func(f func()) {
+		if n.saving = f; n.h.now%4 != 0 { // else the disk is slow
+			n.endSaving()
+		}
+	}
+	if n.disk.witness != nil {
+		n.is.remember(*n.disk.witness)
+	}
+}
+
+// endSaving ends the write of the witness file that runs.
+func (n *simNode) endSaving() {
+	if f := n.saving; f != nil {
+		n.saving = nil
+		f()
+	}
+}
+
+func (n *simNode) mono() int64 { return (n.h.now - n.since + 1) * 1e6 }
+
+// reboot starts the machine again: its boot clock begins anew.
+func (n *simNode) reboot() {
+	n.boots, n.since = n.boots+1, n.h.now-n.h.rng.Int64N(100_000)
+	n.start(true)
+}
+
+func (n *simNode) Hold(session int64) Hold {
+	if n.nothing || n.h.now < n.confirmed {
+		return Hold{}
+	}
+	wait := max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)
+	switch {
+	case session != n.relyIn:
+		wait = max(wait, 1)
+	case !n.word:
+		wait = max(wait, n.first+n.h.confirm.Milliseconds()-n.h.now)
+	}
+	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
+		wait = n.h.confirm.Milliseconds()
+	}
+	return Hold{n.slot, n.claim.version, time.Duration(wait) * time.Millisecond}
+}
+
+// hear notes whether each other node has written its slot since this one did in its present session, and has compared
+// its sequences in its own.
+func (n *simNode) hear() {
+	if s := n.store.SessionID(); s != n.relyIn {
+		n.relyIn, n.first, n.word = s, n.h.now, false
+	}
+	word := true
+	for _, o := range n.h.nodes {
+		word = word && (o == n || o.claim.sent > n.first && o.told == n.claim.incarnation+1 && o.relyIn == o.store.SessionID())
+	}
+	n.word = n.word || word
+}
+
+func (n *simNode) Cluster() (ClusterInfo, bool) {
+	return ClusterInfo{UUID: "c", ConfirmTime: n.h.confirm}, true
+}
+
+func (n *simNode) ReportLoss(known int64, found string) {
+	n.h.note("node %d in incarnation %d: %s", n.id, known, found)
+	n.owed, n.lastBeat = max(n.owed, known+1), -1<<40
+}
+
+// beat is a heartbeat.
+func (n *simNode) beat() {
+	if n.busy {
+		return
+	}
+	n.busy, n.beating = true, true
+	defer func() { n.busy, n.beating = false, false }()
+	ctx := context.Background()
+	n.lastBeat = n.h.now
+	if n.store.Sync(ctx, "/") != nil {
+		return
+	}
+	found, err := n.store.GetAll(ctx, clusterPath, n.slot)
+	if err != nil {
+		return
+	}
+	v, err := parseView([]store.Record{found[0], {}})
+	if err != nil {
+		n.h.violated("cluster", "%v", err)
+		return
+	}
+	if found := n.judge(v.incarnation(), found[1]); found != "" {
+		n.ReportLoss(n.claim.cluster, found)
+	}
+	if n.owed > 0 {
+		if raiseIncarnation(n.store, n.owed-1) != nil {
+			return
+		}
+		n.owed = 0
+		if data, _, err := n.store.Get(ctx, clusterPath); err != nil {
+			return
+		} else if v, err = parseView([]store.Record{{Found: true, Data: data}, {}}); err != nil {
+			return
+		}
+	}
+	n.claim.cluster = max(n.claim.cluster, v.incarnation())
+	n.writeSlot(ctx, found[1], v.incarnation())
+}
+
+// judge returns what shows that ZooKeeper has lost data, "" for nothing.
+func (n *simNode) judge(incarnation int64, slot store.Record) string {
+	c := n.claim
+	switch {
+	case incarnation < c.cluster:
+		return "/cluster is missing or older"
+	case c.sent == 0 || incarnation > c.incarnation: // the node puts its slot back
+		return ""
+	case !slot.Found, slot.Stat.Version < c.version, c.sure && (string(slot.Data) != c.content || slot.Stat.Version != c.version):
+		return "the slot is missing or older"
+	}
+	return ""
+}
+
+// writeSlot writes the slot over what was found. If that is as the node knew it, no copy of earlier data can have been put
+// in place between this heartbeat and the one before without showing, as long as they are near enough.
+func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation int64) {
+	n.beats++
+	followed := n.is.Followed().Compared // as the record says it
+	was, sent, version := n.claim, n.h.now, int32(0)
+	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false, incarnation
+	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
+	if found.Found {
+		stat, err := n.store.Set(ctx, n.slot, []byte(n.claim.content), found.Stat.Version)
+		if version = stat.Version; err != nil {
+			return
+		}
+	} else if _, err := n.store.Create(ctx, n.slot, []byte(n.claim.content), store.Persistent); err != nil {
+		return
+	}
+	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version && (was.incarnation == incarnation || !n.nothing) && sent-was.sent <= 2*n.h.heartbeat.Milliseconds()
+	if !chained {
+		n.broken = sent
+	} else if n.nothing {
+		n.broken = -1 << 40
+	}
+	n.claim.version, n.claim.sure, n.claim.sent, n.nothing = version, true, sent, false
+	n.disk.claim, n.told = n.claim, followed
+	n.hear()
+}
+
+func (n *simNode) round() {
+	if n.busy || n == n.h.lazy && n.h.now < n.h.noticeBy-50 {
+		return
+	}
+	n.busy = true
+	defer func() { n.busy = false }()
+	n.endSaving()
+	_ = n.is.Round(context.Background())
+}

@@ -1,0 +1,163 @@
+package seq
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+func (h *history) create(st store.Store, name string) {
+	ceiling := []int64{50, 1000, 20000}[h.rng.IntN(3)]
+	op := h.operator(st)
+	v, _, err := op.look(context.Background(), name)
+	if err != nil {
+		return
+	}
+	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 1, h.highest[name] + 10_000}[h.rng.IntN(4)]
+	lost := v.record.forgets(*v.state)
+	if lost { // nodes that are cut off may hold some that nobody has got yet
+		start = h.highest[name] + 1_000_000
+	}
+	m := h.mapOf(name, start, lost)
+	r, err := op.Create(context.Background(), Definition{
+		Name: name, Mode: h.modeOf(name), Map: m,
+		Settings: Settings{Block: 32, SupplyMs: 60_000, HoldMs: h.hold, Ceiling: ceiling, HardCeiling: ceiling}, StartGiven: true,
+	})
+	missing := v.record == nil
+	h.note("by hand: create %s, ceiling %d, %+v: %v", name, ceiling, m, err)
+	if err == nil {
+		h.born(op, name, r)
+	}
+	if err == nil && missing {
+		h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: r.Credit})
+	}
+}
+
+// offset returns how far a clock is off, in ms.
+func (h *history) offset() int64 {
+	if h.leaps {
+		return 0
+	}
+	return []int64{0, 0, 4000, -4000, 60_000, -60_000, -660_000, 200_000}[h.rng.IntN(8)]
+}
+
+// setClocks makes the wall clock of a node step, or that of ZooKeeper's leader.
+func (h *history) setClocks(n *simNode) {
+	if n.offset = h.offset(); h.leaps {
+		h.leader = []int64{0, 60_000, 140_000, -60_000}[h.rng.IntN(4)]
+	}
+	h.note("the clock of node %d is off by %d ms, that of the leader by %d", n.id, n.offset, h.leader)
+}
+
+func (h *history) operator(st store.Store) Operator {
+	return Operator{Store: st, Clock: simClock{&h.now, func() {}}}
+}
+
+// jump lets an operator raise the next value, delete the sequence, or create it again. Nobody may do
+// so until all nodes that are connected have followed the last time, as --wait says.
+func (h *history) jump() {
+	name := h.names[h.rng.IntN(len(h.names))]
+	st := h.mem.Session()
+	op := h.operator(st)
+	ctx := context.Background()
+	k := h.rng.IntN(5)
+	if h.now < h.noticeBy {
+		k = 3
+	}
+	h.confirmTemplate(op)
+	h.vouch(op, "x0")
+	h.checkGaps(name)
+	defer h.countGaps(name)
+	switch k {
+	case 3:
+		for i := range 1 + h.rng.IntN(4) {
+			_, err := op.Set(ctx, name, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }})
+			h.note("by hand: other settings for %s: %v", name, err)
+		}
+		return
+	case 0:
+		v, _, err := op.look(ctx, name)
+		if err != nil || v.record == nil {
+			return
+		}
+		p := v.record.Next + h.rng.Int64N(3000)
+		change := Change{NextPosition: &p}
+		if next := v.record.Value(p); v.record.Scatter == 0 {
+			change = Change{Next: &next}
+		}
+		_, err = op.Set(ctx, name, change)
+		h.note("by hand: next position of %s is %d: %v", name, p, err)
+	case 1:
+		h.remove(op, name)
+	case 2:
+		h.create(st, name)
+	case 4:
+		h.live(op, name)
+	}
+	h.wait()
+}
+
+func (h *history) remove(op Operator, name string) {
+	r, err := op.Delete(context.Background(), name)
+	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
+}
+
+// live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
+func (h *history) live(op Operator, name string) {
+	for range 1 + h.rng.IntN(3) {
+		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {
+			h.ask(n, name, 1, false)
+			n.cut = true
+			n.store.Partition()
+		}
+		h.remove(op, name)
+		h.wait()
+		if h.rng.IntN(2) == 0 {
+			h.run(h.rng.Int64N(80_000))
+			h.purge(op, name)
+			h.wait()
+		}
+		h.create(op.Store, name)
+		h.wait()
+		for _, n := range h.nodes {
+			if h.rng.IntN(2) == 0 {
+				h.ask(n, name, 1+h.rng.IntN(100), false)
+			}
+		}
+	}
+}
+
+// purge removes a tombstone. From then on, the values of the name may come again.
+func (h *history) purge(op Operator, name string) {
+	if h.strict[name] != nil || name == simKeyed {
+		return
+	}
+	err := op.Purge(context.Background(), name)
+	if h.note("by hand: purge %s: %v", name, err); err != nil {
+		return
+	}
+	maps.DeleteFunc(h.given, func(given string, _ bool) bool { return strings.HasPrefix(given, name+" ") })
+	delete(h.takings, name)
+	for _, n := range h.nodes {
+		delete(n.max, name)
+	}
+}
+
+// wait lets time pass until all nodes that are connected have followed an operator, as --wait does. ZooKeeper
+// loses no data meanwhile.
+func (h *history) wait() {
+	staged := h.staged
+	h.staged = true
+	defer func() { h.staged = staged }()
+	v, _, err := h.operator(h.mem.Session()).look(context.Background(), "x")
+	lags := func(n *simNode) bool {
+		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Changes <= v.state.Changes
+	}
+	h.run(h.heartbeat.Milliseconds() + 500)
+	for err == nil && slices.ContainsFunc(h.nodes, lags) {
+		h.run(h.heartbeat.Milliseconds())
+	}
+}

@@ -1,0 +1,142 @@
+package seq
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// simStrict is what a history knows of a strict sequence.
+type simStrict struct {
+	// committed is the highest next value that a node has written.
+	committed int64
+	answered  int64 // positions
+	lost      int64 // positions that processes which have ended did not answer
+	keys      []*simKey
+	// counts: no data were lost since then was the record. Then answered and unanswered positions were answeredThen
+	// and unansweredThen.
+	counts                       bool
+	then                         Record
+	answeredThen, unansweredThen int64
+}
+
+func (h *history) modeOf(name string) Mode {
+	if h.strict[name] != nil {
+		return Strict
+	}
+	return Segment
+}
+
+func (s *simStrict) answer(n int64) {
+	if s != nil {
+		s.answered += n
+	}
+}
+
+// putBack notes that a node puts back a record that ZooKeeper lost, perhaps with a next value that an operator had raised.
+func (s *simStrict) putBack() {
+	if s != nil {
+		s.counts = false
+	}
+}
+
+// ended adds what a process that ends has not answered.
+func (s *simStrict) ended(i *Issuer) {
+	if s != nil && i != nil {
+		s.lost += unansweredBy(i)
+	}
+}
+
+func unansweredBy(i *Issuer) (n int64) {
+	for _, s := range i.list() {
+		n += s.unanswered
+	}
+	return n
+}
+
+func (h *history) unanswered(s *simStrict) int64 {
+	n := s.lost
+	for _, node := range h.nodes {
+		n += unansweredBy(node.is)
+	}
+	return n
+}
+
+// countGaps begins to count the positions of a strict sequence.
+func (h *history) countGaps(name string) {
+	s := h.strict[name]
+	if s == nil {
+		return
+	}
+	h.mem.Deliver() // what is counted as unanswered must not be written later
+	data, _, err := h.mem.Peek(recordPath(name))
+	r, parseErr := parseRecord(data)
+	if s.counts = err == nil && parseErr == nil && h.now >= h.noticeBy; s.counts {
+		s.then, s.answeredThen, s.unansweredThen = r, s.answered, h.unanswered(s)
+	}
+}
+
+// checkGaps checks that all positions of a strict sequence were answered, or are counted as unanswered.
+func (h *history) checkGaps(name string) {
+	s := h.strict[name]
+	if s == nil || !s.counts {
+		return
+	}
+	data, _, err := h.mem.Peek(recordPath(name))
+	r, parseErr := parseRecord(data)
+	if err != nil || parseErr != nil {
+		h.violated("gaps", "the record of %s: %v, %v", name, err, parseErr)
+		return
+	}
+	if r.ID != s.then.ID || r.From != s.then.From { // an operator has acted
+		return
+	}
+	answered, unanswered := s.answered-s.answeredThen, h.unanswered(s)-s.unansweredThen
+	if missing := r.Next - s.then.Next - answered; missing > unanswered {
+		h.violated("gaps", "%s has %d positions more than were answered, and the nodes count %d", name, missing, unanswered)
+	}
+}
+
+// vouch says where a strict sequence goes on after a loss of data: above all that was committed.
+func (h *history) vouch(op Operator, name string) {
+	s := h.strict[name]
+	if s == nil || h.now < h.noticeBy {
+		return
+	}
+	ctx := context.Background()
+	r, st, err := op.Show(ctx, name)
+	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
+		return
+	}
+	next := max(r.Value(r.Next), s.committed, h.highest[name]+1) + h.rng.Int64N(1000)
+	_, err = op.Set(ctx, name, Change{Next: &next, VouchedIn: st.Incarnation})
+	h.note("by hand: %s goes on at %d: %v", name, next, err)
+	h.countGaps(name)
+}
+
+// askTogether sends a node some requests at once. They may share a write.
+func (h *history) askTogether(n *simNode, name string) {
+	if h.now < n.pauseTill {
+		return
+	}
+	waits := make([]sequence.Wait, 2+h.rng.IntN(4))
+	counts := make([]int, len(waits))
+	open := make(map[int]bool)
+	for k := range waits {
+		counts[k], open[k] = 1+h.rng.IntN(5), true
+	}
+	before := h.highest[name]
+	for range 3 {
+		for k := range waits {
+			if !open[k] {
+				continue
+			}
+			runs, err := n.is.Take(&waits[k], []byte(name), counts[k], false, func() {}, nil)
+			if open[k] = errors.Is(err, sequence.ErrPending); err == nil {
+				h.check(n, name, runs, counts[k], before)
+			}
+		}
+		n.round()
+	}
+}

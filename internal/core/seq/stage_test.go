@@ -1,0 +1,287 @@
+package seq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// stage is a ZooKeeper, a clock and some nodes, for tests that play one course of events.
+type stage struct {
+	t     *testing.T
+	mem   *store.Mem
+	now   int64 // ms since the start
+	nodes []*actor
+	// actors is the number of nodes that there have been.
+	actors int
+}
+
+// actor is a node of a stage. Its tenure is always confirmed, and it raises the incarnation as soon as it finds a loss of data.
+type actor struct {
+	*stage
+	store *store.MemSession
+	is    *Issuer
+	calls func(store.Call) store.Fault // nil: no faults
+	// slot is the node's record.
+	slot string
+	// hold, if not nil, replaces the answer of Hold.
+	hold func() Hold
+	// reports is what the node has reported.
+	reports []string
+	// deaf: the node does not raise the incarnation.
+	deaf bool
+	// cluster is what the node has joined. The zero value stands for the stage's cluster.
+	cluster ClusterInfo
+	// fenced: the node has lost its worker, and has no other one yet.
+	fenced bool
+	// clock is how far the wall clock is ahead, in ms.
+	clock int64
+}
+
+const stageConfirm = 12 * time.Second
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t}
+	s.mem = store.NewMem(func() int64 { return simEpoch + s.now })
+	s.mem.SetEpoch(1)
+	createCluster(s.mem.Session())
+	return s
+}
+
+// node adds a node whose confirming time is over.
+func (s *stage) node() *actor {
+	a := s.newNode()
+	s.run(stageConfirm + time.Second)
+	return a
+}
+
+// newNode adds a node that has just begun.
+func (s *stage) newNode() *actor {
+	s.actors++
+	a := &actor{stage: s, store: s.mem.Session(), slot: fmt.Sprintf("/workers/%04d", s.actors)}
+	a.store.SetFault(func(c store.Call) store.Fault {
+		if a.calls == nil {
+			return store.NoFault
+		}
+		return a.calls(c)
+	})
+	a.restart("")
+	s.nodes = append(s.nodes, a)
+	a.round()
+	return a
+}
+
+// restart begins a new process, which remembers what is in the witness file.
+func (a *actor) restart(witness string) {
+	a.store.Expire()
+	a.is = New(Config{
+		Store: a.store, Tenure: a, By: "node", WitnessFile: witness, Boot: "boot",
+		Now:      func() int64 { return simEpoch + a.now + a.clock },
+		Mono:     func() int64 { return (a.now + 1) * 1e6 },
+		Parallel: 1,
+	})
+	a.is.beside = func(f func()) { f() }
+}
+
+// Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
+func (a *actor) Hold(int64) Hold {
+	if a.hold != nil {
+		return a.hold()
+	}
+	st := a.mem.Session()
+	err := st.EnsureRoot(context.Background(), "/workers", a.slot)
+	if err == nil {
+		_, err = st.Set(context.Background(), a.slot, []byte("a heartbeat"), store.AnyVersion)
+	}
+	if err != nil {
+		a.t.Error(err)
+	}
+	return Hold{Record: a.slot, Version: store.AnyVersion}
+}
+
+func (a *actor) ReportLoss(known int64, found string) {
+	if a.reports = append(a.reports, found); !a.deaf {
+		a.raise(known)
+	}
+}
+
+// raise raises the incarnation, unless it is above known.
+func (s *stage) raise(known int64) {
+	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// noteLoss makes the node's heartbeat notice a loss of data.
+func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
+
+func (a *actor) Cluster() (ClusterInfo, bool) {
+	joined := a.cluster
+	joined.UUID, joined.ConfirmTime = cmp.Or(joined.UUID, "c"), cmp.Or(joined.ConfirmTime, stageConfirm)
+	return joined, !a.fenced
+}
+
+func (a *actor) round() error { return a.is.Round(context.Background()) }
+
+// run lets time pass. Each node has a round every second.
+func (s *stage) run(d time.Duration) {
+	for end := s.now + d.Milliseconds(); s.now < end; {
+		s.now = min(end, s.now+1000)
+		for _, a := range s.nodes {
+			_ = a.round()
+		}
+	}
+}
+
+// gone ends a node for good.
+func (a *actor) gone() {
+	for k, other := range a.nodes {
+		if other == a {
+			a.nodes = append(a.nodes[:k:k], a.nodes[k+1:]...)
+			return
+		}
+	}
+}
+
+func (s *series) segment() *segment { return s.mode.(*segment) }
+
+// knowing returns a series that knows a record.
+func knowing(r Record) *series {
+	s := &series{name: "order", incarnation: 1}
+	s.know(r)
+	return s
+}
+
+func (s *stage) operator() Operator {
+	return Operator{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
+}
+
+// settings returns the settings of a sequence with this ceiling.
+func settings(ceiling int64) Settings {
+	return Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}
+}
+
+func plain() sequence.Map {
+	return sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}
+}
+
+// create creates a sequence. The first value is 1, unless m says otherwise.
+func (s *stage) create(name string, m sequence.Map, set Settings) Record {
+	s.t.Helper()
+	r, err := s.operator().Create(context.Background(), Definition{Name: name, Map: m, Settings: set, StartGiven: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stage) set(name string, c Change) {
+	s.t.Helper()
+	if _, err := s.operator().Set(context.Background(), name, c); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) setNext(name string, next int64) {
+	s.t.Helper()
+	s.set(name, Change{Next: &next})
+}
+
+func (s *stage) remove(name string) {
+	s.t.Helper()
+	if _, err := s.operator().Delete(context.Background(), name); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// incarnation returns that of /cluster.
+func (s *stage) incarnation() int64 {
+	s.t.Helper()
+	return s.view("x").state.Incarnation
+}
+
+func (s *stage) view(name string) view {
+	s.t.Helper()
+	v, _, err := s.operator().look(context.Background(), name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// call is one request of a client.
+type call struct {
+	a    *actor
+	w    sequence.Wait
+	name string
+	n    int
+	// whole: the values must follow each other.
+	whole bool
+	runs  []worker.Run
+	err   error
+	woken bool
+	done  bool
+}
+
+// ask sends a request for n values.
+func (a *actor) ask(name string, n int, whole bool) *call {
+	c := &call{a: a, name: name, n: n, whole: whole, woken: true}
+	c.again()
+	return c
+}
+
+// again takes the values if the request has been woken.
+func (c *call) again() *call {
+	for !c.done && c.woken {
+		c.woken = false
+		wake := func() {
+			if c.woken {
+				c.a.t.Error("a request is woken twice")
+			}
+			c.woken = true
+		}
+		if c.runs, c.err = c.a.is.Take(&c.w, []byte(c.name), c.n, c.whole, wake, nil); errors.Is(c.err, sequence.ErrPending) {
+			return c
+		}
+		c.done = true
+	}
+	return c
+}
+
+// finish lets rounds pass until the request is answered.
+func (c *call) finish() *call {
+	for range 20 {
+		if c.again(); c.done {
+			return c
+		}
+		_ = c.a.round()
+		c.a.now += 10
+	}
+	return c
+}
+
+// first returns the first value, and fails the test if there is none.
+func (c *call) first() int64 {
+	c.a.t.Helper()
+	if c.finish(); !c.done || c.err != nil {
+		c.a.t.Fatalf("%s %d: answered %v: %v", c.name, c.n, c.done, c.err)
+	}
+	return int64(c.runs[0].First)
+}
+
+// reason returns the reason of the refusal, and fails the test if there is none.
+func (c *call) reason() Reason {
+	c.a.t.Helper()
+	var refusal *Refusal
+	if c.finish(); !errors.As(c.err, &refusal) {
+		c.a.t.Fatalf("%s %d: answered %v: %v, %v", c.name, c.n, c.done, c.runs, c.err)
+	}
+	return refusal.Reason
+}

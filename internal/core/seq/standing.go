@@ -1,0 +1,29 @@
+package seq
+
+import "github.com/flaked/flaked/sequence"
+
+// Standing is what the record of a sequence says about the next block.
+type Standing struct {
+	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
+	Refusal Reason
+	// Skip is the number of positions that the next block leaves out, because they may have
+	// been issued before ZooKeeper lost data. It is 0 if there is a Refusal.
+	Skip int64
+}
+
+// Standing decides for a block of one position as a node does that has just read the state.
+func (r Record) Standing(st State) Standing {
+	c, refusal := taking{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
+	switch {
+	case r.MaxNames > 0:
+		_, _, refusal = r.create("", st)
+	case r.Mode == Strict:
+		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
+	default:
+		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
+	}
+	if refusal != nil {
+		return Standing{Refusal: refusal.reason()}
+	}
+	return Standing{Skip: c.block.First - r.Next}
+}

@@ -1,0 +1,250 @@
+package seq
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// This file decides which step of a round is due for one series. It does no I/O.
+
+// situation has the inputs of a decision that are not in the records.
+type situation struct {
+	sent int64 // when the read of the records was sent, ns of the monotonic clock
+	now  int64 // the sequence time, ms
+	// unconfirmed is the time left until this node may take positions: see Issuer.unconfirmed.
+	unconfirmed time.Duration
+	spread      time.Duration // see the function spread
+	nonce, by   string
+}
+
+// step is the write that is due for a series, if any.
+type step struct {
+	kind stepKind
+	// ops are made in one transaction with the checks of the view, when the paths dirs exist.
+	ops  []store.Op
+	dirs []string
+	// taking is that of a step that takes positions, or renews the record.
+	taking
+	// done is called when a step that is no taking was made. It may be nil.
+	done func(hclog.Logger)
+}
+
+type stepKind int
+
+const (
+	nothing stepKind = iota
+	restore          // puts back what ZooKeeper has lost
+	create           // creates a sequence by its template
+	take             // takes positions, or renews the record
+)
+
+// write returns the step that writes t over what was read. Keys are written together with the positions, so that a key
+// has one value, whichever node wrote it.
+func (t taking) write(name string, v view) step {
+	st := step{kind: take, taking: t, ops: setRecord(name, t.record, v.stat.Version)}
+	if t.keys != nil {
+		st.ops = append(st.ops, t.keys.write(t.record.ID)...)
+		st.dirs = t.keys.dirs()
+	}
+	return st
+}
+
+// wants is what a decision needs besides the record: the keys of requests and the key of the records with these IDs,
+// and the templates with these names.
+type wants struct {
+	keys, secret string
+	templates    []string
+}
+
+// wants returns what else must be read for a decision. now is ns of the monotonic clock.
+func (s *series) wants(v view, now int64) (w wants) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, lost := v.record, s.restores(v)
+	if lost {
+		if c, due := putBack(v.record, *s.known, s.highest); due {
+			r, lost = &c.record, false
+		}
+	}
+	if r == nil {
+		if s.known == nil && len(s.waiting) > 0 {
+			w.templates = sequence.Templates(s.name)
+		}
+		return w
+	}
+	if r.hasKey() && s.keyDue(*r, now) {
+		w.secret = r.ID
+	}
+	m := s.asStrict()
+	if r == v.record && r.Mode == Strict && v.keys == nil && (s.keyed() || lost && m != nil && len(m.keys) > 0) {
+		w.keys = r.ID
+	}
+	return w
+}
+
+// urgency says how soon a round must work on a series.
+type urgency int
+
+const (
+	idle    urgency = iota // there is nothing to do
+	renew                  // the record must be written again
+	needed                 // a block must be taken, or the record be read
+	awaited                // requests wait
+)
+
+// urgency returns how soon a round must work on the series. e.sent is the present time.
+func (s *series) urgency(e situation) urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case e.sent < s.notBefore:
+		return idle
+	case len(s.waiting) > 0:
+		return awaited
+	case s.stale, s.mode != nil && s.mode.unsure():
+		return needed
+	case s.known.Kind() != Sequence, e.sent < s.retryAt:
+		return idle
+	}
+	return s.mode.urgency(e)
+}
+
+func (s *series) isStale() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stale
+}
+
+// change calls f while it holds mu, and wakes the requests that wait. They look at the series again.
+func (s *series) change(f func()) {
+	s.mu.Lock()
+	f()
+	waiting := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, r := range waiting {
+		r.wake()
+	}
+}
+
+// decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
+// record shows that ZooKeeper has lost data.
+func (s *series) decide(v view, e situation) (st step, err error) {
+	e.now = max(e.now, v.state.Time)
+	s.mu.Lock()
+	st, refusal, err := s.owed(v, e)
+	s.mu.Unlock()
+	if err != nil || st.kind != nothing {
+		return st, err
+	}
+	s.change(func() {
+		if s.follow(v, e, refusal); s.known.Kind() == Sequence {
+			st = s.next(v, e)
+		}
+	})
+	return st, nil
+}
+
+// errReadBefore: what was read is older than what another step of this round has written, and must be read again. It shows
+// no loss of data.
+var errReadBefore = errors.New("read before it was written")
+
+// owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
+// sequence. If there is a template that must not create it now, owed returns the refusal.
+func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error) {
+	if st := s.restore(v, e); st.kind != nothing {
+		return st, nil, nil
+	}
+	if judge(v.record, s.known, v.state.Purged) == foundLost {
+		if judge(v.record, v.before, v.state.Purged) != foundLost {
+			return step{}, nil, errReadBefore
+		}
+		return step{}, nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
+	}
+	if v.template != nil {
+		return v.template.create(s.name, v, e)
+	}
+	return step{}, nil, nil
+}
+
+// follow takes over what was read. refusal is why a template does not create the sequence.
+func (s *series) follow(v view, e situation, refusal *Refusal) {
+	s.stale, s.incarnation = false, v.incarnation()
+	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
+		if s.vanish(e.sent); refusal != nil {
+			s.absentAt = 0
+			s.refuse(refusal, e.sent)
+		}
+		return
+	}
+	s.absentAt = 0
+	if s.mode != nil {
+		s.mode.resolve(v)
+	}
+	s.know(*v.record)
+	s.mode.saw(v, e)
+	s.learnKey(v, e.sent)
+	if s.known.Kind() == Tombstone {
+		s.mode.drop()
+	}
+}
+
+// damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
+// means that the node did not know it.
+func (s *series) damaged(at int64) (news bool) {
+	news = s.refusal == nil || s.refusal.Reason != Frozen
+	if s.stale = false; s.mode != nil {
+		s.mode.drop()
+	}
+	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
+	return news
+}
+
+// vanish notes that the sequence does not exist.
+func (s *series) vanish(at int64) {
+	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
+}
+
+// know takes over a record. Another node may have written it, or an operator.
+func (s *series) know(r Record) {
+	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
+		s.highest, s.secret, s.mode = 0, nil, newMode(s, r.Mode)
+	}
+	s.values = r.values(s.secret)
+	s.known, s.highest = &r, max(s.highest, r.Next)
+}
+
+// accept takes over a write that was acknowledged.
+func (s *series) accept(t taking, mono int64) {
+	if s.know(t.record); t.block.Len() > 0 {
+		s.refuse(nil, mono)
+		s.conflicts = 0
+		s.blocks++
+	}
+}
+
+// next returns the step that takes positions for the sequence known, if any.
+func (s *series) next(v view, e situation) step {
+	if s.known.hasKey() && s.secret == nil { // under another key, positions would get values that others had
+		s.refuse(lostKey(s.name), e.sent)
+		return step{}
+	}
+	if e.unconfirmed > 0 {
+		var refusal *Refusal
+		if s.mode.lacks() {
+			refusal = confirming(e.unconfirmed)
+		}
+		s.refuse(refusal, e.sent)
+		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
+		return step{}
+	}
+	if t := s.mode.next(v, e); t != nil {
+		return t.write(s.name, v)
+	}
+	return step{}
+}

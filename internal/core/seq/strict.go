@@ -1,0 +1,256 @@
+package seq
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// A strict sequence has no stock. All requests that wait when a write is decided share it, and are answered when
+// ZooKeeper has acknowledged it. A request that comes later waits for the next write. So a request that is sent
+// after another was answered, by any node, gets a higher value.
+
+// strict is the strict mode. A request with unknown outcome is answered so, and its positions are given up: another
+// write may follow it, so nothing needs to be resolved.
+type strict struct {
+	*series
+	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
+	// ns of the monotonic clock.
+	writers map[string]int64
+	// keys are the keys of requests, as the node last read or wrote them.
+	keys []keyEntry
+	// written is the record and the state with their versions after a write, until the next decision. That one needs no
+	// read.
+	written view
+}
+
+// asStrict returns the strict mode of the sequence known, nil if it is not strict.
+func (s *series) asStrict() *strict {
+	m, _ := s.mode.(*strict)
+	return m
+}
+
+// maxCommit is the greatest number of positions that one write of a strict sequence takes.
+const maxCommit = 1_000_000
+
+// AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says
+// after a loss of data where the sequence goes on need not wait longer for nodes that stand still.
+const AnswerFor = 2 * patience
+
+// take returns the values that were written for a request, or makes it wait for a write.
+func (s *strict) take(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	got := r.w.Result
+	r.w.Result = nil
+	switch {
+	case got == nil:
+		return s.wait(r, now, to)
+	case got.Err != nil:
+		return to, false, got.Err
+	case now-r.w.Since >= int64(AnswerFor):
+		return to, false, unknown(got.Block.Len(), s.name)
+	}
+	if s.askedAt = now; !got.Again {
+		s.issued += r.n
+		s.unanswered -= r.n
+	}
+	return appendRuns(to, &got.Values, got.Block), false, nil
+}
+
+func (s *strict) tooMany(n int64) *Refusal {
+	if n > maxCommit {
+		return tooMany(maxCommit, "")
+	}
+	return nil
+}
+
+func (s *strict) urgency(situation) urgency { return idle }
+func (s *strict) lacks() bool               { return len(s.waiting) > 0 }
+func (s *strict) unsure() bool              { return false }
+func (s *strict) lastWritten() view         { return s.written }
+func (s *strict) resolve(view)              {}
+func (s *strict) drop()                     { s.written = view{} }
+func (s *strict) close() (taking, bool)     { return taking{}, false }
+
+func (s *strict) report(u *Use) string {
+	u.Unanswered = s.unanswered
+	return fmt.Sprintf("unanswered=%d", u.Unanswered)
+}
+
+// next returns the write for the requests that wait, or nil if there are none, or if they must be refused.
+func (s *strict) next(v view, e situation) *taking {
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	waiting, rest := s.waiting, []request(nil)
+	if s.known.Incarnation == v.incarnation() {
+		waiting, rest = s.repeat(v)
+	}
+	var all batch
+	left := s.known.Positions() - s.known.Next
+	full := false
+	for _, r := range waiting {
+		late := e.sent-r.w.Since >= int64(patience)
+		switch {
+		case r.n > left && left > 0 && s.known.Incarnation == v.incarnation(): // others may get what is left
+			r.w.Result = &sequence.Result{Err: s.known.exhausted().about(s.name)}
+			rest = append(rest, r)
+		case late, r.n == 0: // SEQ asks for no value
+			rest = append(rest, r)
+		case full, !all.add(r, min(left, maxCommit)):
+			full = true
+			rest = append(rest, r)
+		}
+	}
+	c, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
+	if refusal != nil {
+		s.refuse(refusal.about(s.name), e.sent)
+		return nil
+	}
+	if len(all.requests) == 0 { // those that wait look at the series again
+		return nil
+	}
+	s.waiting = rest
+	s.window.roll(s.issued, e.sent)
+	if c.record, c.requests = c.record.written(e.nonce, e.by), all.requests; v.keys != nil {
+		c.keys = v.keys.with(all.requests, c.block.First)
+	}
+	return &c
+}
+
+// batch is the requests that share a write. They take n positions, and keyed of them have keys.
+type batch struct {
+	requests []request
+	n        int64
+	keyed    int
+}
+
+// add reports whether a write of most positions can have one more request, and all its keys are remembered.
+func (b *batch) add(r request, most int64) bool {
+	keyed := b.keyed
+	if r.w.Key != "" {
+		keyed++
+	}
+	if b.n+r.n > most || keyed > maxKeys {
+		return false
+	}
+	b.requests, b.n, b.keyed = append(b.requests, r), b.n+r.n, keyed
+	return true
+}
+
+// planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
+// positions that may have been taken since the record was written. now is a sequence time.
+func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
+	switch {
+	case r.Incarnation < incarnation:
+		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
+	case n > r.Positions()-r.Next:
+		return taking{}, r.exhausted()
+	}
+	b := sequence.Block{First: r.Next, End: r.Next + n}
+	return r.taking(b, sequence.Budget{Credit: r.Credit, At: now}), nil
+}
+
+func (r Record) exhausted() *Refusal {
+	return &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it: flaked seq set NAME --max N", r.Max)}
+}
+
+// granted answers the requests of a write that was acknowledged, each with its part of the block.
+func (t taking) granted(values sequence.Values) {
+	next := t.block.First
+	for _, r := range t.requests {
+		r.w.Result = &sequence.Result{Values: values, Block: sequence.Block{First: next, End: next + r.n}}
+		next += r.n
+	}
+}
+
+// unknown answers the requests of a write whose outcome is not known.
+func (t taking) unknown(name string) {
+	refusal := unknown(t.block.Len(), name)
+	for _, r := range t.requests {
+		r.w.Result = &sequence.Result{Err: refusal}
+	}
+}
+
+func unknown(n int64, name string) *Refusal {
+	return &Refusal{Reason: Unknown, RetryAfter: time.Second, Text: fmt.Sprintf(
+		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)}
+}
+
+// strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them.
+// It is short, because those that were faster leave the sequence alone for longer.
+const strictPause = 500 * time.Microsecond
+
+// sharedFor is how long a node counts on another one that has written the same strict sequence. A node leaves the
+// sequence to others for no longer, so that requests do not wait in vain.
+const sharedFor = time.Second
+
+func (s *strict) pause(now int64) time.Duration {
+	return strictPause * time.Duration(max(1, s.others(now)))
+}
+
+// others returns how many other nodes have written the sequence lately.
+func (s *strict) others(now int64) int {
+	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(sharedFor) })
+	return len(s.writers)
+}
+
+func (s *strict) saw(v view, e situation) {
+	if s.written = (view{}); v.keys != nil {
+		s.keys = v.keys.entries
+	}
+	s.sawWriter(v.record.Nonce, e)
+}
+
+// sawWriter notes the node that has written a record with this nonce.
+func (s *strict) sawWriter(nonce string, e situation) {
+	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
+	if process(nonce) == process(e.nonce) {
+		return
+	}
+	if s.writers == nil {
+		s.writers = make(map[string]int64)
+	}
+	s.writers[process(nonce)] = e.sent
+	s.others(e.sent) // forgets old ones
+}
+
+// wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
+// Else the node that is nearest to ZooKeeper's leader would always be the fastest.
+func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+	switch {
+	case err == nil: // no value is answered before: it must be higher than all that any node has answered
+		s.accept(t, now)
+		s.unanswered += t.block.Len()
+		t.granted(s.values)
+		if t.keys != nil {
+			s.keys = t.keys.entries
+		}
+		s.remember(t, v)
+		if others := s.others(now); others > 0 {
+			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
+		}
+	case outpaced(err):
+		s.waiting = append(t.requests, s.waiting...)
+		return nil, 0
+	default:
+		s.unanswered += t.block.Len()
+		t.unknown(s.name)
+	}
+	return t.requests, pause
+}
+
+// remember notes what a write has left in ZooKeeper. v is what was read before.
+func (s *strict) remember(t taking, v view) {
+	if v.stat.Version == store.AnyVersion-1 {
+		return // two writes were needed: see setVersion
+	}
+	s.written = v
+	s.written.record, s.written.stat, s.written.secret = &t.record, store.Stat{Version: v.stat.Version + 1}, nil
+	if t.keys != nil {
+		s.written.keys = t.keys.written()
+	}
+}

@@ -1,0 +1,177 @@
+package seq
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
+func strictly(left int64, waiting ...int64) (*strict, view, situation) {
+	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
+	s := knowing(r)
+	for _, n := range waiting {
+		wait(n, false)(s)
+	}
+	return s.asStrict(), view{cluster: &clusterRecord{Incarnation: 1}}, situation{sent: 1000, now: 1000, nonce: "mine"}
+}
+
+func TestStrictBatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		left        int64
+		waiting     []int64
+		taken, rest int64 // requests of the write, and those that wait on
+		refused     []int // of waiting
+	}{
+		"nobody waits":                    {50, nil, 0, 0, nil},
+		"all":                             {50, []int64{1, 20, 3}, 3, 0, nil},
+		"exactly all positions":           {6, []int64{1, 2, 3}, 3, 0, nil},
+		"nobody overtakes":                {6, []int64{1, 2, 4, 1}, 2, 2, nil},
+		"more than is left, for one":      {6, []int64{1, 7, 2}, 2, 1, []int{1}},
+		"more than is left, for all":      {6, []int64{7, 8}, 0, 2, []int{0, 1}},
+		"nothing is left, so all must go": {0, []int64{1, 2}, 0, 2, nil},
+	} {
+		s, v, e := strictly(c.left, c.waiting...)
+		all := s.waiting
+		got := s.next(v, e)
+		var taken int64
+		if got != nil {
+			taken = int64(len(got.requests))
+			if got.block.First != 100-c.left || got.record.Next != got.block.End || got.record.Nonce != "mine" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		if taken != c.taken || int64(len(s.waiting)) != c.rest {
+			t.Errorf("%s: %d taken, %d wait", name, taken, len(s.waiting))
+		}
+		var refused []int
+		for k, r := range all {
+			if r.w.Result != nil {
+				refused = append(refused, k)
+			}
+		}
+		if len(refused) != len(c.refused) {
+			t.Errorf("%s: %v are refused", name, refused)
+		}
+		if exhausted := s.refusal.reason() == Exhausted; exhausted != (c.left == 0) {
+			t.Errorf("%s: %v", name, s.refusal)
+		}
+	}
+}
+
+func TestStrictPlanNeverSkips(t *testing.T) {
+	r := usual(func(r *Record) { r.Mode = Strict })
+	if _, refusal := r.planStrict(r.Incarnation+1, 1, 1000); refusal.reason() != Frozen {
+		t.Errorf("%v", refusal)
+	}
+	c, refusal := r.planStrict(r.Incarnation, 7, 1000)
+	if refusal != nil || c.block != (sequence.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
+		t.Errorf("%+v, %v", c, refusal)
+	}
+}
+
+// Each request gets its part, in the order of arrival. After a write that failed, all wait on before those that came later.
+func TestStrictSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		waiting int
+		want    func(*sequence.Result) bool
+	}{
+		"acknowledged": {nil, 1, func(a *sequence.Result) bool { return a.Err == nil && a.Block == sequence.Block{First: 51, End: 53} }},
+		"conflict":     {store.ErrBadVersion, 3, nil},
+		"unknown":      {store.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
+	} {
+		s, v, e := strictly(50, 1, 2)
+		t1 := s.next(v, e)
+		second := t1.requests[1].w
+		wait(5, false)(s.series)
+		s.wrote(*t1, view{}, 0, 0, c.err)
+		a := second.Result
+		if len(s.waiting) != c.waiting || (a != nil) != (c.want != nil) || a != nil && !c.want(a) {
+			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
+		}
+		if last := s.waiting[len(s.waiting)-1]; last.n != 5 || last.w.Result != nil {
+			t.Errorf("%s: a request that came later: %+v", name, last)
+		}
+	}
+}
+
+// An answer is given once, and not when an operator may have said where the sequence goes on.
+func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s, v, e := strictly(50, 3)
+		t1 := s.next(v, e)
+		s.wrote(*t1, view{}, 0, 0, nil)
+		r, now := t1.requests[0], int64(1e9)
+		if late {
+			now += int64(AnswerFor)
+		}
+		runs, _, err := s.take(r, now, 0, nil)
+		var refused *Refusal
+		if late && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered != 3) {
+			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered)
+		}
+		if !late && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered != 0) {
+			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered)
+		}
+		if _, _, err := s.take(r, now, 0, nil); err == nil {
+			t.Error("the answer was given twice")
+		}
+	}
+}
+
+// The directory of the keys cannot be made. Nothing was sent, so the request goes on waiting.
+func TestKeysWithoutTheirDirectory(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.run(4 * time.Second)
+	a.calls = faultsOf("ensure root")
+	c := &call{a: a, name: "inv", n: 1, woken: true}
+	c.w.Key = "k"
+	c.again()
+	_ = a.round()
+	a.calls = nil
+	if u, ok := a.is.Use("inv"); !ok || u.Unanswered != 0 {
+		t.Errorf("%d values count as unanswered", u.Unanswered)
+	}
+}
+
+func faultsOf(op string) func(store.Call) store.Fault {
+	return func(c store.Call) store.Fault {
+		if c.Op == op {
+			return store.FailBefore
+		}
+		return store.NoFault
+	}
+}
+
+// ZooKeeper has lost a record of a strict sequence and the keys of its requests. A node that knows both puts both back.
+func TestKeysOfRequestsArePutBack(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	r, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	c := &call{a: a, name: "inv", n: 1, woken: true}
+	c.w.Key = "k"
+	if got := c.first(); got != 1 {
+		t.Fatal(got)
+	}
+	s.lose(copied, 9)
+	a.noteLoss()
+	s.run(2 * stageConfirm)
+	data, _, err := s.mem.Peek(keysPath(r.ID))
+	keys, _ := parseKeys(data)
+	if err != nil || len(keys) != 1 || keys[0].position != 0 {
+		t.Errorf("%v, keys %v", err, keys)
+	}
+}

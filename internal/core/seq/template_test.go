@@ -1,0 +1,206 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// createTemplate creates a template for at most most sequences, which begin at start.
+func (s *stage) createTemplate(name string, start, most int64) {
+	s.t.Helper()
+	_, err := s.operator().Create(context.Background(), Definition{
+		Name: name, MaxNames: most, Settings: settings(1000), StartGiven: true,
+		Map: sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestTemplateCreatesASequenceAtItsFirstUse(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.createTemplate("order:*", 1, 3)
+	s.createTemplate("order:eu-*", 500, 3)
+	if v := a.ask("order:1", 5, false).first(); v != 1 {
+		t.Error(v)
+	}
+	if v := b.ask("order:1", 1, false).first(); v <= 5 {
+		t.Errorf("another node issues %d again", v)
+	}
+	if v := a.ask("order:eu-1", 1, false).first(); v != 500 {
+		t.Errorf("the longest template begins at 500, not at %d", v)
+	}
+	for _, name := range []string{"order", "order:", "orders:1"} {
+		if r := a.ask(name, 1, false).reason(); r != NoSequence {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	if r, _, err := s.operator().Show(t.Context(), "order:*"); err != nil || r.Names != 1 {
+		t.Error(r.Names, err)
+	}
+}
+
+func TestTemplateCreatesNoMoreThanItMay(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 2)
+	a.ask("order:1", 1, false).first()
+	a.ask("order:2", 1, false).first()
+	c := a.ask("order:3", 1, false)
+	if r := c.reason(); r != NoSequence || !strings.Contains(c.err.Error(), "--max-names") {
+		t.Error(c.err)
+	}
+	three := int64(3)
+	s.set("order:*", Change{MaxNames: &three})
+	s.run(4 * time.Second)
+	if v := a.ask("order:3", 1, false).first(); v != 1 {
+		t.Error(v)
+	}
+}
+
+func TestTemplateLeavesADeletedNameAlone(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 5)
+	a.ask("order:1", 1, false).first()
+	s.remove("order:1")
+	s.run(4 * time.Second)
+	if r := a.ask("order:1", 1, false).reason(); r != NoSequence {
+		t.Error(r)
+	}
+}
+
+func TestTemplateThatIsDeletedCreatesNothing(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 5)
+	s.remove("order:*")
+	if r := a.ask("order:1", 1, false).reason(); r != NoSequence {
+		t.Error(r)
+	}
+}
+
+func (s *stage) exists(name string) bool {
+	_, _, err := s.mem.Peek(recordPath(name))
+	return err == nil
+}
+
+// A node that has just reached ZooKeeper does not know whether a sequence of this name was lost.
+func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.createTemplate("order:*", 1, 5)
+	a := s.newNode()
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+	if r := a.ask("order:1", 1, false).reason(); r != Confirming || s.exists("order:1") {
+		t.Error(r)
+	}
+}
+
+func TestTemplateIsFrozenAfterALossOfData(t *testing.T) {
+	s := newStage(t)
+	gone, a := s.node(), s.node()
+	s.createTemplate("order:*", 1, 5)
+	s.run(4 * time.Second)
+	old := s.mem.Snapshot()
+	gone.ask("order:1", 100, false).first()
+	gone.gone()
+	s.mem.Restore(old)
+	a.noteLoss()
+	s.run(stageConfirm + time.Second)
+	c := a.ask("order:1", 1, false)
+	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "--vouch-after-loss") {
+		t.Fatal(c.err)
+	}
+	next := int64(1_000_000)
+	s.set("order:*", Change{Next: &next, VouchedIn: s.incarnation()})
+	s.run(4 * time.Second)
+	if v := a.ask("order:1", 1, false).first(); v != next {
+		t.Error(v)
+	}
+}
+
+// inCreation calls f just before node a creates a sequence.
+func (a *actor) inCreation(f func()) {
+	a.calls = func(c store.Call) store.Fault {
+		for _, op := range c.Ops {
+			if made, ok := op.(store.CreateOp); ok && made.Path != statePath {
+				a.calls = nil
+				f()
+			}
+		}
+		return store.NoFault
+	}
+}
+
+// Another node creates the sequence, and then ZooKeeper is put back, between a node's read and its write.
+func TestTemplateCreatesNothingInALaterSession(t *testing.T) {
+	s := newStage(t)
+	gone, a := s.node(), s.node()
+	s.createTemplate("order:*", 1, 5)
+	old := s.mem.Snapshot()
+	a.inCreation(func() {
+		gone.ask("order:1", 100, false).first()
+		s.mem.Restore(old)
+		s.mem.SetEpoch(2)
+	})
+	if r := a.ask("order:1", 1, false).reason(); s.exists("order:1") {
+		t.Error("the sequence was created again: ", r)
+	}
+}
+
+// A record that a node knows is missing: it is put back, not created again.
+func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 5)
+	v := a.ask("order:1", 100, false).first()
+	if err := s.mem.Session().Delete(t.Context(), recordPath("order:1"), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		c := a.ask("order:1", 500, false).finish()
+		if c.err == nil && int64(c.runs[0].First) <= v+99 {
+			t.Fatal(c.runs)
+		}
+		s.run(4 * time.Second)
+	}
+	if r, _, err := s.operator().Show(t.Context(), "order:*"); err != nil || r.Names != 1 {
+		t.Errorf("the template has created %d sequences, want 1: %v", r.Names, err)
+	}
+}
+
+// Two unknown names of one template are worked on at once.
+func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("t:*", 1, 9)
+	s.run(4 * time.Second)
+	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
+	cl, _ := a.Cluster()
+	ctx := context.Background()
+	s2 := a.is.named("t:2")
+	e := a.is.situation()
+	v2, err := a.is.gather(ctx, s2, true) // the second worker has read the template
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.is.work(ctx, cl, a.is.named("t:1")); err != nil { // the first one creates its sequence
+		t.Fatal(err)
+	}
+	e.nonce = a.is.cfg.Nonce()
+	_, err = s2.decide(v2, e)
+	if !errors.Is(err, errReadBefore) {
+		t.Errorf("a loss is reported: %v", err)
+	}
+	if err := a.is.work(ctx, cl, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,41 @@
+package seq
+
+import "time"
+
+// window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
+// anew with a block that is taken more than windowTime later.
+type window struct {
+	// since is when the window began, in ns of the monotonic clock, 0 for no window. issued is the number of
+	// positions that were issued before.
+	since, issued int64
+	// before is the rate in the window before, negative if there was none.
+	before float64
+}
+
+const windowTime = time.Minute
+
+// rate returns the number of positions issued in a second, over the last windowTime or longer. issued is the number
+// of all positions that were issued until now.
+func (w window) rate(issued, now int64) float64 {
+	if w.since == 0 {
+		return 0
+	}
+	n, elapsed := float64(issued-w.issued), time.Duration(now-w.since)
+	switch {
+	case elapsed >= windowTime:
+		return n / elapsed.Seconds()
+	case w.before < 0:
+		return n / max(elapsed, time.Second).Seconds()
+	}
+	return (n + w.before*(windowTime-elapsed).Seconds()) / windowTime.Seconds()
+}
+
+// roll begins the next window if it is time.
+func (w *window) roll(issued, now int64) {
+	switch {
+	case w.since == 0:
+		*w = window{now, issued, -1}
+	case time.Duration(now-w.since) >= windowTime:
+		*w = window{now, issued, w.rate(issued, now)}
+	}
+}

@@ -1,0 +1,30 @@
+package seq
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWindow(t *testing.T) {
+	var w window
+	at := func(seconds float64) int64 { return 1 + int64(seconds*float64(time.Second)) }
+	for _, step := range []struct {
+		seconds float64
+		issued  int64
+		want    float64
+	}{
+		{0, 7, 0},            // begins
+		{0.001, 107, 100},    // a second at least
+		{10, 1007, 100},      // the average since the beginning
+		{100, 10_007, 100},   // begins anew
+		{101, 10_007, 98.33}, // goes by the last window
+		{130, 13_007, 100},
+		{400, 13_007, 10}, // begins anew
+		{500, 13_007, 0},
+	} {
+		if got := w.rate(step.issued, at(step.seconds)); got < step.want-0.01 || got > step.want+0.01 {
+			t.Errorf("at %v s: %v a second, want %v", step.seconds, got, step.want)
+		}
+		w.roll(step.issued, at(step.seconds))
+	}
+}

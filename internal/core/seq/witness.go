@@ -1,0 +1,243 @@
+package seq
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/limits"
+)
+
+// Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
+// it. It permits the node to issue nothing.
+type Witness struct {
+	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node first saw
+	// it, in ns of the clock of Sure.Boot, 0 for the first one.
+	Incarnation int64             `json:"incarnation"`
+	Entered     int64             `json:"entered,omitempty"`
+	State       State             `json:"state"`
+	Records     map[string]Record `json:"records"`
+	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
+	Keys map[string][]byte `json:"keys,omitempty"`
+	// Sure is when the node last read /seq and was sure that it was not older: see knowledge.
+	Sure moment `json:"sure"`
+}
+
+// moment is a time by several clocks, because no clock goes on after each kind of restart.
+type moment struct {
+	// Mono is ns of the monotonic clock, in this boot of the machine.
+	Boot string `json:"boot"`
+	Mono int64  `json:"mono"`
+	// Wall and Leader are Unix ms by the clock of the node, and by that of ZooKeeper's leader at the latest.
+	Wall   int64 `json:"wall"`
+	Leader int64 `json:"leader"`
+	// Time was the sequence time.
+	Time int64 `json:"time"`
+}
+
+// witness returns what the node knows now. ok is false if it has not read /seq, or has not compared all records since
+// ZooKeeper lost data.
+func (i *Issuer) witness() (w Witness, ok bool) {
+	k := i.known
+	if k.state == nil {
+		return Witness{}, false
+	}
+	w = Witness{Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state, Records: make(map[string]Record), Keys: make(map[string][]byte)}
+	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.Mono()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
+	ok = true
+	for _, s := range i.list() {
+		s.mu.Lock()
+		if s.known != nil {
+			r := *s.known
+			w.Records[s.name] = r.raised(max(r.Next, s.highest))
+			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
+			if m := s.asStrict(); m != nil && len(m.keys) > 0 {
+				w.Keys[s.name] = (&keyring{entries: m.keys}).marshal()
+			}
+		}
+		s.mu.Unlock()
+	}
+	return w, ok
+}
+
+// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip
+// after a loss of data covers the blocks that it lacks.
+const saveEvery = time.Minute
+
+// saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
+type saving struct {
+	as    following // what operators may hear of when it is written
+	ended chan error
+}
+
+// saveFirst begins to write the witness file, unless it has f and is young, or is being written.
+func (i *Issuer) saveFirst(f following) {
+	if i.saving != nil || i.savedAs == f.Followed && i.cfg.Mono()-i.saved < int64(saveEvery) {
+		return
+	}
+	w, ok := i.witness()
+	if !ok {
+		return
+	}
+	s := &saving{f, make(chan error, 1)}
+	i.saving, i.saved = s, i.cfg.Mono()
+	i.beside(func() {
+		s.ended <- i.keep(w)
+		i.Wake()
+	})
+	i.endSave()
+}
+
+// endSave takes over the result of a write of the witness file that has ended.
+func (i *Issuer) endSave() {
+	if i.saving == nil || len(i.saving.ended) == 0 {
+		return
+	}
+	s, err := i.saving, <-i.saving.ended
+	i.saving = nil
+	if err != nil {
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, so it does not report the changes that it has followed", "error", err)
+		return
+	}
+	if i.savedAs = s.as.Followed; s.as.session == i.session && s.as.Incarnation == i.known.incarnation {
+		i.followed.Store(&s.as)
+	}
+}
+
+// saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its
+// worker back, so it waits for limits.Round at most.
+func (i *Issuer) saveLast() {
+	w, ok := i.witness()
+	before, ended := i.saving, make(chan error, 1)
+	i.beside(func() {
+		if before != nil {
+			<-before.ended
+		}
+		if ok {
+			ended <- i.keep(w)
+		}
+		close(ended)
+	})
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+		}
+	case <-late.C:
+		i.given.Store(true)
+		i.cfg.Log.Warn("sequences: the state directory does not answer, so what this node knows of the records may not be saved")
+	}
+}
+
+// remember takes over what an earlier process of this node has saved. It must be called before Round.
+func (i *Issuer) remember(w Witness) {
+	now := i.cfg.Mono()
+	w.State.Incarnation = w.Incarnation
+	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now, sure: reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}}
+	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > now {
+		i.known.sure.rebooted = true
+		i.known.sure.mono = now - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
+		if w.Incarnation > 0 {
+			i.known.entered = max(now, 1)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
+		s := i.named(name)
+		s.stale, s.incarnation = true, w.Incarnation
+		s.know(w.Records[name])
+		if m := s.asStrict(); m != nil {
+			m.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
+		}
+	}
+}
+
+// sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says,
+// if the machine has been off meanwhile and its own clock may be wrong.
+func (i *Issuer) sinceBoot(ctx context.Context) error {
+	sure := &i.known.sure
+	if !sure.rebooted || i.cfg.Tenure.Hold(i.session).Record == "" || sure.leader == 0 {
+		return nil
+	}
+	leader, err := i.leaderNow(ctx)
+	if err == nil {
+		sure.mono = min(sure.mono, i.cfg.Mono()-(leader-sure.leader)*1e6)
+	}
+	return err
+}
+
+// leaderNow returns the present time of ZooKeeper's leader or a little more, Unix ms: the node's last heartbeat is
+// younger than two heartbeats.
+func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
+	_, stat, err := i.cfg.Store.Get(ctx, i.cfg.Tenure.Hold(i.session).Record)
+	return stat.Mtime + 2*i.cfg.Follow.Milliseconds(), err
+}
+
+// loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.
+func loadWitness(path string) (w Witness, ok bool) {
+	data, err := os.ReadFile(path)
+	sum, data, _ := bytes.Cut(data, []byte("\n"))
+	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil || w.Incarnation < 0 || w.State.Cluster == "" {
+		return Witness{}, false
+	}
+	for _, r := range w.Records {
+		if r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
+			return Witness{}, false
+		}
+	}
+	for _, keys := range w.Keys {
+		if _, err := parseKeys(keys); err != nil {
+			return Witness{}, false
+		}
+	}
+	return w, true
+}
+
+// saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with
+// the power. It does not if the node has given the directory up meanwhile: the next process may have written the file.
+func saveWitness(path string, w Witness, given *atomic.Bool) error {
+	data := mustMarshal(w)
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append([]byte(checksum(data)+"\n"), data...))
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	if given.Load() {
+		return errors.New("too late")
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a file's new name durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// checksum returns the first line of a witness file. A damaged file could put back a wrong next position.
+func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) }

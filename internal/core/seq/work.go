@@ -1,0 +1,242 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// This file does the I/O of a round for one series.
+
+// maxConflicts is the number of tries in one round while another node is faster.
+const maxConflicts = 3
+
+// work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
+// again if another write was faster, or if that one put back or created what the next one needs.
+func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
+	for tries := range maxConflicts {
+		e := i.situation()
+		v, err := i.gather(ctx, s, tries == 0)
+		if err != nil {
+			return err
+		}
+		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
+		st, err := s.decide(v, e)
+		if errors.Is(err, errReadBefore) {
+			continue
+		}
+		if err != nil || st.kind == nothing {
+			return err
+		}
+		if again, err := i.write(ctx, s, v, st); err != nil || !again {
+			return err
+		}
+	}
+	i.pauseSeries(s)
+	return nil
+}
+
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. If a write of this round has
+// not failed yet, the last one may have left all of that. It returns a *lostError if ZooKeeper has lost data.
+func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err error) {
+	v, known := i.lastWritten(s)
+	if !known || !first {
+		if v, err = i.look(ctx, s, false); err != nil {
+			return view{}, err
+		}
+	}
+	switch i.known.judge(v) {
+	case foundLost:
+		return view{}, &lostError{reason: clusterPath + " or " + statePath + " is missing, or older than before"}
+	case foundLater:
+		return view{}, &lostError{later: true}
+	}
+	return v, i.readMore(ctx, &v, s.wants(v, i.cfg.Mono()))
+}
+
+// readMore reads what a decision needs besides the record into v.
+func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
+	var paths []string
+	before := make([]*Record, len(w.templates))
+	for k, name := range w.templates {
+		paths = append(paths, recordPath(name))
+		if t := i.find([]byte(name)); t != nil {
+			t.mu.Lock()
+			before[k] = t.known
+			t.mu.Unlock()
+		}
+	}
+	if w.keys != "" {
+		paths = append(paths, keysPath(w.keys))
+	}
+	if w.secret != "" {
+		paths = append(paths, secretPath(w.secret))
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	found, err := i.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	if w.secret != "" {
+		v.secret, found = &found[len(found)-1], found[:len(found)-1]
+	}
+	if w.keys != "" {
+		v.keys = &keyring{exists: found[0].Found, version: found[0].Stat.Version}
+		v.keys.entries, err = parseKeys(found[0].Data)
+		return err
+	}
+	for k, name := range w.templates {
+		if !found[k].Found {
+			continue
+		}
+		if r, err := parseRecord(found[k].Data); err != nil {
+			return err
+		} else if r.Kind() == Template {
+			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
+			return nil
+		}
+	}
+	return nil
+}
+
+// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was
+// not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only
+// grow within a session.
+func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mode != nil {
+		v = s.mode.lastWritten()
+	}
+	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
+}
+
+// pauseSeries lets a round that comes a little later try again.
+func (i *Issuer) pauseSeries(s *series) {
+	s.mu.Lock()
+	most := backoff(s.conflicts)
+	if s.mode != nil {
+		most = s.mode.pause(i.cfg.Mono())
+	}
+	s.conflicts++
+	s.mu.Unlock()
+	i.pauseUpTo(s, most)
+}
+
+// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success
+// of one makes all others fail, so that they must not all try again at once.
+func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
+
+// pauseUpTo makes the rounds leave a series alone for a random time.
+func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
+	now := i.cfg.Mono()
+	d := i.cfg.Retry(most, func() {
+		i.add(s)
+		i.Wake()
+	})
+	s.mu.Lock()
+	s.notBefore = now + int64(d)
+	s.mu.Unlock()
+}
+
+// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits for
+// the confirming time: in that time, nodes put back what they know better, or tell that they need longer. A next value
+// that was raised and a sequence that was created again are not covered by the skip after a loss.
+func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
+	var left time.Duration
+	if since := max(i.known.entered, i.known.putAt); since != 0 {
+		left = max(0, time.Duration(since-i.cfg.Mono())+cluster.ConfirmTime)
+	}
+	hold := i.cfg.Tenure.Hold(i.session)
+	if hold.Record == "" {
+		return max(left, i.cfg.Follow)
+	}
+	return max(left, hold.Wait)
+}
+
+// look reads /cluster, /seq and the record of a series, or no record if s is nil. It reads again after a sync if the
+// first look seems to show a loss of data, or if an outcome must be known: a server may lag behind.
+func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
+	var known *Record
+	paths := []string{clusterPath, statePath}
+	if s != nil {
+		s.mu.Lock()
+		known, paths = s.known, append(paths, recordPath(s.name))
+		synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
+		s.mu.Unlock()
+	}
+	for reads := 1; ; reads++ {
+		if synced {
+			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+				return view{}, err
+			}
+		}
+		found, err := i.cfg.Store.GetAll(ctx, paths...)
+		if err != nil {
+			return view{}, err
+		}
+		v, err := parseView(found)
+		if err != nil {
+			return view{}, err
+		}
+		v.before = known
+		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
+			return v, nil
+		}
+		if synced && reads > 1 { // once more, because a purge may have come between the two reads
+			return v, nil
+		}
+		synced = true
+	}
+}
+
+// write makes the write of a step, in the session in which v was read. again means that it was not made, because
+// another one was faster or the node may not take positions now, or that the series needs another step.
+func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	sent, ops := i.cfg.Mono(), v.checks()
+	if st.kind != restore { // docs/sequences.md: a transaction that takes positions needs the node's slot unchanged
+		hold := i.cfg.Tenure.Hold(i.session)
+		if ops = append(ops, hold.check()); !hold.mayTake() {
+			err = store.ErrBadVersion
+		}
+	}
+	if err == nil && len(st.dirs) > 0 {
+		if err := i.cfg.Store.EnsureRoot(ctx, st.dirs...); err != nil {
+			if st.kind == take {
+				i.wrote(s, v, st.taking, sent, store.ErrBadVersion) // nothing was sent: its requests go on waiting
+			}
+			return false, err
+		}
+	}
+	if err == nil {
+		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
+	}
+	switch {
+	case st.kind == take:
+		i.wrote(s, v, st.taking, sent, err)
+	case err == nil && st.done != nil:
+		st.done(i.cfg.Log)
+	}
+	if outpaced(err) {
+		return true, nil
+	}
+	return err == nil && st.kind != take, err
+}
+
+// wrote ends a write of a mode.
+func (i *Issuer) wrote(s *series, v view, t taking, sent int64, err error) {
+	now := i.cfg.Mono()
+	s.mu.Lock()
+	woken, pause := s.mode.wrote(t, v, sent, now, err)
+	s.mu.Unlock()
+	if pause > 0 {
+		i.pauseUpTo(s, pause)
+	}
+	for _, r := range woken {
+		r.wake()
+	}
+}

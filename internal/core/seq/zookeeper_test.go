@@ -1,0 +1,348 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/sequence"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// TestMemAndZooKeeperBehaveAlike plays the same courses of events on a ZooKeeper in memory and on a real one,
+// so that the simulation holds for the real one.
+func TestMemAndZooKeeperBehaveAlike(t *testing.T) {
+	for name, place := range map[string]func(*testing.T) func() store.Store{"Mem": inMemory, "ZooKeeper": inZooKeeper} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for course, run := range courses {
+				t.Run(course, func(t *testing.T) { run(newHouse(t, place(t))) })
+			}
+		})
+	}
+}
+
+// inMemory returns a function that opens clients of one server in memory.
+func inMemory(t *testing.T) (open func() store.Store) {
+	m := store.NewMem(nil)
+	return func() store.Store {
+		s := m.Session()
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+}
+
+// inZooKeeper returns a function that opens clients of one chroot in a real ZooKeeper.
+func inZooKeeper(t *testing.T) (open func() store.Store) {
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	return func() store.Store {
+		z, err := store.NewZK(store.ZKConfig{
+			Connect: connect, Cluster: "test", SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second,
+			Logger: hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Warn, Output: t.Output()}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		running.Go(func() { _ = z.Run(t.Context()) })
+		t.Cleanup(func() { _ = z.Close(); running.Wait() })
+		return z
+	}
+}
+
+// house is a cluster whose nodes have a clock of the test.
+type house struct {
+	*testing.T
+	open  func() store.Store
+	admin store.Store
+	now   int64 // ms
+}
+
+func newHouse(t *testing.T, open func() store.Store) *house {
+	h := &house{T: t, open: open, admin: open()}
+	createCluster(h.admin)
+	return h
+}
+
+func (h *house) operator() Operator {
+	return Operator{Store: h.admin, Clock: simClock{&h.now, func() {}}}
+}
+
+// door is a node's store. The test ends its session by putting another client in.
+type door struct{ store.Store }
+
+// guest is a node with a confirmed worker.
+type guest struct {
+	h    *house
+	door *door
+	is   *Issuer
+}
+
+func (h *house) node() *guest {
+	g := &guest{h: h, door: &door{h.open()}}
+	g.is = New(Config{
+		Store: g.door, Tenure: g,
+		Now:   func() int64 { return simEpoch + h.now },
+		Mono:  func() int64 { return (h.now + 1) * 1e6 },
+		Retry: func(time.Duration, func()) time.Duration { return 0 }, // the clock may stand still, and no pause would end
+	})
+	g.settle()
+	return g
+}
+
+func (*guest) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
+func (g *guest) ReportLoss(known int64, _ string) {
+	if err := raiseIncarnation(g.h.admin, known); err != nil {
+		g.h.Error(err)
+	}
+}
+
+// noteLoss makes the node's heartbeat notice a loss of data.
+func (g *guest) noteLoss() { g.ReportLoss(g.is.known.incarnation, "") }
+
+func (*guest) Cluster() (ClusterInfo, bool) {
+	return ClusterInfo{UUID: "c", ConfirmTime: stageConfirm}, true
+}
+
+func (g *guest) round() {
+	g.h.Helper()
+	ctx, cancel := context.WithTimeout(g.h.Context(), 10*time.Second)
+	defer cancel()
+	if err := g.door.Sync(ctx, "/"); err != nil { // a new client has a session then
+		g.h.Fatal(err)
+	}
+	if err := g.is.Round(ctx); err != nil {
+		g.h.Fatal(err)
+	}
+}
+
+// settle lets time pass until the confirming time is over, twice: a loss of data begins it anew.
+func (g *guest) settle() {
+	g.h.Helper()
+	for range 2 * (stageConfirm/time.Second + 3) {
+		g.round()
+		g.h.now += 1000
+	}
+}
+
+// take returns the first of n values that follow each other.
+func (g *guest) take(name string, n int) int64 {
+	g.h.Helper()
+	v, err := g.try(name, n)
+	if err != nil {
+		g.h.Fatal(err)
+	}
+	return v
+}
+
+func (g *guest) try(name string, n int) (int64, error) {
+	g.h.Helper()
+	var w sequence.Wait
+	for range 10 {
+		runs, err := g.is.Take(&w, []byte(name), n, n > 1, func() {}, nil)
+		if err == nil {
+			return int64(runs[0].First), nil
+		}
+		if !errors.Is(err, sequence.ErrPending) {
+			return 0, err
+		}
+		g.round()
+	}
+	return 0, sequence.ErrPending
+}
+
+func (h *house) create(name string) {
+	h.Helper()
+	if _, err := h.operator().Create(h.Context(), Definition{Name: name, Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *house) record(name string) (Record, State) {
+	h.Helper()
+	r, st, err := h.operator().Show(h.Context(), name)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return r, st
+}
+
+// lose puts ZooKeeper back to a time at which it had these records, nil for none. The sessions of the nodes
+// end.
+func (h *house) lose(name string, r *Record, st *State, nodes ...*guest) {
+	h.Helper()
+	for _, path := range []string{recordPath(name), bucketPath(name), recordsDir, statePath} {
+		if err := h.admin.Delete(h.Context(), path, store.AnyVersion); err != nil {
+			h.Fatal(err)
+		}
+	}
+	if st != nil {
+		h.put(statePath, st.marshal())
+		if err := h.admin.EnsureRoot(h.Context(), recordsDir, bucketPath(name)); err != nil {
+			h.Fatal(err)
+		}
+		h.put(recordPath(name), r.marshal())
+	}
+	for _, g := range nodes {
+		g.door.Store = h.open()
+	}
+}
+
+func (h *house) put(path string, data []byte) {
+	h.Helper()
+	if _, err := h.admin.Create(h.Context(), path, data, store.Persistent); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// courses use the names of sequences that are the hardest for a path.
+var courses = map[string]func(h *house){
+	"keys of a strict sequence": strictKeys,
+	"a frozen strict sequence":  strictFrozen,
+	"take": func(h *house) {
+		a, b := h.node(), h.node()
+		h.create("a/b{c}")
+		seen := map[int64]bool{}
+		for range 20 {
+			for _, g := range []*guest{a, b} {
+				for v, k := g.take("a/b{c}", 10), int64(0); k < 10; k++ {
+					if seen[v+k] {
+						h.Fatalf("%d is issued twice", v+k)
+					}
+					seen[v+k] = true
+				}
+			}
+		}
+		if all, _, err := h.operator().List(h.Context(), "a/"); err != nil || len(all) != 1 || all[0].Name != "a/b{c}" {
+			h.Error(all, err)
+		}
+	},
+	"take at once": func(h *house) {
+		nodes := []*guest{h.node(), h.node(), h.node()}
+		h.create("order")
+		for _, g := range nodes {
+			g.settle()
+		}
+		firsts := make([][]int64, len(nodes))
+		var asking sync.WaitGroup
+		for k, g := range nodes {
+			asking.Go(func() {
+				for range 20 {
+					if v, err := g.try("order", 32); err == nil {
+						firsts[k] = append(firsts[k], v)
+					}
+				}
+			})
+		}
+		asking.Wait()
+		seen := map[int64]bool{}
+		for _, all := range firsts {
+			for _, v := range all {
+				for k := range int64(32) {
+					if seen[v+k] {
+						h.Fatalf("%d is issued twice", v+k)
+					}
+					seen[v+k] = true
+				}
+			}
+		}
+		if len(seen) != 3*20*32 {
+			h.Errorf("%d values", len(seen))
+		}
+	},
+	"give back": func(h *house) {
+		a, b := h.node(), h.node()
+		h.create("order")
+		a.take("order", 10)
+		if err := a.is.giveBack(h.Context()); err != nil {
+			h.Fatal(err)
+		}
+		if v := b.take("order", 1); v != 11 {
+			h.Errorf("%d after 10", v)
+		}
+	},
+	"delete and create again": func(h *house) {
+		a := h.node()
+		h.create("order")
+		a.take("order", 10)
+		next, _ := h.record("order")
+		if _, err := h.operator().Delete(h.Context(), "order"); err != nil {
+			h.Fatal(err)
+		}
+		a.settle()
+		if v, err := a.try("order", 1); err == nil {
+			h.Errorf("%d of a deleted sequence", v)
+		}
+		h.create("order")
+		a.settle()
+		if v := a.take("order", 1); v != next.Value(next.Next) {
+			h.Errorf("%d, not %d", v, next.Value(next.Next))
+		}
+	},
+	"a lost key": func(h *house) {
+		a, b := h.node(), h.node()
+		r, err := h.operator().Create(h.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
+		if err != nil {
+			h.Fatal(err)
+		}
+		k, err := h.operator().Key(h.Context(), r)
+		if err != nil {
+			h.Fatal(err)
+		}
+		a.take("ticket", 1)
+		if err := h.admin.Delete(h.Context(), secretPath(r.ID), store.AnyVersion); err != nil {
+			h.Fatal(err)
+		}
+		var refusal *Refusal
+		if v, err := b.try("ticket", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
+			h.Errorf("%d without the key: %v", v, err)
+		}
+		if _, err := h.operator().Set(h.Context(), "ticket", Change{Settings: func(s *Settings) { s.SupplyMs++ }}); err != nil {
+			h.Fatal(err)
+		}
+		a.settle()
+		b.settle()
+		p, ours := sequence.NewValues(r.Map, k).Position(b.take("ticket", 1))
+		if next, _ := h.record("ticket"); !ours || p < 32 || p >= next.Next {
+			h.Errorf("position %d, %v", p, ours)
+		}
+	},
+	"wiped": func(h *house) {
+		a := h.node()
+		h.create("order")
+		a.take("order", 100)
+		before, _ := h.record("order")
+		h.lose("order", nil, nil, a)
+		a.settle()
+		after, st := h.record("order")
+		if st.Incarnation != 1 || after.Next < before.Next || after.ID != before.ID {
+			h.Errorf("put back: %+v, %+v", after, st)
+		}
+		if v := h.node().take("order", 10); v < before.Value(before.Next) {
+			h.Errorf("%d is issued again", v)
+		}
+	},
+	"an older copy": func(h *house) {
+		gone, a := h.node(), h.node()
+		h.create("order")
+		a.take("order", 10)
+		old, st := h.record("order")
+		top := gone.take("order", 1000) + 999 // a does not know of it
+		h.lose("order", &old, &st, a)
+		a.noteLoss()
+		a.settle()
+		if v := h.node().take("order", 10); v <= top {
+			h.Errorf("%d is issued again", v)
+		}
+		if _, st := h.record("order"); st.Incarnation != 1 {
+			h.Errorf("the incarnation is %d", st.Incarnation)
+		}
+	},
+}

@@ -1,0 +1,382 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flaked/flaked/internal/core/limits"
+)
+
+// MemSession is one client of a Mem. Like a real client, it opens a new session by itself
+// after its old one has ended. A client that is dropped without Close leaves its ephemeral
+// records until Expire.
+type MemSession struct {
+	m *Mem
+
+	// Guarded by m.mu.
+	id          int64
+	closed      bool
+	partitioned bool
+	fault       func(Call) Fault
+	done        func(c Call, result, told error)
+	view        memTree // the old tree that reads see; nil means the present one
+	viewOf      int     // Mem.restored when view was taken: a server that was restored does not lag
+	notice      limits.Notice
+}
+
+var _ Store = (*MemSession)(nil)
+
+// Call describes one call to a store, for SetFault and SetDone.
+type Call struct {
+	Op   string // get, children, create, set, delete, multi, sync, ensure root
+	Path string // "/" for multi and ensure root
+	Data []byte // of a create or set; do not modify it
+	Ops  []Op   // of a multi
+	// More is set if another get of the same GetAll follows. All gets of a GetAll take one
+	// round trip together.
+	More bool
+}
+
+// Write reports whether the call is a write: neither a get nor a children nor a sync.
+func (c Call) Write() bool {
+	switch c.Op {
+	case "get", "children", "sync":
+		return false
+	}
+	return true
+}
+
+// Touches reports whether the call or one of its operations names the path.
+func (c Call) Touches(path string) bool {
+	return c.Path == path || slices.ContainsFunc(c.Ops, func(op Op) bool {
+		_, of, _ := opParts(op)
+		return of == path
+	})
+}
+
+// Fault is a failure that SetFault injects into a call.
+type Fault int
+
+const (
+	// NoFault lets the call through.
+	NoFault Fault = iota
+	// FailBefore loses the request: the server does not apply it, and the caller gets
+	// ErrUnreachable.
+	FailBefore
+	// FailAfter loses the acknowledgement: the server applies the call, and the caller gets
+	// ErrUnreachable.
+	FailAfter
+	// FailLate delays the request, and the caller gets ErrUnreachable at once. Deliver
+	// applies a delayed write if its session is still alive then. A delayed read has no
+	// effect.
+	FailLate
+	// Hang simulates a frozen server: the call is not applied. The caller gets
+	// ErrUnreachable when its context is done, and not before.
+	Hang
+)
+
+var (
+	errFault       = errors.New("injected fault")
+	errPartitioned = errors.New("partitioned")
+)
+
+// SetFault makes every call ask f which fault to inject. f may use the Mem and its
+// sessions. A nil f injects no faults.
+func (s *MemSession) SetFault(f func(Call) Fault) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.fault = f
+}
+
+// SetDone makes f observe every call that the server has carried out. result is the outcome
+// on the server, and told is the error that the client gets. The two differ if the answer
+// is lost. f runs before the call returns, or in Deliver for a delayed write. f may use the
+// Mem and its sessions. A nil f ends the observation.
+func (s *MemSession) SetDone(f func(c Call, result, told error)) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.done = f
+}
+
+// Partition cuts the client off: its calls fail at once and are not applied.
+// Its session lives on until Expire.
+func (s *MemSession) Partition() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.partitioned = true
+}
+
+// Heal ends Partition.
+func (s *MemSession) Heal() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.partitioned = false
+}
+
+// Expire ends the session in the server and removes its ephemeral records. The client opens
+// a new session at its next use.
+func (s *MemSession) Expire() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.m.expire(s.id)
+}
+
+// Lag simulates a server that falls behind from now on: the client reads the present state
+// until its next Sync, write or session.
+func (s *MemSession) Lag() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.view, s.viewOf = s.m.tree.clone(), s.m.restored
+}
+
+// LagTo simulates a server that has fallen behind: the client reads an earlier state until
+// its next Sync, write or session. That state may be older than what the client has read
+// already.
+func (s *MemSession) LagTo(past *MemSnapshot) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.connect()
+	s.view, s.viewOf = past.tree.clone(), s.m.restored
+}
+
+func (s *MemSession) Hurry(n limits.Notice) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.notice = n
+}
+
+// Notice returns the value that Hurry last got, or zero if Hurry was never called.
+func (s *MemSession) Notice() limits.Notice {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.notice
+}
+
+func (s *MemSession) SessionID() int64 {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.closed || s.partitioned {
+		return 0
+	}
+	s.connect()
+	return s.id
+}
+
+// connect opens a session if there is none. Called under m.mu.
+func (s *MemSession) connect() {
+	if s.m.live[s.id] {
+		return
+	}
+	s.m.lastSession++
+	s.m.zxid++
+	s.id, s.view = s.m.lastSession, nil
+	s.m.live[s.id] = true
+}
+
+// do runs apply, unless a fault, a partition or Close prevents it.
+func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn) error) error {
+	unreachable := func(why error) error {
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, c.Op, c.Path, why)
+	}
+	s.m.mu.Lock()
+	ask := s.fault
+	s.m.mu.Unlock()
+	fault := NoFault
+	if ask != nil {
+		fault = ask(c) // not under mu
+	}
+	if fault == Hang {
+		<-ctx.Done()
+	}
+	if err := ctx.Err(); err != nil {
+		return unreachable(err)
+	}
+
+	s.m.mu.Lock()
+	switch {
+	case s.closed:
+		s.m.mu.Unlock()
+		return unreachable(ErrClosed)
+	case s.partitioned:
+		s.m.mu.Unlock()
+		return unreachable(errPartitioned)
+	case fault == FailLate && c.Write():
+		s.connect()
+		if want, ok := ctx.Value(sessionKey{}).(int64); ok && s.id != want {
+			s.m.mu.Unlock()
+			return unreachable(errOtherSession)
+		}
+		s.m.late = append(s.m.late, lateCall{s, s.id, c, apply})
+		s.m.mu.Unlock()
+		return unreachable(errFault)
+	case fault == FailBefore || fault == FailLate:
+		s.m.mu.Unlock()
+		return unreachable(errFault)
+	}
+	s.connect()
+	if want, ok := ctx.Value(sessionKey{}).(int64); ok && s.id != want {
+		s.m.mu.Unlock()
+		return unreachable(errOtherSession)
+	}
+	result := s.serve(c, apply)
+	done := s.done
+	s.m.mu.Unlock()
+	told := result
+	switch {
+	case fault == FailAfter:
+		told = unreachable(errFault)
+	case result != nil:
+		told = fmt.Errorf("%w: %s %s", result, c.Op, c.Path)
+	}
+	if done != nil {
+		done(c, result, told)
+	}
+	return told
+}
+
+// ask is do for a call with a result. It returns the zero T with every error.
+func ask[T any](ctx context.Context, s *MemSession, c Call, apply func(memTree, txn) (T, error)) (T, error) {
+	var result, none T
+	err := s.do(ctx, c, func(t memTree, x txn) (err error) {
+		result, err = apply(t, x)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+// serve carries out a call in the server. Called under m.mu.
+func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
+	if c.Write() {
+		s.m.zxid++ // a failed write takes one as well
+	}
+	if c.Write() || c.Op == "sync" || s.viewOf != s.m.restored {
+		s.view = nil
+	}
+	tree := s.m.tree
+	if s.view != nil {
+		tree = s.view
+	}
+	return apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
+}
+
+func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	return s.get(ctx, path, false)
+}
+
+func (s *MemSession) get(ctx context.Context, path string, more bool) ([]byte, Stat, error) {
+	if err := checkCall("get", path); err != nil {
+		return nil, Stat{}, err
+	}
+	r, err := ask(ctx, s, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) (Record, error) {
+		node, err := t.check(path, AnyVersion)
+		if err != nil {
+			return Record{}, err
+		}
+		return Record{Data: slices.Clone(node.data), Stat: node.stat}, nil
+	})
+	return r.Data, r.Stat, err
+}
+
+// GetAll is part of Store. SetFault sees each record as a separate call, so that a test can
+// change the data between two reads.
+func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
+	records := make([]Record, len(paths))
+	for i, path := range paths {
+		data, stat, err := s.get(ctx, path, i < len(paths)-1)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return nil, err
+		}
+		records[i] = Record{err == nil, data, stat}
+	}
+	return records, nil
+}
+
+func (s *MemSession) Children(ctx context.Context, path string) ([]string, error) {
+	if err := checkCall("children", path); err != nil {
+		return nil, err
+	}
+	return ask(ctx, s, Call{Op: "children", Path: path}, func(t memTree, _ txn) ([]string, error) {
+		node, err := t.check(path, AnyVersion)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Sorted(maps.Keys(node.kids)), nil
+	})
+}
+
+func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
+	if err := checkCreate(path, data, kind); err != nil {
+		return "", err
+	}
+	return ask(ctx, s, Call{Op: "create", Path: path, Data: data}, func(t memTree, x txn) (string, error) {
+		return t.create(x, path, data, kind)
+	})
+}
+
+func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+		return Stat{}, err
+	}
+	return ask(ctx, s, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) (Stat, error) {
+		return t.set(x, path, data, version)
+	})
+}
+
+func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {
+	if err := checkCall("delete", path); err != nil {
+		return err
+	}
+	return s.do(ctx, Call{Op: "delete", Path: path}, func(t memTree, _ txn) error {
+		return t.delete(path, version)
+	})
+}
+
+func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
+	if err := checkOps(ops); err != nil || len(ops) == 0 {
+		return err
+	}
+	return s.do(ctx, Call{Op: "multi", Path: "/", Ops: ops}, func(t memTree, x txn) error {
+		failed, err := t.multi(x, ops)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, describeOp(failed, ops[failed]))
+		}
+		return nil
+	})
+}
+
+func (s *MemSession) Sync(ctx context.Context, path string) error {
+	if err := checkCall("sync", path); err != nil {
+		return err
+	}
+	return s.do(ctx, Call{Op: "sync", Path: path}, func(memTree, txn) error { return nil })
+}
+
+func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
+	if err := checkRoot(paths); err != nil {
+		return err
+	}
+	return s.do(ctx, Call{Op: "ensure root", Path: "/"}, func(t memTree, x txn) error {
+		for _, p := range append([]string{"/"}, paths...) {
+			if _, err := t.create(x, p, nil, Persistent); err != nil && !errors.Is(err, ErrExists) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *MemSession) Close() error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if !s.closed && !s.partitioned {
+		s.m.expire(s.id) // a partition keeps the session alive
+	}
+	s.closed = true
+	return nil
+}

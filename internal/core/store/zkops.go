@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// full returns the path in ZooKeeper of a path that is relative to the root.
+func (z *ZK) full(path string) string {
+	if path == "/" {
+		return z.root
+	}
+	return z.root + path
+}
+
+func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	if err := checkCall("get", path); err != nil {
+		return nil, Stat{}, err
+	}
+	full := z.full(path)
+	r, err := call(ctx, z, "get", full, func(c *zk.Conn) (Record, error) {
+		data, stat, err := c.Get(full)
+		return Record{Data: data, Stat: fromZK(stat)}, err
+	})
+	return r.Data, r.Stat, err
+}
+
+// GetAll is part of Store. It sends all requests on one connection without waiting for
+// answers in between.
+func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
+	for _, path := range paths {
+		if err := checkCall("get", path); err != nil {
+			return nil, err
+		}
+	}
+	return call(ctx, z, "get", strings.Join(paths, " "), func(c *zk.Conn) ([]Record, error) {
+		records := make([]Record, len(paths))
+		var group errgroup.Group
+		for i, path := range paths {
+			group.Go(func() error {
+				data, stat, err := c.Get(z.full(path))
+				if errors.Is(err, zk.ErrNoNode) {
+					return nil
+				}
+				records[i] = Record{Found: err == nil, Data: data, Stat: fromZK(stat)}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		return records, nil
+	})
+}
+
+func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
+	if err := checkCall("children", path); err != nil {
+		return nil, err
+	}
+	full := z.full(path)
+	names, err := call(ctx, z, "children", full, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(full)
+		return names, err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
+	if err := checkCreate(path, data, kind); err != nil {
+		return "", err
+	}
+	var flags int32 // persistent is the absence of FlagEphemeral
+	switch kind {
+	case PersistentSequential:
+		flags = zk.FlagSequence
+	case Ephemeral:
+		flags = zk.FlagEphemeral
+	}
+	full := z.root + path
+	made, err := call(ctx, z, "create", full, func(c *zk.Conn) (string, error) {
+		return c.Create(full, data, flags, z.acl)
+	})
+	return strings.TrimPrefix(made, z.root), err
+}
+
+func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+		return Stat{}, err
+	}
+	full := z.full(path)
+	return call(ctx, z, "set", full, func(c *zk.Conn) (Stat, error) {
+		stat, err := c.Set(full, data, version)
+		return fromZK(stat), err
+	})
+}
+
+func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
+	if err := checkCall("delete", path); err != nil {
+		return err
+	}
+	full := z.full(path)
+	_, err := call(ctx, z, "delete", full, func(c *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.Delete(full, version)
+	})
+	return err
+}
+
+func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
+	if err := checkOps(ops); err != nil || len(ops) == 0 {
+		return err
+	}
+	reqs := make([]any, len(ops))
+	for i, op := range ops {
+		switch op := op.(type) {
+		case CheckOp:
+			reqs[i] = &zk.CheckVersionRequest{Path: z.full(op.Path), Version: op.Version}
+		case CreateOp:
+			acl := z.acl
+			if op.Secret {
+				acl = z.secret
+			}
+			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: acl}
+		case SetOp:
+			reqs[i] = &zk.SetDataRequest{Path: z.full(op.Path), Data: op.Data, Version: op.Version}
+		}
+	}
+	type multiResult struct {
+		failed int // the operation at fault, -1 when it is none of them
+		err    error
+	}
+	r, err := call(ctx, z, "multi", z.root, func(c *zk.Conn) (multiResult, error) {
+		// The failed operation is the first that has an error. The server reports success
+		// for the operations before it, and "runtime inconsistency" for those after it.
+		results, err := c.Multi(reqs...)
+		if err != nil && len(results) == len(reqs) {
+			for i, res := range results {
+				if res.Error != nil {
+					return multiResult{i, res.Error}, nil
+				}
+			}
+		}
+		return multiResult{-1, nil}, err
+	})
+	if err == nil && r.failed >= 0 {
+		return mapErr("multi", describeOp(r.failed, ops[r.failed]), r.err)
+	}
+	return err
+}
+
+func (z *ZK) Sync(ctx context.Context, path string) error {
+	if err := checkCall("sync", path); err != nil {
+		return err
+	}
+	full := z.full(path)
+	_, err := call(ctx, z, "sync", full, func(c *zk.Conn) (string, error) { return c.Sync(full) })
+	return err
+}
+
+// EnsureRoot is part of Store. It also creates the chroot and its parents, with the ACL of
+// every other record. If several users share /flaked, an administrator must create it
+// first.
+func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
+	if err := checkRoot(paths); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
+	defer cancel()
+	var all []string
+	for i := 1; i < len(z.root); i++ {
+		if z.root[i] == '/' {
+			all = append(all, z.root[:i])
+		}
+	}
+	all = append(all, z.root)
+	for _, path := range paths {
+		all = append(all, z.root+path)
+	}
+	for _, path := range all {
+		// Look first: ZooKeeper denies a create below another user's record even if the new
+		// record exists already.
+		there, err := z.exists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		_, err = call(ctx, z, "create", path, func(c *zk.Conn) (string, error) {
+			return c.Create(path, nil, 0, z.acl)
+		})
+		if err != nil && !errors.Is(err, ErrExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// exists reports whether a record exists. path is that in ZooKeeper.
+func (z *ZK) exists(ctx context.Context, path string) (bool, error) {
+	return call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
+		there, _, err := c.Exists(path)
+		return there, err
+	})
+}
+
+func fromZK(s *zk.Stat) Stat {
+	if s == nil {
+		return Stat{}
+	}
+	return Stat{
+		Version: s.Version,
+		Czxid:   s.Czxid, Mzxid: s.Mzxid,
+		Ctime: s.Ctime, Mtime: s.Mtime,
+		Owner: s.EphemeralOwner, Children: s.Cversion, Count: s.NumChildren,
+	}
+}

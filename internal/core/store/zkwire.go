@@ -1,0 +1,196 @@
+package store
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/atomic"
+)
+
+const (
+	maxReply    = 8 << 20 // bytes of one reply; a listing of 100,000 records is about 2 MiB
+	minGreeting = 36      // version, timeout, session id, password with its length
+	maxGreeting = 256
+)
+
+// wireConn wraps the socket that go-zookeeper uses. It guards the library against a server
+// that is frozen or is not a ZooKeeper:
+//   - The library waits for the length of the greeting for ten times two thirds of a session
+//     timeout, and for the rest without any limit. Here the greeting has one deadline.
+//   - The library allocates as many bytes as that length says, and "HTTP" means 1.2 GB.
+//   - A session timeout of 0 in the greeting, or a reply shorter than its own header, makes
+//     the library's goroutines panic, which ends the process.
+//
+// wireConn also records when the server was last heard and why the connection ended. Only
+// one goroutine at a time may call Read and SetReadDeadline. Any goroutine may call the
+// other methods.
+type wireConn struct {
+	net.Conn
+	by       time.Time     // deadline of the greeting
+	gone     chan struct{} // closed with the connection
+	greeted  bool
+	pending  []byte // bytes of the greeting that Read still owes
+	header   [4]byte
+	got      int // bytes of header seen
+	bodyLeft int // bytes of the present reply still to come
+
+	heard atomic.Time // when something was last read
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	why    error // why the connection ended; nil while it is open
+}
+
+func newWireConn(c net.Conn, by time.Time) *wireConn {
+	return &wireConn{Conn: c, by: by, gone: make(chan struct{})}
+}
+
+func (w *wireConn) Read(p []byte) (int, error) {
+	if !w.greeted {
+		w.greeted = true
+		greeting, err := w.readGreeting()
+		if err != nil {
+			return 0, w.fail(err)
+		}
+		w.pending = greeting
+	}
+	if len(w.pending) > 0 {
+		n := copy(p, w.pending)
+		w.pending = w.pending[n:]
+		return n, nil
+	}
+	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.heard.Store(time.Now())
+	}
+	if bad := w.checkFrames(p[:n]); bad != nil {
+		n, err = 0, bad
+	}
+	if err != nil {
+		return n, w.fail(err)
+	}
+	return n, nil
+}
+
+func (w *wireConn) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	if err != nil {
+		err = w.fail(err)
+	}
+	return n, err
+}
+
+// quietSince returns the time since the last read, or since asked if that is later.
+func (w *wireConn) quietSince(asked time.Time) time.Duration {
+	if heard := w.heard.Load(); heard.After(asked) {
+		return time.Since(heard)
+	}
+	return time.Since(asked)
+}
+
+// fail ends the connection, keeps the first reason and returns err.
+func (w *wireConn) fail(err error) error {
+	w.mu.Lock()
+	if w.why == nil && !w.closed {
+		w.why = err
+	}
+	w.mu.Unlock()
+	_ = w.Close()
+	return err
+}
+
+// failure returns why the connection ended. It returns nil while the connection is open,
+// and if Close ended it.
+func (w *wireConn) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}
+
+// Close ends the connection.
+func (w *wireConn) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	close(w.gone)
+	return w.Conn.Close()
+}
+
+// SetReadDeadline has no effect before the greeting, which has its own deadline.
+func (w *wireConn) SetReadDeadline(t time.Time) error {
+	if !w.greeted {
+		return nil
+	}
+	return w.Conn.SetReadDeadline(t)
+}
+
+func (w *wireConn) readGreeting() ([]byte, error) {
+	if err := w.Conn.SetReadDeadline(w.by); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 4, 4+maxGreeting)
+	if _, err := io.ReadFull(w.Conn, buf); err != nil {
+		return nil, greetingError(err)
+	}
+	n := binary.BigEndian.Uint32(buf)
+	if n < minGreeting || n > maxGreeting {
+		return nil, fmt.Errorf("not a ZooKeeper: its answer begins with %q", buf)
+	}
+	buf = buf[:4+n]
+	if _, err := io.ReadFull(w.Conn, buf[4:]); err != nil {
+		return nil, greetingError(err)
+	}
+	timeout, session := int32(binary.BigEndian.Uint32(buf[8:])), binary.BigEndian.Uint64(buf[12:])
+	if session != 0 && timeout <= 0 {
+		return nil, fmt.Errorf("not a ZooKeeper: it offers a session timeout of %d ms", timeout)
+	}
+	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
+	return buf, nil
+}
+
+func greetingError(err error) error {
+	var alert tls.AlertError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		// A server that hangs up with unread data resets the connection.
+		return errors.New("connection closed without a ZooKeeper greeting " +
+			"(not serving, too many connections, or not a ZooKeeper)")
+	case errors.As(err, &alert):
+		return fmt.Errorf("TLS: %w", err)
+	}
+	return fmt.Errorf("no ZooKeeper greeting: %w", err)
+}
+
+// checkFrames tracks the boundaries of the replies in the bytes that were read. It returns
+// an error if a reply is shorter than 16 bytes or longer than maxReply.
+func (w *wireConn) checkFrames(p []byte) error {
+	for len(p) > 0 {
+		if w.bodyLeft > 0 {
+			n := min(w.bodyLeft, len(p))
+			w.bodyLeft -= n
+			p = p[n:]
+			continue
+		}
+		n := copy(w.header[w.got:], p)
+		w.got += n
+		p = p[n:]
+		if w.got == len(w.header) {
+			size := binary.BigEndian.Uint32(w.header[:])
+			if size < 16 || size > maxReply {
+				return fmt.Errorf("ZooKeeper sent a reply of %d bytes, but valid replies have 16 to %d", size, maxReply)
+			}
+			w.bodyLeft, w.got = int(size), 0
+		}
+	}
+	return nil
+}

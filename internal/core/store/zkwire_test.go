@@ -1,0 +1,139 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func reply(n int) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(n)), make([]byte, n)...)
+}
+
+// through sends the bytes of said to a client in two writes, the first of split bytes. It
+// returns the bytes that the client reads, the error that ends its reading, and the failure
+// of the connection.
+func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
+	t.Helper()
+	client, server := net.Pipe()
+	go func() {
+		_, _ = server.Write(said[:split])
+		_, _ = server.Write(said[split:])
+		_ = server.Close()
+	}()
+	w := newWireConn(client, time.Now().Add(10*time.Second))
+	defer w.Close()
+	got, err := io.ReadAll(w)
+	return got, err, w.failure()
+}
+
+func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
+	hello := greet(7, 4000)
+	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...) // ZooKeeper 3.3
+	expired := greet(0, 0)
+	for _, tc := range []struct {
+		name string
+		said []byte
+		want string // part of the error; "" when all is well until the end
+	}{
+		{"greeting", hello, ""},
+		{"greeting without the read-only flag", old, ""},
+		{"greeting of an expired session", expired, ""},
+		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), ""},
+		{"end in a header", append(append([]byte{}, hello...), 0, 0), ""},
+		{"nothing", nil, "without a ZooKeeper greeting"},
+		{"half a greeting", hello[:20], "without a ZooKeeper greeting"},
+		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), `begins with "HTTP"`},
+		{"a short greeting", reply(minGreeting - 1), "not a ZooKeeper"},
+		{"a long greeting", reply(maxGreeting + 1), "not a ZooKeeper"},
+		{"no session timeout", greet(7, 0), "session timeout of 0 ms"},
+		{"a negative session timeout", greet(7, 1<<31), "session timeout of -2147483648 ms"},
+		{"a short reply", append(append([]byte{}, hello...), reply(15)...), "reply of 15 bytes"},
+		{"an empty reply", append(append(append([]byte{}, hello...), reply(16)...), reply(0)...), "reply of 0 bytes"},
+		{"a reply too long", append(append([]byte{}, hello...), 0xff, 0xff, 0xff, 0xff), "reply of 4294967295 bytes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for split := range len(tc.said) + 1 {
+				got, err, reported := through(t, tc.said, split)
+				if tc.want == "" {
+					if err != nil || string(got) != string(tc.said) {
+						t.Fatalf("split at %d: got %q, %v, want %q", split, got, err, tc.said)
+					}
+					if !errors.Is(reported, io.EOF) {
+						t.Fatalf("split at %d: reported %v", split, reported)
+					}
+					continue
+				}
+				if err == nil || reported != err || !strings.Contains(err.Error(), tc.want) {
+					t.Fatalf("split at %d: got %v, reported %v, want %q", split, err, reported, tc.want)
+				}
+				if !strings.HasPrefix(string(tc.said), string(got)) {
+					t.Fatalf("split at %d: read %q of %q", split, got, tc.said)
+				}
+			}
+		})
+	}
+}
+
+func TestFailedWriteEndsTheConnection(t *testing.T) {
+	client, server := net.Pipe()
+	_ = server.Close()
+	w := newWireConn(client, time.Time{})
+	if _, err := w.Write([]byte("abc")); !errors.Is(err, io.ErrClosedPipe) || !errors.Is(w.failure(), io.ErrClosedPipe) {
+		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
+	}
+	select {
+	case <-w.gone:
+	default:
+		t.Error("the connection is not gone")
+	}
+	if _, err := client.Write(nil); err == nil {
+		t.Error("the connection is open")
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("Close after that: %v", err)
+	}
+}
+
+func TestClosedConnectionHasNoFailure(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	w := newWireConn(client, time.Time{})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("abc")); err == nil || w.failure() != nil {
+		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
+	}
+}
+
+func TestSilenceCountsFromTheLastReadOrTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		w := newWireConn(client, time.Now().Add(time.Hour))
+		defer w.Close()
+		w.greeted = true
+		asked := time.Now()
+		time.Sleep(3 * time.Second)
+		if quiet := w.quietSince(asked); quiet != 3*time.Second {
+			t.Errorf("quiet for %s before anything was read", quiet)
+		}
+		go func() { _, _ = server.Write(reply(16)) }()
+		if _, err := io.ReadFull(w, make([]byte, 20)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if quiet := w.quietSince(asked); quiet != time.Second {
+			t.Errorf("quiet for %s, a second after a reply", quiet)
+		}
+		if quiet := w.quietSince(time.Now()); quiet != 0 {
+			t.Errorf("quiet for %s, just after a request", quiet)
+		}
+	})
+}

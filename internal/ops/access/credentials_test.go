@@ -1,0 +1,431 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/testkit/certtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "0123456789abcdef-very-secret"
+
+func TestParseTokens(t *testing.T) {
+	for _, row := range []struct{ name, text, want, err string }{
+		{"one", secret, secret, ""},
+		{"several, with comments", "# old\r\n a1\r\n\r\n#new\nb2\n", "a1 b2", ""},
+		{"signs", "a-_.:/+=~!\"'\\", "a-_.:/+=~!\"'\\", ""},
+		{"longest", strings.Repeat("x", 256), strings.Repeat("x", 256), ""},
+		{"too long", "ok\n" + strings.Repeat("x", 257), "", "F: line 2: a token must have at most 256 characters"},
+		{"blank", "a b", "", "F: line 1: only next=... and admin=none may follow a token. Write one token per line"},
+		{"blank in another script", "a\u00a0b", "", "F: line 1: a token must be printable ASCII without blanks"},
+		{"not ASCII", "a\n\u00e9", "", "F: line 2: a token must be printable ASCII without blanks"},
+		{"NUL", "a\x00", "", "F: line 1: a token must be printable ASCII without blanks"},
+		{"empty", "", "", "openssl rand -hex 32"},
+		{"comments only", "#a\n\n", "", "F: no token found"},
+	} {
+		got, err := ParseTokens("F", []byte(row.text))
+		if texts(got) != row.want || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+			t.Errorf("%s: %q, %v", row.name, texts(got), err)
+		}
+	}
+}
+
+// texts returns tokens without their rights, separated by blanks.
+func texts(tokens []Token) string {
+	var list []string
+	for _, t := range tokens {
+		list = append(list, t.Text)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestTokensAreCompared(t *testing.T) {
+	s, err := Load(Config{Token: "first\nsecond"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := s.Authenticate()
+	for token, want := range map[string]bool{"first": true, "second": true, "": false, "firs": false, "first ": false, "First": false, "first\nsecond": false} {
+		if _, ok := good([]byte(token)); ok != want {
+			t.Errorf("%q: %v", token, !want)
+		}
+	}
+	if s, err := Load(Config{}); err != nil || s.Authenticate() != nil || s.TLS() != nil || s.CanChange() {
+		t.Errorf("of nothing: %+v, %v", s, err)
+	}
+}
+
+// logs collects what a logger writes.
+type logs struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logs) logger() hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: l, Level: hclog.Trace})
+}
+
+func (l *logs) count(what string) int { return strings.Count(l.String(), what) }
+
+// TestInvalidTokenFileKeepsOldTokens also checks that a wrong file leaves the old tokens in use.
+func TestInvalidTokenFileKeepsOldTokens(t *testing.T) {
+	dir, log := t.TempDir(), &logs{}
+	file := certtest.Write(t, dir, "tokens", []byte(secret+"-1\n"))
+	s, err := Load(Config{TokenFile: file, Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := s.Authenticate()
+	wants := func(what string, want ...string) {
+		t.Helper()
+		s.refresh(false)
+		for _, n := range []string{"1", "2", "3"} {
+			token := secret + "-" + n
+			if _, got := good([]byte(token)); got != strings.Contains(strings.Join(want, ""), n) {
+				t.Errorf("%s: token %s: %v", what, n, got)
+			}
+		}
+	}
+	wants("at first", "1")
+	certtest.Write(t, dir, "tokens", []byte(secret+"-1\n"+secret+"-2\n"))
+	wants("both", "1", "2")
+	// The file is overwritten in place. Its length and modification time stay the same.
+	fi, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(secret+"-3\n"+secret+"-2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, fi.ModTime(), fi.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	wants("in place", "2", "3")
+	certtest.Write(t, dir, "tokens", nil)
+	wants("emptied", "2", "3")
+	wants("still empty", "2", "3")
+	if n := log.count("[ERROR]"); n != 1 {
+		t.Errorf("%d errors for one mistake", n)
+	}
+	s.refresh(true)
+	if n := log.count("[ERROR]"); n != 2 {
+		t.Errorf("asked, it does not say that it still fails")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	wants("removed", "2", "3")
+	if n := log.count("[ERROR]"); n != 3 {
+		t.Errorf("%d errors for two mistakes, one said again", n)
+	}
+	certtest.Write(t, dir, "tokens", []byte(secret+"-3\n"+secret+"-2\n"))
+	wants("as it was", "2", "3")
+	if log.count("match those in use again") != 1 {
+		t.Error("no line that it is well again")
+	}
+	certtest.Write(t, dir, "tokens", []byte(secret+"-3\n"))
+	wants("the last", "3")
+	if log.count(secret) > 0 || log.count("secret") > 0 {
+		t.Error("a token is in the log")
+	}
+	if t.Failed() {
+		t.Log(log)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	dir := t.TempDir()
+	ca := certtest.NewCA(t, "ca")
+	a, b := ca.Pair("a", time.Now().Add(time.Hour)), ca.Pair("b", time.Now().Add(time.Hour))
+	cert, key := certtest.Write(t, dir, "cert", a.Cert), certtest.Write(t, dir, "key", a.Key)
+	other, empty := certtest.Write(t, dir, "other", b.Key), certtest.Write(t, dir, "empty", nil)
+	large := certtest.Write(t, dir, "large", make([]byte, maxFile+1))
+	none := filepath.Join(dir, "none")
+	for _, row := range []struct {
+		name, err string
+		cfg       Config
+	}{
+		{"no certificate", "file " + none + " not found. Create it or correct the path", Config{Cert: none, Key: key}},
+		{"no key", "file " + none + " not found. Create it or correct the path", Config{Cert: cert, Key: none}},
+		{"of another", "does not match", Config{Cert: cert, Key: other}},
+		{"the other way round", "PEM", Config{Cert: key, Key: cert}},
+		{"no authorities", "empty: no PEM certificate found", Config{Cert: cert, Key: key, ClientCA: empty}},
+		{"no tokens", "empty: no token found", Config{TokenFile: empty}},
+		{"no token file", "file " + none + " not found. Create it or correct the path", Config{TokenFile: none}},
+		{"a directory", dir, Config{TokenFile: dir}},
+		{"too large", "large: the file is larger than 1048576 bytes", Config{TokenFile: large}},
+		{"no good token", "FLAKED_TOKEN: line 1", Config{Token: "sec ret"}},
+	} {
+		if _, err := Load(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) || strings.Contains(err.Error(), "sec ret") {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}
+
+// serve answers every connection with a line, under s's TLS configuration, until the test
+// ends.
+func serve(t *testing.T, s *Server) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", s.TLS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				io.WriteString(nc, "hello\n")
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+// shown connects, and returns the name in the server's certificate.
+func shown(addr string, config *tls.Config) (string, error) {
+	nc, err := tls.Dial("tcp", addr, config)
+	if err != nil {
+		return "", err
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.ReadAll(nc); err != nil {
+		return "", err
+	}
+	return nc.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+// A new pair of certificate and key is used, a broken one is not. Clients are checked against
+// the authorities that were last read.
+func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
+	dir, log := t.TempDir(), &logs{}
+	servers, old, fresh := certtest.NewCA(t, "servers"), certtest.NewCA(t, "old"), certtest.NewCA(t, "fresh")
+	later := time.Now().Add(40 * time.Hour)
+	one, two := servers.Pair("one", later), servers.Pair("two", later)
+	certtest.Write(t, dir, "cert", one.Cert)
+	certtest.Write(t, dir, "key", one.Key)
+	certtest.Write(t, dir, "ca", old.PEM)
+	hup := make(chan os.Signal)
+	s, err := Load(Config{
+		Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca"),
+		Every: time.Hour, Logger: log.logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx, hup) }()
+	defer func() { cancel(); <-done }()
+	// The second signal is received only when the first has been handled.
+	reload := func() { hup <- syscall.SIGHUP; hup <- syscall.SIGHUP }
+
+	addr := serve(t, s)
+	client := func(ca *certtest.CA, until time.Time) *tls.Config {
+		return &tls.Config{RootCAs: servers.Pool(), Certificates: []tls.Certificate{ca.Pair("client", until).TLS(t)}, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	}
+	good := client(old, later)
+	wants := func(what, name string, config *tls.Config) {
+		t.Helper()
+		if got, err := shown(addr, config); got != name || name != "" && err != nil {
+			t.Errorf("%s: %q, %v, want %q", what, got, err, name)
+		}
+	}
+	wants("a good client", "one", good)
+	wants("one without a certificate", "", &tls.Config{RootCAs: servers.Pool()})
+	wants("one of another authority", "", client(fresh, later))
+	wants("one whose certificate has expired", "", client(old, time.Now().Add(-time.Minute)))
+
+	certtest.Write(t, dir, "cert", two.Cert)
+	reload()
+	wants("a certificate without its key", "one", good)
+	if log.count("does not match") == 0 {
+		t.Error("nothing is said of the pair that is none")
+	}
+	certtest.Write(t, dir, "key", two.Key)
+	reload()
+	wants("the new pair", "two", good)
+	certtest.Write(t, dir, "ca", []byte("nonsense"))
+	reload()
+	wants("no authorities", "two", good)
+	certtest.Write(t, dir, "ca", fresh.PEM)
+	reload()
+	wants("authority taken out", "", good)
+	wants("authority put in", "two", client(fresh, later))
+	if log.count("PRIVATE") > 0 {
+		t.Error("the key is in the log")
+	}
+	if t.Failed() {
+		t.Log(log)
+	}
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	ca := certtest.NewCA(t, "ca")
+	pair := ca.Pair("one", time.Now().Add(time.Hour))
+	s, err := Load(Config{Cert: certtest.Write(t, dir, "cert", pair.Cert), Key: certtest.Write(t, dir, "key", pair.Key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serve(t, s)
+	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		_, err := shown(addr, &tls.Config{RootCAs: ca.Pool(), MinVersion: version, MaxVersion: version})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+}
+
+// The end of a certificate is announced in the log, and again every day.
+func TestCertificateExpiryIsLoggedDaily(t *testing.T) {
+	dir, log := t.TempDir(), &logs{}
+	end := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	pair := certtest.NewCA(t, "ca").Pair("one", end) // valid for 48 h
+	now := end.Add(-49 * time.Hour)
+	s, err := Load(Config{
+		Cert: certtest.Write(t, dir, "cert", pair.Cert), Key: certtest.Write(t, dir, "key", pair.Key),
+		Logger: log.logger(), Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		at                  time.Duration
+		early, soon, passed int
+	}{
+		{-49 * time.Hour, 1, 0, 0},
+		{-47 * time.Hour, 1, 0, 0},
+		{-5 * time.Hour, 1, 0, 0},
+		{-4 * time.Hour, 1, 1, 0},
+		{-1 * time.Hour, 1, 1, 0},
+		{time.Second, 1, 1, 1},
+		{23 * time.Hour, 1, 1, 1},
+		{25 * time.Hour, 1, 1, 2},
+		{26 * time.Hour, 1, 1, 2},
+	} {
+		now = end.Add(row.at)
+		s.refresh(false)
+		if log.count("is not valid yet") != row.early || log.count("expires soon") != row.soon || log.count("has expired") != row.passed {
+			t.Errorf("at %s:\n%s", row.at, log)
+		}
+	}
+}
+
+func TestOpenFilePermissionsAreLogged(t *testing.T) {
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		log, file := &logs{}, certtest.Write(t, t.TempDir(), "tokens", []byte("short\n"))
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Config{TokenFile: file, Logger: log.logger()}); err != nil {
+			t.Fatal(err)
+		}
+		if (log.count("other users have access to this file") > 0) != warns || log.count("short enough to be guessed") != 1 {
+			t.Errorf("mode %o: %s", mode, log)
+		}
+	}
+}
+
+// A pipe can be read only once, so refresh does not read it again.
+func TestPipeIsReadOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Skip(err)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(file, []byte(secret), 0) }()
+	s, err := Load(Config{TokenFile: file})
+	if err != nil || <-wrote != nil {
+		t.Fatal(err)
+	}
+	s.refresh(false)
+	if _, ok := s.Authenticate()([]byte(secret)); !ok {
+		t.Error("the token is refused")
+	}
+}
+
+func TestDialSendsTheToken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan string, 1)
+	got := make(chan string, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var line string
+			fmt.Fscanf(nc, "AUTH %s\n", &line)
+			got <- line
+			io.WriteString(nc, <-replies)
+			io.Copy(io.Discard, nc)
+			nc.Close()
+		}
+	})
+	defer wg.Wait()
+	defer l.Close()
+	c := Client{Token: secret}
+	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
+		replies <- reply
+		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
+		var no *ids.ReplyError
+		if refused == "" && err != nil || refused != "" && (!errors.As(err, &no) || no.Line() != refused) {
+			t.Errorf("%q: %v", reply, err)
+		}
+		if line := <-got; line != secret {
+			t.Errorf("it brought %q", line)
+		}
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	// Dial returns at the deadline if the node does not answer.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("of a silent node: %v", err)
+	}
+	<-got
+	replies <- ""
+}

@@ -1,0 +1,123 @@
+package access
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/certtest"
+)
+
+// used returns those of some names that the rights of a token include.
+func used(t Token) string {
+	var list []string
+	for _, name := range []string{"order", "order:", "order:1", "orders", "user", "user/x", "none", "next"} {
+		if t.Rights.MayUse([]byte(name)) {
+			list = append(list, name)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestParseRightsOfTokens(t *testing.T) {
+	const all, line = "order order: order:1 orders user user/x none next", "F: line 1: "
+	for _, row := range []struct{ text, want, err string }{
+		{"t", all, ""},
+		{"t next=order", "order", ""},
+		{"t next=order:*", "order: order:1", ""},
+		{"t next=order*", "order order: order:1 orders", ""},
+		{"t next=user,order:1,user,user/*", "order:1 user user/x", ""},
+		{"t\t next=user \t admin=none\r", "user", ""},
+		{"t admin=none next=user", "user", ""},
+		{"t admin=none", all, ""},
+		{"t next=none", "", ""},
+		{"t next=none*", "none", ""},
+		{"t next=*", all, ""},
+		{"t next=user,*", all, ""},
+		{"next=user", "", line + "the token is missing. Write it before"},
+		{"admin=none next=user", "", line + "the token is missing"},
+		{"t next=", "", line + "next=: an entry is empty. Write next=NAME,PATTERN*,... or next=none"},
+		{"t next=a,,b", "", line + "next=: an entry is empty"},
+		{"t next=a,", "", line + "next=: an entry is empty"},
+		{"t next=a, b", "", line + "next=: an entry is empty"},
+		{"t next=a b", "", line + "only next=... and admin=none may follow a token"},
+		{"t next", "", line + "only next=... and admin=none may follow a token"},
+		{"t NEXT=a", "", line + "only next=... and admin=none"},
+		{"t next =a", "", line + "only next=... and admin=none"},
+		{"t # mine", "", line + "only next=... and admin=none"},
+		{"t next=none,a", "", line + "next=: none must stand alone"},
+		{"t next=a*b", "", line + `next=: "a*b": the name of a sequence must not contain '*'`},
+		{"t next=a,**", "", line + `next=: "**": the name of a sequence must begin with a letter, not '*'`},
+		{"t next=5", "", line + `next=: "5": the name of a sequence must begin with a letter`},
+		{"t next=" + strings.Repeat("x", 129), "", "has 129 bytes, at most 128 are allowed"},
+		{"t next=a next=b", "", line + "next= is given twice. Separate names by commas"},
+		{"t admin=none admin=none", "", line + "admin= is given twice"},
+		{"t admin=order:*", "", line + "admin= must be none: sequences are administered through ZooKeeper"},
+		{"t admin=", "", line + "admin= must be none"},
+		{"t next=\u00e9", "", line + "a token must be printable ASCII"},
+		{"#\nt next=a\n\nt next=b", "", "F: line 4: line 2 has the same token with other rights. Keep one of them"},
+		{"t\nt next=b", "", "F: line 2: line 1 has the same token with other rights"},
+		{"t next=none\nt", "", "F: line 2: line 1 has the same token with other rights"},
+		{"t next=a\nt next=a*", "", "F: line 2: line 1 has the same token with other rights"},
+		{"t next=user,user/*\nt next=user/*,user,user", "user user/x", ""},
+		{"t\nt next=*\nt admin=none", all, ""},
+	} {
+		got, err := ParseTokens("F", []byte(row.text))
+		if row.err != "" {
+			if err == nil || !strings.Contains(err.Error(), row.err) {
+				t.Errorf("%q: %v, want %q", row.text, err, row.err)
+			}
+			continue
+		}
+		if err != nil || used(got[0]) != row.want {
+			t.Errorf("%q: %v, rights for %q, want %q", row.text, err, used(got[0]), row.want)
+		}
+	}
+}
+
+// A second token on a line must not get into the log.
+func TestErrorsOfRightsShowNoToken(t *testing.T) {
+	for _, text := range []string{secret + " " + secret, secret + " " + secret + "=x", secret + " next=a " + secret, secret + " x=" + secret, secret + "\n" + secret + " next=a"} {
+		if _, err := ParseTokens("F", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Each token has its own rights, and a bad file leaves the old rights in use.
+func TestRightsAreReloaded(t *testing.T) {
+	dir, log := t.TempDir(), &logs{}
+	write := func(text string) string { return certtest.Write(t, dir, "tokens", []byte(text)) }
+	s, err := Load(Config{TokenFile: write("one next=order\ntwo next=none\nthree\n"), Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := s.Authenticate()
+	wants := func(name, want string) {
+		t.Helper()
+		var got []string
+		for _, token := range []string{"one", "two", "three", "four"} {
+			if rights, ok := check([]byte(token)); ok && rights.MayUse([]byte(name)) {
+				got = append(got, token)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s is for %q, want %q", name, got, want)
+		}
+	}
+	old, _ := check([]byte("one"))
+	wants("order", "one three")
+	wants("user", "three")
+	write("one next=user\ntwo admin=all\n")
+	s.refresh(false)
+	wants("order", "one three")
+	if log.count("tokens: line 2: admin= must be none") != 1 {
+		t.Errorf("the log is %s", log)
+	}
+	write("one next=user\nfour next=order\n")
+	s.refresh(false)
+	wants("order", "four")
+	wants("user", "one")
+	if !old.MayUse([]byte("order")) || old.MayUse([]byte("user")) {
+		t.Error("the rights of a connection have changed")
+	}
+}

@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// checkClock judges this machine's clock without comparing it with another machine's.
+func checkClock(d stateDir) []Finding {
+	kernel, err := timeguard.KernelClock()
+	return []Finding{
+		judgeKernel(kernel, err),
+		judgeMemory(d, time.Now().UnixMilli()),
+	}
+}
+
+// judgeKernel judges whether something keeps the clock synchronised, and the maximum error that
+// the kernel states.
+func judgeKernel(k timeguard.Kernel, err error) Finding {
+	f := Finding{Check: "clock-kernel", Level: OK}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		f.Level, f.Text = Skip, "skipped: only the kernel of Linux reports this"
+	case err != nil:
+		f.Level, f.Text = Warn, fmt.Sprintf("the kernel does not report whether the clock is synchronised (%v)", err)
+		f.Advice = "Check that the host sets the clock (chronyc tracking)"
+	case !k.Synchronised:
+		f.Level, f.Text = Warn, "the kernel says that the clock is not synchronised"
+		f.Advice = "Install chrony, or let the host set the clock. chronyd tells the kernel only with rtcsync in chrony.conf"
+	default:
+		f.Text = fmt.Sprintf("synchronised. The kernel says: at most %s off, %s by estimate", round(k.MaxError), round(k.EstError))
+		if k.MaxError > limits.WarnSkew {
+			f.Level, f.Advice = Warn, "Check whether its time servers can be reached: chronyc sources"
+		}
+	}
+	return f
+}
+
+// judgeMemory fails if the clock is further behind a local reserved bound (ReservedUntil) than a
+// starting node waits. now is in Unix milliseconds.
+func judgeMemory(d stateDir, now int64) Finding {
+	f := Finding{Check: "clock-state", Level: OK, Text: "the clock is not behind what a node here may have issued"}
+	if !d.belongs() {
+		return f
+	}
+	behind := time.Duration(d.record.Claim.ReservedUntil-now) * time.Millisecond
+	if behind > limits.MaxStartWait {
+		f.Level = Fail
+		f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
+		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove the file flaked.state in its state directory and start it as a new node"
+	}
+	return f
+}

@@ -1,0 +1,161 @@
+// Package doctor checks what a node needs before the node starts: ZooKeeper, the cluster's record,
+// the state directory, the clock and ports. It leaves nothing behind: it writes one
+// ephemeral record to ZooKeeper and one file without a name, and both are gone when it ends.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// Level is the result of a check.
+type Level string
+
+// The levels. Skip means that the check could not be made here. A check that needs what has failed is left out.
+const (
+	OK   Level = "ok"
+	Skip Level = "skip"
+	Warn Level = "warn"
+	Fail Level = "fail"
+)
+
+// Finding is one line of the report. Scripts rely on its JSON: fields and checks may be
+// added, but not changed.
+type Finding struct {
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	// Advice says what to do. It is empty if nothing has to be done.
+	Advice string `json:"advice"`
+
+	// unreachable means that ZooKeeper was not reached, so the failure is not this machine's.
+	unreachable bool
+}
+
+// Report has all findings, in the order of the checks.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Summary  Summary   `json:"summary"`
+}
+
+// Summary counts findings by level. Level is the worst level, with Skip counting as OK.
+type Summary struct {
+	Level Level `json:"level"`
+	OK    int   `json:"ok"`
+	Warn  int   `json:"warn"`
+	Fail  int   `json:"fail"`
+	Skip  int   `json:"skip"`
+	// Unreachable is true if something failed, and only because ZooKeeper was not reached.
+	Unreachable bool  `json:"unreachable"`
+	TookMs      int64 `json:"took_ms"`
+}
+
+// Config describes the node that will be started.
+type Config struct {
+	// ZK is ZooKeeper's address and the cluster's name. Required.
+	ZK store.ZKConfig
+	// Bootstrap allows the node to make the cluster.
+	Bootstrap bool
+	// Fits returns the reason why a node with these settings does not fit a cluster, or nil if
+	// it does. A nil Fits accepts every cluster.
+	Fits func(coordinator.Cluster) error
+	// StateDir is the node's state directory. Required.
+	StateDir string
+	// ReleaseOnExit means that the node gives its worker back when it stops, so
+	// its state need not last.
+	ReleaseOnExit bool
+	// Listen are the addresses that the node serves, each as "tcp" or "unix" and an address.
+	// Admin is the TCP address of its HTTP server, "" for none.
+	Listen [][2]string
+	Admin  string
+	// Timeout bounds the examination of the state directories, and then each group of checks.
+	// The groups run concurrently. 0 means 3 s.
+	Timeout time.Duration
+}
+
+// Run does all checks. Checks that do not need each other run concurrently.
+func Run(ctx context.Context, cfg Config) Report {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 3 * time.Second
+	}
+	if cfg.Fits == nil {
+		cfg.Fits = func(coordinator.Cluster) error { return nil }
+	}
+	begin := time.Now()
+	dir := examine(ctx, cfg)
+	parts := []func(context.Context) []Finding{
+		func(ctx context.Context) []Finding { return checkServers(ctx, cfg) },
+		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dir) },
+		func(ctx context.Context) []Finding { return checkDir(ctx, cfg, dir) },
+		func(context.Context) []Finding { return checkClock(dir) },
+		func(context.Context) []Finding { return checkPorts(cfg, dir.look.Locked) },
+	}
+	found := make([][]Finding, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+			defer cancel()
+			found[i] = part(ctx)
+		})
+	}
+	wg.Wait()
+	r := Report{Findings: slices.Concat(found...)}
+	r.Summary = summarise(r.Findings)
+	r.Summary.TookMs = time.Since(begin).Milliseconds()
+	return r
+}
+
+func summarise(findings []Finding) Summary {
+	s := Summary{Level: OK, Unreachable: true}
+	for _, f := range findings {
+		switch f.Level {
+		case OK:
+			s.OK++
+		case Skip:
+			s.Skip++
+		case Warn:
+			s.Warn++
+		case Fail:
+			s.Fail++
+			s.Unreachable = s.Unreachable && f.unreachable
+		}
+	}
+	s.Unreachable = s.Unreachable && s.Fail > 0
+	switch {
+	case s.Fail > 0:
+		s.Level = Fail
+	case s.Warn > 0:
+		s.Level = Warn
+	}
+	return s
+}
+
+var errSlow = errors.New("no answer in time")
+
+// bounded returns f's result, or errSlow once ctx has ended. The goroutine that runs f is then
+// left behind: a call to a disk that has stalled cannot be interrupted.
+func bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		val T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		val, err := f()
+		done <- result{val, err}
+	}()
+	select {
+	case r := <-done:
+		return r.val, r.err
+	case <-ctx.Done():
+		var none T
+		return none, errSlow
+	}
+}

@@ -1,0 +1,189 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/node"
+)
+
+// Severity says how urgent a problem is.
+type Severity string
+
+const (
+	// Critical: a node refuses to serve, is down, or will soon refuse.
+	Critical Severity = "critical"
+	// Warning: IDs are served, and something needs attention.
+	Warning Severity = "warning"
+)
+
+// Problem is a row of the table of causes, or such a row with its details filled in. status, doctor, the page, the
+// probes, the alerts and docs/troubleshooting.md take their words from the table. Scripts rely on the JSON.
+type Problem struct {
+	// Cause is a fixed word, the key of the table.
+	Cause    string   `json:"cause"`
+	Severity Severity `json:"severity"`
+	// Text says what is wrong, without a full stop. In the table, %s stands for details. Advice says what to do, in
+	// sentences.
+	Text   string `json:"text"`
+	Advice string `json:"advice"`
+}
+
+// String returns the sentences of a problem.
+func (p Problem) String() string { return strings.TrimSpace(p.Text + ". " + p.Advice) }
+
+// With returns the problem of a row, with these details.
+func (p Problem) With(details string) Problem {
+	p.Text = strings.Replace(p.Text, "%s", details, 1)
+	return p
+}
+
+const (
+	confirmWait = "Wait for the confirming time, 12 s by default. The node then serves by itself."
+	setClock    = "Check with chronyc tracking, then set the clock right. " +
+		"The node then serves again by itself. Do not restart it."
+	checkClock = "Check its time synchronisation (chronyc tracking)."
+	noAction   = "No action needed: clients use other nodes."
+)
+
+//go:generate go test . -run TestDocumentHasEveryCause -args -write
+
+// refusals are the rows of node.Causes: why a node refuses.
+var refusals = []Problem{
+	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why."),
+	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
+		"Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."),
+	refusal(node.CauseZooKeeperSlow, "ZooKeeper answers too slowly for the node to acquire a worker",
+		"Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down."),
+	refusal(node.CauseConfirming, "The node is new, or its lease had expired. It confirms its worker", confirmWait),
+	refusal(node.CauseLeaseExpiredAway, "Cut off for longer than its lease. The node confirms its worker", confirmWait),
+	refusal(node.CauseNewWorker, "The machine's clock went back. The node confirms another worker",
+		confirmWait+" Find out what set the clock back."),
+	refusal(node.CauseBelowFloor, "Waiting until the clock passes the previous process's reserved bound",
+		"Wait for 3 s. If this lasts, the machine's clock went back: set it right."),
+	refusal(node.CauseReservedBound, "The state directory cannot be written%s, or the process stood still",
+		"If the process stood still, wait for a second. Else free space on the disk of --state-dir, or repair the disk."),
+	refusal(node.CauseLeaseBorrowed, "A burst borrowed all time up to the end of the lease",
+		"Wait. If this happens often, check whether heartbeats renew the lease."),
+	refusal(node.CauseClockBehind, "The machine's clock went back. It is behind the last ID%s", setClock),
+	refusal(node.CauseClockWrong, "The machine's clock is wrong%s",
+		setClock+" If it is right, others are wrong: see CLOCK in flaked status."),
+	refusal(node.CauseLeaseExpired, "The lease has expired: ZooKeeper did not answer for too long%s",
+		"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."),
+	refusal(node.CauseLostWorker, "The node lost its worker and is acquiring another one. The log says why",
+		"Wait. The node then serves by itself."),
+	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
+		"Check the clock. If it is right, create a cluster with another layout."),
+	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction),
+	refusal(node.CauseStopping, "The node is stopping", noAction),
+}
+
+func refusal(of node.Cause, text, advice string) Problem {
+	return Problem{string(of), Critical, text, advice}
+}
+
+// The problems of nodes that may serve, of workers, of the cluster and of its sequences. doctor, the page and the
+// commands use the exported rows, too.
+var (
+	noNodeServes = Problem{"no-node-serves", Critical, "No node serves, so clients get no IDs",
+		"The other problems say what to do."}
+	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
+		"The node's log says why it cannot renew the lease."}
+	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not answer",
+		"Start the node again, or restore its network. " +
+			"When its lease expires, the worker is free, and this is no longer reported."}
+	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
+		"Start the node again, or restore its connection to ZooKeeper."}
+	silent     = Problem{"silent", Critical, "The node does not answer%s", "Check the process and the network to it."}
+	heartbeats = Problem{"heartbeats-missed", Critical, "The node is connected, and has missed three heartbeats",
+		"Check whether the process was killed a moment ago, or hangs."}
+	Disk = Problem{node.TroubleDisk, Critical, "The node cannot write to its state directory%s",
+		"Free space on its disk or repair it at once. The reserved bound is only seconds ahead."}
+	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s",
+		"Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."}
+	ZooKeeperDown = Problem{"zookeeper-down", Critical, "ZooKeeper cannot be reached%s",
+		"Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."}
+	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s",
+		"flaked seq show 'NAME' says why, and what to do."}
+	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
+		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete what nobody needs."}
+	Development = Problem{"development", Critical,
+		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs",
+		"Do not keep its IDs. For unique IDs, start the node with --zk."}
+	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper",
+		"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."}
+	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access",
+		"Give --zk-auth-file with the user that created the records."}
+	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster",
+		"Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory."}
+
+	notFromHere = Problem{"zookeeper-elsewhere", Warning, "ZooKeeper cannot be reached from here, but a node can reach it",
+		"Check --zk (FLAKED_ZK) and the network."}
+	denied = Problem{"access-denied", Warning, "The node denied access%s",
+		"Give --token-file or --tls, as its answer says."}
+	noStatus = Problem{"no-status", Warning, "The state of the node is unknown%s",
+		"Ask it for STATS and READY, or upgrade it."}
+	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
+		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
+			"Otherwise start the old node again."}
+	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
+		"Wait for the next heartbeat. If this lasts, the log of the node says why."}
+	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin address",
+		"Check whether the process runs or hangs, and the network to the address (admin in -o json)."}
+	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node",
+		"Give each node an --admin and --advertise address of its own."}
+	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker",
+		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. " +
+			"Otherwise the worker is kept for a whole lease."}
+	fromCache = Problem{node.TroubleFromCache, Warning,
+		"The node runs only from its state directory: ZooKeeper has no record of this start yet",
+		"Restore its connection to ZooKeeper."}
+	ClockOff    = Problem{node.TroubleOffset, Warning, "The clock is more than 500 ms off%s", checkClock}
+	LeaderClock = Problem{"leader-clock", Warning, "Most clocks are more than 500 ms off that of ZooKeeper's leader",
+		"Check the clock of ZooKeeper's leader first."}
+	clockLeap = Problem{node.TroubleLeap, Warning,
+		"The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap", checkClock}
+	coasting = Problem{node.TroubleCoasting, Warning,
+		"The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock", checkClock}
+	suspectClock = Problem{"clock-suspect", Warning, "The newest report is%s old by this machine's clock",
+		"Either this clock is ahead, or no live node reports. After an outage of ZooKeeper, wait for heartbeats."}
+	Unread = Problem{"unread", Warning, "The cluster could not be read from ZooKeeper%s",
+		"Check whether ZooKeeper is slow or down."}
+	Frozen = Problem{node.TroubleFrozen, Warning, "Registration is frozen%s, because ZooKeeper lost data",
+		"Start the missing nodes again, or see flaked cluster thaw --help."}
+	FrozenByOperator = Problem{"frozen-by-operator", Warning, "Registration is frozen%s",
+		"Running nodes serve on. Wait, or ask the operator whether flaked cluster thaw may end it early."}
+	FewFree = Problem{"few-free", Warning, "Fewer than 5 % of the workers are free%s",
+		"Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits."}
+	sequencesNearlyUsed = Problem{"sequences-nearly-used", Warning, "Sequences used to 80 % or more%s",
+		"Raise the max before they are exhausted (flaked seq set 'NAME' --max VALUE), and a template's --max-names."}
+	TimeEnding = Problem{"time-field-ending", Warning, "The layout's time field ends%s",
+		"Plan a cluster with another layout: flaked layout --help."}
+)
+
+// Causes is the table: all rows, the critical ones first.
+var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
+	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperDown, sequencesFrozen,
+	sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
+	notFromHere, denied, noStatus, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
+	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed, TimeEnding,
+})
+
+// Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.
+func Cause(word string) Problem {
+	if i := row(word); i >= 0 {
+		return Causes[i]
+	}
+	return Problem{word, Critical, "The reply to READY and the log say why", "See docs/troubleshooting.md."}
+}
+
+func row(word string) int {
+	return slices.IndexFunc(Causes, func(p Problem) bool { return p.Cause == word })
+}
+
+// worstFirst sorts problems by their rows in the table. It never returns nil, so that JSON has a list.
+func worstFirst(found []Problem) []Problem {
+	sorted := append([]Problem{}, found...)
+	slices.SortStableFunc(sorted, func(a, b Problem) int { return row(a.Cause) - row(b.Cause) })
+	return sorted
+}

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/node"
+)
+
+// OwnWorker is a worker of this process, of which more is known than a record in ZooKeeper says.
+type OwnWorker struct{ node.Snapshot }
+
+// HeartbeatLate reports whether the worker's last heartbeat was acknowledged too long ago.
+func (w OwnWorker) HeartbeatLate() bool {
+	age := w.ZooKeeper.HeartbeatAgeMs
+	return age != nil && HeartbeatLate(*age, w.ZooKeeper.HeartbeatMs)
+}
+
+// overdue is the delay after which a heartbeat counts as late, in milliseconds.
+const overdue = 500
+
+// HeartbeatLate reports whether a heartbeat of this age is overdue. every is the time between two
+// heartbeats. Both are in milliseconds. ReportPatience is longer: until then it may come.
+func HeartbeatLate(age, every int64) bool { return every > 0 && age > every+overdue }
+
+// CutOff reports whether ZooKeeper does not extend the worker's lease.
+func (w OwnWorker) CutOff() bool {
+	return w.HeartbeatLate() || w.FromCache || slices.Contains(w.Degraded, node.TroubleZooKeeper)
+}
+
+// ClockOff reports whether something is wrong with the clock of this machine. It leaves out
+// Clock.WorstMs, because that may be the fault of one other node's clock.
+func (w OwnWorker) ClockOff() bool {
+	c := w.Clock
+	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 ||
+		c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
+}
+
+// Problems returns the problems of the worker, the refusal first.
+func (w OwnWorker) Problems() (out []Problem) {
+	add := func(p Problem) { out = append(out, p.With(w.details(p.Cause))) }
+	if !w.Ready {
+		add(Cause(string(w.Cause)))
+	}
+	switch {
+	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
+	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
+		add(fromCache)
+	default:
+		add(noZooKeeper)
+	}
+	for _, word := range w.Degraded {
+		switch {
+		// Another problem covers these: ClusterReport.FrozenProblem, noZooKeeper, and the refusal.
+		case word == node.TroubleFrozen, word == node.TroubleZooKeeper, word == node.TroubleFromCache:
+		case word == node.TroubleDisk && !w.Ready:
+		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
+		default:
+			add(Cause(word))
+		}
+	}
+	return out
+}
+
+// details returns the details of a problem that only the node itself knows.
+func (w OwnWorker) details(cause string) string {
+	c := w.Clock
+	switch cause {
+	case string(node.CauseZooKeeperUnreachable), string(node.CauseLeaseExpired):
+		return because(w.ZooKeeper.Error)
+	case string(node.CauseReservedBound), node.TroubleDisk:
+		return because(w.Disk.Error)
+	case string(node.CauseClockBehind):
+		return " by " + about(c.BehindMs)
+	case string(node.CauseClockWrong):
+		return fmt.Sprintf("%s, compared with %d of %d other clocks", amount(c.WorstMs), c.Against, c.Voters)
+	case node.TroubleZooKeeper:
+		since := ""
+		if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
+			since = " since " + time.UnixMilli(w.NowMs-*age).UTC().Format(time.TimeOnly) + " UTC"
+		}
+		return since + because(w.ZooKeeper.Error)
+	case node.TroubleOffset:
+		return fmt.Sprintf("%s, compared with the worst of %d other clocks", amount(c.WorstMs), c.Voters)
+	case node.TroubleLeap:
+		return " " + about(c.UnfollowedLeapMs)
+	case node.TroubleCoasting:
+		return " by " + about(c.CoastingMs)
+	}
+	return ""
+}
+
+// Starting reports whether a cause is normal after a start and passes by itself.
+func Starting(cause node.Cause) bool {
+	switch cause {
+	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,
+		node.CauseNewWorker:
+		return true
+	}
+	return false
+}
+
+// because returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
+func because(err string) string {
+	for _, words := range []string{
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left", "read-only",
+		"permission denied", "under way for more than 1s", "input/output error",
+	} {
+		if strings.Contains(err, words) {
+			return " (" + words + ")"
+		}
+	}
+	return ""
+}
+
+// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
+func amount(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	way := " fast"
+	if *ms < 0 {
+		way = " slow"
+	}
+	return ": " + Size(*ms) + way
+}
+
+// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
+func about(ms int64) string {
+	if ms >= 1000 {
+		ms = (ms + 500) / 1000 * 1000
+	}
+	return Brief(ms)
+}

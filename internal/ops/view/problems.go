@@ -1,0 +1,213 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/node"
+)
+
+// problems returns the problems that need attention, the worst first. One problem names all workers that have it.
+func problems(r Report) []Problem {
+	var found []Problem
+	who := make(map[Problem][]WorkerReport)
+	for _, w := range r.Workers {
+		for _, p := range r.problemsOf(w) {
+			if who[p] == nil {
+				found = append(found, p)
+			}
+			who[p] = append(who[p], w)
+		}
+	}
+	for i, p := range found {
+		found[i].Text = subject(p, who[p]) + p.Text
+	}
+	return worstFirst(append(found, r.clusterProblems()...))
+}
+
+// subject returns the workers that have a problem, as the begin of its text.
+func subject(p Problem, workers []WorkerReport) string {
+	cause, refuses := "", " refuses to serve"
+	if len(workers) > 1 {
+		refuses = " refuse to serve"
+	}
+	if p.Cause != "" {
+		cause = " (" + p.Cause + ")"
+	}
+	switch {
+	case workers[0].Says == nil && workers[0].Worker < 0:
+		return "" // the text has its address
+	case row(p.Cause) <= len(refusals): // also a cause of another release, which has no row
+		return Whom(workers) + refuses + cause + ": "
+	}
+	return Whom(workers) + ": "
+}
+
+// problemsOf returns the problems of one worker. They are equal for all workers that have them.
+func (r Report) problemsOf(w WorkerReport) (out []Problem) {
+	add := func(p Problem, is bool) {
+		if is {
+			out = append(out, p.With(""))
+		}
+	}
+	cause, refuses := w.Refuses()
+	switch {
+	case r.Source != SourceNodes:
+	case w.Says == nil:
+		out = append(out, w.silence())
+	default:
+		cause, refuses = w.Says.Cause, !w.Says.Ready
+	}
+	add(Cause(string(cause)), refuses)
+	left, live := w.LeaseLeft(), w.State == Live
+	add(pastLease, live && left != nil && *left <= 0)
+	add(heartbeats, live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs))
+	add(unanswered, live && w.unanswered())
+	add(anotherNode, live && w.Asked == AnotherNode)
+	add(recordMissing, w.State == RecordMissing)
+	if w.State == Disconnected {
+		out = append(out, r.whyDisconnected(w)...)
+	}
+	for _, word := range node.Troubles() {
+		add(Cause(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
+	}
+	if w.ClockOff() && !(refuses && cause.OfClock()) {
+		out = append(out, ClockOff.With(", compared with that of ZooKeeper's leader"))
+	}
+	return out
+}
+
+// whyDisconnected returns the problem of a worker whose node is not connected to ZooKeeper, if it has one.
+func (r Report) whyDisconnected(w WorkerReport) []Problem {
+	switch {
+	case w.unanswered():
+		return []Problem{down}
+	case w.Asked == AnotherNode:
+		return []Problem{replaced}
+	case w.Says == nil:
+		return []Problem{disconnected}
+	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
+		return []Problem{noZooKeeper.With("")}
+	case w.Says.ZooKeeperOK && !Starting(w.Says.Cause):
+		return []Problem{notShown}
+	}
+	return nil
+}
+
+// silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
+func (w WorkerReport) silence() Problem {
+	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
+	switch w.Asked {
+	case NoStatus:
+		return noStatus.With(why)
+	case AccessDenied:
+		return denied.With(why)
+	}
+	return silent.With(why)
+}
+
+// covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what ZooKeeper
+// has recorded.
+func (r Report) covers(w WorkerReport, word string) bool {
+	switch word {
+	case node.TroubleZooKeeper:
+		return true
+	case node.TroubleDisk:
+		return !w.Says.Ready
+	case node.TroubleOffset:
+		return r.Source != SourceNodes || w.ClockOff()
+	case node.TroubleFrozen:
+		return r.Source != SourceNodes
+	}
+	return false
+}
+
+// clusterProblems returns the problems of the whole cluster, and of reading it.
+func (r Report) clusterProblems() (out []Problem) {
+	live := pick(r.Workers, func(w WorkerReport) bool { return w.State == Live })
+	mayServe := func(w WorkerReport) bool { return w.Says == nil || w.Says.Ready || Starting(w.Says.Cause) }
+	if len(live) > 0 && !slices.ContainsFunc(live, mayServe) {
+		out = append(out, noNodeServes)
+	}
+	reachZooKeeper := func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK }
+	switch left := r.Summary.ShortestLeaseMs; {
+	case r.ZooKeeperError == "":
+	case slices.ContainsFunc(r.Workers, reachZooKeeper):
+		out = append(out, notFromHere)
+	case left != nil:
+		out = append(out, ZooKeeperDown.With(", and the next lease expires in "+Brief(*left)))
+	default:
+		out = append(out, ZooKeeperDown.With(""))
+	}
+	if p, frozen := r.Cluster.FrozenProblem(); frozen {
+		out = append(out, p)
+	}
+	measured := pick(r.Workers, func(w WorkerReport) bool { return w.ClockOffsetMs != nil })
+	if off := pick(r.Workers, WorkerReport.ClockOff); len(measured) > 1 && 2*len(off) > len(measured) {
+		out = append(out, LeaderClock)
+	}
+	if r.suspect > 0 {
+		out = append(out, suspectClock.With(" "+Brief(r.suspect)))
+	}
+	if s := r.Summary; r.Source != SourceNodes && s.FewFree() {
+		out = append(out, FewFree.With(fmt.Sprintf(": %d of %d", s.Free, s.Slots)))
+	}
+	return out
+}
+
+// FrozenProblem returns the problem of frozen registration, and whether there is one.
+func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
+	until := " until " + time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339)
+	if r.FrozenBy != "" {
+		return FrozenByOperator.With(until + ", by " + Clean(r.FrozenBy)), r.Frozen
+	}
+	return Frozen.With(until), r.Frozen
+}
+
+// unanswered reports whether the node was asked at its admin address and did not answer. A node that denied
+// access, or has no address that can be reached from here, does not count.
+func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
+
+// FewFree reports whether fewer than 5 % of the workers are free.
+func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }
+
+// Refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
+// The node's own answer counts more than its last report to ZooKeeper.
+func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
+	switch {
+	case w.State != Live:
+		return "", false
+	case w.Says == nil:
+		return "", w.Phase == "refusing"
+	}
+	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
+}
+
+func pick(all []WorkerReport, wanted func(WorkerReport) bool) (found []WorkerReport) {
+	for _, v := range all {
+		if wanted(v) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// Whom names one worker, or counts several and lists at most five of them.
+func Whom(workers []WorkerReport) string {
+	var numbers []string
+	for _, w := range workers {
+		numbers = append(numbers, strconv.Itoa(w.Worker))
+	}
+	switch {
+	case len(workers) > 1:
+		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
+	case workers[0].Worker < 0:
+		return "node " + Clean(workers[0].Name)
+	case workers[0].Name != "":
+		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
+	}
+	return "worker " + numbers[0]
+}

@@ -1,0 +1,202 @@
+// Package view assesses a cluster: which state each worker is in, what is a problem, and
+// what to do about it. Its input are ZooKeeper's records and the answers of nodes. The command
+// line, the status page and the metrics print its reports.
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/node"
+)
+
+// Report is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not
+// changed. Times are Unix milliseconds. An unknown value is null.
+type Report struct {
+	// Source is SourceZooKeeper, or SourceNodes if ZooKeeper was not read. ZooKeeperError is then the reason, "" with
+	// --addr.
+	Source         string        `json:"source"`
+	ZooKeeperError string        `json:"zookeeper_error"`
+	Cluster        ClusterReport `json:"cluster"`
+	// Workers are those ever held, by number. If ZooKeeper was not read, they are those of the nodes that were asked.
+	Workers []WorkerReport `json:"workers"`
+	Summary Summary        `json:"summary"`
+
+	// suspect is the doubt about this machine's clock, in milliseconds: see presentTime.
+	suspect int64
+}
+
+// WorkerReport is one worker: its record in ZooKeeper, and what its node says.
+type WorkerReport struct {
+	Worker  int    `json:"worker"` // -1: the node has not said which
+	Name    string `json:"name"`
+	Address string `json:"address"` // several are separated by commas
+	State   string `json:"state"`   // live, disconnected, stopped, releasing, record-missing or free
+	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
+	// refusing, stopping, stopped, released.
+	Phase string `json:"phase"`
+	Term  int64  `json:"term"`
+	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0
+	// it is ahead. ClockUncertaintyMs is the uncertainty. Only live workers with a fresh report
+	// have them.
+	ClockOffsetMs      *float64 `json:"clock_offset_ms"`
+	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
+	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free
+	// worker and for a record that cannot be read.
+	LeaseLeftMs *int64 `json:"lease_left_ms"`
+	// LeaseEndsMs is the lease bound (LeaseUntil).
+	LeaseEndsMs *int64 `json:"lease_ends_ms"`
+	// ReportAgeMs is the time since the node last wrote its record.
+	ReportAgeMs *int64 `json:"report_age_ms"`
+	Version     string `json:"version"`
+	Node        string `json:"node"` // its identity, a UUID
+	Host        string `json:"host"`
+	PID         int    `json:"pid"`
+	Confirmed   bool   `json:"confirmed"`
+	HeartbeatMs int64  `json:"heartbeat_ms"`
+	// Admin is the address of the node's HTTP, with https:// in front if it uses TLS, "" for
+	// none.
+	Admin string `json:"admin"`
+	// GrantedMs is the time at which the node acquired the worker. A restart does not change
+	// it. It is null if it was not recorded.
+	GrantedMs *int64 `json:"granted_ms"`
+	// ReleasedBy names the operator who took the worker from its node.
+	ReleasedBy string `json:"released_by"`
+	// Asked is the result of asking the node itself, "" if it was not asked.
+	Asked string `json:"asked"`
+	// Why has the details for people if there is no answer.
+	Why string `json:"why"`
+	// Says is the node's answer, null if there is none.
+	Says *Answer `json:"says"`
+}
+
+// Summary counts the workers of a Report.
+type Summary struct {
+	// Slots is the number of workers that the layout has: Slots = Live + Disconnected + Stopped
+	// + Releasing + RecordMissing + Free. Held is the sum of the first three. Used counts the
+	// workers that were ever held.
+	Slots         int `json:"slots"`
+	Used          int `json:"used"`
+	Held          int `json:"held"`
+	Live          int `json:"live"`
+	Disconnected  int `json:"disconnected"`
+	Stopped       int `json:"stopped"`
+	Releasing     int `json:"releasing"`
+	RecordMissing int `json:"record_missing"`
+	Free          int `json:"free"`
+	// Asked is true if nodes were asked for their own state.
+	Asked bool `json:"asked"`
+	// ShortestLeaseMs is the time for which all live nodes that do not refuse may go on without
+	// ZooKeeper. It is null if there are none.
+	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
+	// NowMs is the time from which ages and leases are counted.
+	NowMs int64 `json:"now_ms"`
+	// Degraded means that the exit code is 4. Problems say why, the worst first.
+	Degraded bool      `json:"degraded"`
+	Problems []Problem `json:"problems"`
+}
+
+// Report.Source.
+const (
+	SourceZooKeeper = "zookeeper"
+	SourceNodes     = "nodes"
+)
+
+// The states of a worker, WorkerReport.State.
+const (
+	Live          = "live"
+	Disconnected  = "disconnected"
+	Stopped       = "stopped"
+	Releasing     = "releasing"
+	RecordMissing = "record-missing"
+	Free          = "free"
+)
+
+// The results of asking a node, WorkerReport.Asked. NoAddress is only of `flaked seq recover`.
+const (
+	Answered     = "answered"
+	NoAnswer     = "no answer"
+	TimedOut     = "timed out"
+	AnotherNode  = "another node"  // answers at its address
+	AccessDenied = "access denied" // no valid token, or no client certificate
+	TLSFailed    = "TLS failed"    // one side refused the other's certificate
+	NoStatus     = "no STATUS"     // it does not know the request
+	NoAddress    = "no address"    // no address of the node can be reached from here
+)
+
+// Answer has a node's own report on one of its workers, from /v1/status.
+type Answer struct {
+	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
+	// refusal, and Cause is the reason in one word.
+	Ready  bool       `json:"ready"`
+	Reason string     `json:"reason"`
+	Cause  node.Cause `json:"cause"`
+	Phase  string     `json:"phase"`
+	// Degraded lists what is wrong with the worker, in the words of /v1/status.
+	Degraded []string `json:"degraded"`
+	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper
+	// and without its disk.
+	LeaseLeftMs    *int64 `json:"lease_left_ms"`
+	ReservedLeftMs *int64 `json:"reserved_left_ms"`
+	// ZooKeeperOK means that the last heartbeat was acknowledged.
+	ZooKeeperOK bool  `json:"zookeeper_ok"`
+	IDs         int64 `json:"ids"`
+}
+
+// NewAnswer returns what a process that has issued so many IDs says of one of its workers.
+func NewAnswer(s node.Snapshot, ids int64) *Answer {
+	a := &Answer{
+		Ready: s.Ready, Cause: node.Cause(Clean(string(s.Cause))), Phase: Clean(string(s.Phase)), Degraded: []string{},
+		LeaseLeftMs: s.LeaseLeftMs, ReservedLeftMs: s.ReservedLeftMs, ZooKeeperOK: s.ZooKeeper.OK, IDs: ids,
+	}
+	if !s.Ready {
+		a.Reason = Clean(strings.TrimSpace("-" + s.Code + " " + s.Reason))
+	}
+	for _, d := range s.Degraded {
+		a.Degraded = append(a.Degraded, Clean(d))
+	}
+	return a
+}
+
+// SaysText returns a node's own state in a few words.
+func (w WorkerReport) SaysText() string {
+	switch {
+	case w.Says == nil:
+		return w.Asked
+	case !w.Says.Ready:
+		return "not ready: " + string(w.Says.Cause)
+	}
+	// Other parts of the report cover clock offsets and freezes.
+	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
+		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
+	})
+	if len(troubles) > 0 {
+		for i, trouble := range troubles {
+			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
+		}
+		return "ready, but " + strings.Join(troubles, ", ")
+	}
+	return "ready"
+}
+
+// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
+var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
+
+// LeaseLeft returns how long the worker can still serve without ZooKeeper, in milliseconds, nil if that
+// is not known. It is the node's own answer if there is one: the record counts by ZooKeeper's
+// clock, which may be wrong.
+func (w WorkerReport) LeaseLeft() *int64 {
+	if w.Says != nil && w.Says.LeaseLeftMs != nil {
+		return w.Says.LeaseLeftMs
+	}
+	return w.LeaseLeftMs
+}
+
+// ByState returns the number of workers in each state.
+func (s Summary) ByState() map[string]int {
+	return map[string]int{
+		Live: s.Live, Disconnected: s.Disconnected, Stopped: s.Stopped,
+		Releasing: s.Releasing, RecordMissing: s.RecordMissing, Free: s.Free,
+	}
+}

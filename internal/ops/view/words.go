@@ -1,0 +1,145 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// TimeFormat formats a time in UTC, to the millisecond.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// Clean replaces unprintable characters in text from ZooKeeper or a file. Otherwise, anybody
+// who can write there could send control codes to the terminal.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// Brief formats a duration in milliseconds in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
+func Brief(ms int64) string {
+	sign := ""
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	s := ms / 1000
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%s%dms", sign, ms)
+	case s < 10:
+		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
+	case s < 60:
+		return fmt.Sprintf("%s%ds", sign, s)
+	case s < 3600:
+		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
+}
+
+// Instant formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
+func Instant(ms int64, now time.Time) string {
+	if ms == 0 {
+		return "-"
+	}
+	at := time.UnixMilli(ms).UTC()
+	if d := at.Sub(now); d >= 0 {
+		return at.Format(TimeFormat) + " (in " + Brief(d.Milliseconds()) + ")"
+	}
+	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
+}
+
+// Direction returns the sign of a clock offset, "" for 0, and " fast" or " slow" if the offset
+// is larger than its uncertainty. Both are in milliseconds.
+func Direction(ms, uncertain float64) (sign, way string) {
+	switch {
+	case ms > 0:
+		sign, way = "+", " fast"
+	case ms < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ms) <= uncertain {
+		way = ""
+	}
+	return sign, way
+}
+
+// Size formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
+// longer units.
+func Size(ms float64) string {
+	ms = math.Abs(ms)
+	if ms >= 10_000 {
+		return Brief(int64(ms))
+	}
+	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
+}
+
+// Thousands inserts commas into digits: "1,234,567".
+func Thousands(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// mostListed is the number of names in a text.
+const mostListed = 5
+
+// Listed joins the first five names, and says how many more of all there are.
+func Listed(names []string, all int) string {
+	shown := names[:min(mostListed, len(names))]
+	text := strings.Join(shown, ", ")
+	if all > len(shown) {
+		text += fmt.Sprintf(" and %d more", all-len(shown))
+	}
+	return text
+}
+
+// OffsetText formats the offset of the worker's clock and its uncertainty, "" if it is not known.
+func (w WorkerReport) OffsetText() string {
+	ms, uncertain, known := w.Offset()
+	if !known {
+		return ""
+	}
+	return OffsetWords(ms, uncertain)
+}
+
+// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast".
+func OffsetWords(ms, uncertain float64) string {
+	sign, way := Direction(ms, uncertain)
+	return sign + Size(ms) + " +/- " + Size(uncertain) + way
+}
+
+// HeldLine counts the workers in each state.
+func (s Summary) HeldLine() string {
+	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
+		s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used)
+}
+
+// ClocksLine names the clock that is furthest off that of ZooKeeper's leader. It returns "" if no clock was compared.
+func (r Report) ClocksLine() string {
+	compared, worst := 0, WorkerReport{}
+	for _, w := range r.Workers {
+		if w.ClockOffsetMs == nil {
+			continue
+		}
+		compared++
+		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
+			worst = w
+		}
+	}
+	switch compared {
+	case 0:
+		return ""
+	case 1:
+		return "clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
+	}
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, Whom([]WorkerReport{worst}), worst.OffsetText())
+}
