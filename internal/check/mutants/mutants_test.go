@@ -166,7 +166,13 @@ func TestMutantsFollowTheCode(t *testing.T) {
 
 // compile runs the go command on the code with the mutant's changes in place.
 func (m mutant) compile(t *testing.T, root, command string, args ...string) {
-	dir, code := t.TempDir(), m.changed(t, root)
+	compileCode(t, root, m.changed(t, root), command, args...)
+}
+
+// compileCode runs the go command on the code of the repository, with other texts of some files.
+func compileCode(t *testing.T, root string, code map[string]string, command string, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
 	overlay := map[string]map[string]string{"Replace": {}}
 	for file, text := range code {
 		changed := filepath.Join(dir, fmt.Sprintf("%d.go", len(overlay["Replace"])))

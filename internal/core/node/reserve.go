@@ -155,6 +155,7 @@ func (n *Node) noteStall() {
 // lease bound. mu is held.
 func (n *Node) applyBounds() {
 	if n.held != nil {
+		//mutant:c1-no-reserved-bound by sim -> n.held.gen.Extend(n.layout.FloorTick(n.claim.LeaseUntil))
 		n.held.gen.Extend(n.layout.FloorTick(min(n.reservedUntil, n.claim.LeaseUntil)))
 	}
 }
