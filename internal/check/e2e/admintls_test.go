@@ -9,12 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/internal/testkit/certtest"
-	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 var servingHTTPS = regexp.MustCompile(`admin: serving HTTPS: address=\S+:(\d+)`)
@@ -29,11 +25,6 @@ func httpsAt(t testing.TB, p *process) (addr string) {
 		return addr != ""
 	})
 	return addr
-}
-
-// adminFlags returns the flags of a node with an admin port over TLS.
-func (p *pki) adminFlags(args ...string) []string {
-	return append([]string{"--admin", "0.0.0.0:0", "--advertise", "127.0.0.1", "--tls-cert", p.file("node.pem"), "--tls-key", p.file("node.key")}, args...)
 }
 
 // httpsGet returns the status and the body of a GET request on a connection of its own, and the
@@ -65,80 +56,6 @@ func (n *node) onSocket() *node {
 	n.site.t.Cleanup(func() { os.RemoveAll(dir) })
 	n.listen = "unix:" + filepath.Join(dir, "s")
 	return n
-}
-
-// The record of a node says that its admin port uses TLS. Commands that ask the node check its
-// certificate, and say what to do if they cannot. A node with plain HTTP is asked as before.
-func TestNodesAreAskedOverTLS(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	token := certtest.Write(t, p.dir, "token", []byte("asked-over-tls-41b7f0c2a9\n"))
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	plain := s.node("--admin", "127.0.0.1:0").start().ready()
-	secure := s.node(p.adminFlags("--token-file", token)...).onSocket()
-	secure.start()
-	addr := httpsAt(t, secure.proc)
-	secure.until("ready", func() bool {
-		code, _, _, err := httpsGet(p.client(), "https://"+addr+"/readyz", "")
-		return err == nil && code == 200
-	})
-	status := func(env []string, args ...string) result {
-		return executeEnv(t, env, s.build.binary(t), append([]string{"status", "--zk", s.connect}, args...)...)
-	}
-	trust, foreign := []string{"--tls-ca", p.file("servers.pem")}, []string{"--tls-ca", p.file("customers.pem")}
-	for _, row := range []struct {
-		name string
-		env  []string
-		args []string
-		says string // in the row of the node
-		line string // below the table
-	}{
-		{"its authority and its token", nil, append(trust, "--token-file", token), "ready", "nodes asked: 2 answered"},
-		{"the token in the environment", []string{"FLAKED_TOKEN=asked-over-tls-41b7f0c2a9"}, trust, "ready", "nodes asked: 2 answered"},
-		{"no token", nil, trust, "access denied", "1 denied access (--token-file, or --tls-cert and --tls-key)"},
-		{"no authority", nil, []string{"--token-file", token}, "TLS failed", "Give the authority of its certificate with --tls-ca FILE"},
-		{"another authority", nil, append(foreign, "--token-file", token), "TLS failed", "Give the authority of its certificate with --tls-ca FILE"},
-		{"another name", nil, append(trust, "--tls-server-name", "ids-9"), "TLS failed", "Give the certificate's name with --tls-server-name NAME"},
-	} {
-		r := status(row.env, row.args...)
-		if !regexp.MustCompile(`(?m)^ *\d+ +`+secure.name+` .* live +`+row.says+` `).MatchString(r.stdout) || !strings.Contains(r.stdout, row.line) {
-			t.Errorf("%s: exit %d\n%s%s", row.name, r.code, r.stdout, r.stderr)
-		}
-		if !regexp.MustCompile(`(?m)^ *\d+ +` + plain.name + ` .* live +ready `).MatchString(r.stdout) {
-			t.Errorf("%s: the plain node:\n%s", row.name, r.stdout)
-		}
-	}
-	// A node that requires client certificates shows its state to a client that has one.
-	strict := s.node(p.adminFlags("--tls-client-ca", p.file("customers.pem"))...).onSocket()
-	strict.start().ready()
-	cert, key := p.withPair(p.customers, "customer", time.Now().Add(time.Hour))
-	for says, args := range map[string][]string{"TLS failed": nil, "access denied": {"--tls-ca", p.file("servers.pem")}, "ready": {"--tls-ca", p.file("servers.pem"), "--tls-cert", cert, "--tls-key", key}} {
-		if r := status(nil, args...); !regexp.MustCompile(`(?m)^ *\d+ +` + strict.name + ` .* live +` + says).MatchString(r.stdout) {
-			t.Errorf("want %q:\n%s%s", says, r.stdout, r.stderr)
-		}
-	}
-	strict.stop()
-
-	// The node takes a new certificate without a restart. An expired one is not accepted.
-	pair := p.servers.Pair("late", time.Now().Add(-time.Minute))
-	certtest.Write(t, p.dir, "node.pem", pair.Cert)
-	certtest.Write(t, p.dir, "node.key", pair.Key)
-	secure.proc.signal(syscall.SIGHUP)
-	eventually(t, "the new certificate has expired", func() bool {
-		return strings.Contains(status(nil, append(trust, "--token-file", token)...).stdout, "The node needs another certificate, or this machine's clock is wrong")
-	})
-	p.serve("second")
-	eventually(t, "the next one is good", func() bool {
-		_, _, name, err := httpsGet(p.client(), "https://"+addr+"/livez", "")
-		return err == nil && name == "second"
-	})
-	status(nil, append(trust, "--token-file", token)...).wants(t, 0, "nodes asked: 2 answered")
-
-	// doctor finds the port in use, beside the node.
-	r := s.command("doctor", "--state-dir", secure.dir, "--heartbeat", "200ms", "--listen", secure.listen, "--admin", addr, "--timeout", "20s")
-	if !regexp.MustCompile(`(?m)^ok +ports +` + regexp.QuoteMeta(addr) + ` is in use, and a node runs here`).MatchString(r.stdout) {
-		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
 }
 
 // Probes, metrics and the page answer over TLS, to other programs too. With --tls-client-ca all
@@ -208,37 +125,5 @@ func TestAdminPortOverTLS(t *testing.T) {
 	out, err = ask("http://" + httpsAt(t, open) + "/livez")
 	if err != nil || !strings.Contains(out, "HTTP request to an HTTPS server") {
 		t.Errorf("%s %v", out, err)
-	}
-}
-
-// On a loopback address, the admin port of a node with a certificate speaks plain HTTP. The health check asks the port for clients, which uses TLS.
-func TestAdminPortIsPlainOnLoopback(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	for _, extra := range [][]string{nil, {"--admin", "0.0.0.0:0"}} {
-		node, addr := guarded(t, nil, append(append(p.flags(), "--admin", "127.0.0.1:0"), extra...)...)
-		for _, row := range []struct {
-			args []string
-			code int
-			text string
-		}{
-			{[]string{"--tls-ca", p.file("servers.pem")}, 0, "OK\n"},
-			{[]string{"--tls-ca", p.file("customers.pem")}, 3, "Give the authority of its certificate with --tls-ca FILE"},
-			{nil, 1, "this port requires TLS"},
-		} {
-			if r := execute(t, shipped.binary(t), append([]string{"healthcheck", "--addr", addr}, row.args...)...); r.code != row.code || !strings.Contains(r.stdout+r.stderr, row.text) {
-				t.Errorf("healthcheck %v: %+v", row.args, r)
-			}
-		}
-		if extra != nil {
-			continue
-		}
-		at := httpAt(t, node)
-		if code, body := httpGet(t, at+"/livez", ""); code != 200 {
-			t.Errorf("%d %s", code, body)
-		}
-		if _, _, _, err := httpsGet(p.client(), strings.Replace(at, "http:", "https:", 1)+"/livez", ""); err == nil || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-			t.Error(err)
-		}
 	}
 }

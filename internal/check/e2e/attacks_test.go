@@ -19,40 +19,6 @@ func (s *site) made(flags ...string) *site {
 	return s
 }
 
-// V2, the documented recovery: all nodes are stopped and ZooKeeper is empty. A node that stopped
-// before the cluster grew puts the cluster back.
-func TestRecoveryByANodeFromBeforeTheGrowth(t *testing.T) {
-	t.Parallel()
-	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr()).made("--confirm-time", "800ms")
-	a := s.started().ready()
-	a.get(100)
-	wasA := a.identity()
-	a.stop()
-	s.records().burn(16)
-	b := s.started().ready()
-	b.get(1000)
-	before := b.identity()
-	uuid, _ := s.records().cluster()
-	b.stop()
-	zk.Wipe(t)
-	s.started().fails(1, `cluster not found`)
-	a.flags = append(a.flags, "--bootstrap")
-	a.start().ready().get(100)
-	if now := a.identity(); now.worker != wasA.worker || now.uuid != wasA.uuid {
-		t.Errorf("a is %+v, and was %+v", now, wasA)
-	}
-	eventually(t, "the cluster is back", func() bool { c, ok := s.records().cluster(); return ok && c.FrozenUntil != 0 })
-	s.started().fails(1, `registration is frozen until`)
-	b.start().ready().get(1000)
-	if now := b.identity(); now.worker != before.worker || now.uuid != before.uuid {
-		t.Errorf("b is %+v, and was %+v", now, before)
-	}
-	if c, ok := s.records().cluster(); !ok || c.UUID != uuid.UUID || c.Incarnation == 0 {
-		t.Errorf("%+v", c)
-	}
-}
-
 // V6: a node with a state directory is started with another chroot and with --bootstrap. It does
 // not create a cluster there. It puts its own cluster back only with --zk-replaced.
 func TestStateInAnotherZooKeeper(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/flaked/flaked/worker"
@@ -216,6 +215,3 @@ func (l *load) progress() {
 	before := l.answers()
 	eventually(l.node.site.t, l.node.name+" hands out more IDs", func() bool { return l.answers() > before+20 })
 }
-
-// isReset reports whether the other side reset the connection instead of closing it.
-func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }

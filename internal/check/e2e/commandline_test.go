@@ -3,14 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,37 +42,6 @@ func refused(t *testing.T, r result, code int, message string) {
 	}
 	if crashed.MatchString(r.stderr) {
 		t.Errorf("it crashed:\n%s", r.stderr)
-	}
-}
-
-// There is no ZooKeeper at the address of --zk, or a server of another kind.
-func TestWrongZooKeeper(t *testing.T) {
-	t.Parallel()
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close) // after the subtests
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { silent.Close() })
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	for name, row := range map[string]struct{ zk, message string }{
-		"nobody there":         {closed.Addr().String(), `connection refused`},
-		"an HTTP server":       {web.Listener.Addr().String(), `no ZooKeeper greeting`},
-		"silence":              {silent.Addr().String(), `no ZooKeeper greeting`},
-		"a name that is none":  {"host.invalid:2181", `host.invalid`},
-		"one of three is none": {"host.invalid:2181," + closed.Addr().String(), `ZooKeeper`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := execute(t, shipped.binary(t), "serve", "--zk", row.zk, "--listen", "127.0.0.1:0", "--bootstrap",
-				"--state-dir", filepath.Join(t.TempDir(), "state"), "--start-timeout", "1s", "--zk-session-timeout", "2s")
-			refused(t, r, 3, `ZooKeeper did not answer within 1s, and this node cannot start without it: .*`+row.message+`.*Check --zk \(FLAKED_ZK\), and that ZooKeeper runs and has a quorum\.$`)
-		})
 	}
 }
 
@@ -143,60 +108,4 @@ func TestRefusedStarts(t *testing.T) {
 		t.Errorf("they changed the cluster record: %+v, was %+v", after, before)
 	}
 	n.get(1)
-}
-
-func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	scratch, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(scratch) })
-	dir := filepath.Join(scratch, "state")
-	for _, err := range []error{os.Chmod(scratch, 0o755), os.Mkdir(dir, 0o700)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := func(dir string) result {
-		cmd := exec.Command(shipped.binary(t), "serve", "--zk", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--state-dir", dir)
-		if os.Geteuid() == 0 {
-			cmd.SysProcAttr = dieWithUs()
-			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
-		} else if err := os.Chmod(dir, 0o500); err != nil {
-			t.Fatal(err)
-		}
-		return executeCmd(t, cmd)
-	}
-	refused(t, run(dir), 1, `--state-dir `+dir+`: no permission to use or create `+dir+`\. Create the directory for the node's user`)
-	if os.Geteuid() != 0 {
-		return
-	}
-	refused(t, run(filepath.Join(dir, "below")), 1, `--state-dir .*: no permission to use or create `)
-	// A directory of another user that is readable.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, run(dir), 1, `belongs to user 0, but flaked runs as user 65534\. Change the owner, or run flaked as that user`)
-}
-
-// The file of a Unix socket stays when a node is killed. The next start replaces it.
-func TestUnixSocketIsReusedAfterKill(t *testing.T) {
-	t.Parallel()
-	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.node()
-	n.listen = "unix:" + filepath.Join(dir, "s")
-	n.start().ready().get(10)
-	n.kill()
-	n.start().ready().get(10)
-	second := s.node()
-	second.listen = n.listen
-	second.start().fails(1, `address already in use`)
-	n.get(10)
-	n.stop()
 }

@@ -80,9 +80,6 @@ func TestFigures(t *testing.T) {
 		}
 		report(t, "first ID of a fresh cluster that confirms in 800ms", times, 5*time.Second)
 	})
-	t.Run("Go client", func(t *testing.T) {
-		newSite(t, zktest.Chroot(t, zktest.Shared(t))).figuresOfGoClient()
-	})
 	t.Run("ensemble", func(t *testing.T) {
 		zk := zktest.Three(t)
 		s := newSite(t, zk.Addr(), "--heartbeat", "50ms", "--confirm-time", "450ms")

@@ -2,10 +2,6 @@ package e2e
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
-	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,76 +138,5 @@ func TestGoClientFailover(t *testing.T) {
 	for i, l := range loads {
 		l.end()
 		t.Logf("load %d: %d IDs of %s, %d of %s, the slowest call took %s", i, l.of(wa), a.name, l.of(wb), b.name, time.Duration(l.worst.Load()).Round(time.Microsecond))
-	}
-}
-
-// figuresOfGoClient measures the time of Next in a handler of net/http, and the number of requests
-// that a hundred callers cause at the node.
-func (s *site) figuresOfGoClient() {
-	t := s.t.(*testing.T)
-	n := bySocket(t, s.node()).start().ready()
-	for _, row := range []struct {
-		name  string
-		cfg   goclient.Config
-		limit time.Duration
-	}{
-		{"without asking ahead", goclient.Config{}, 100 * time.Microsecond},
-		{"asking ahead", goclient.Config{Prefetch: 1000}, time.Microsecond},
-	} {
-		c := s.goClient(row.cfg, n)
-		const requests = 2000
-		took := make([]time.Duration, 0, requests)
-		app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			began := time.Now()
-			id, err := c.Next(r.Context())
-			took = append(took, time.Since(began))
-			if err != nil {
-				t.Error(err)
-			}
-			w.Header().Set("X-Request-Id", id.String())
-		}))
-		for range requests {
-			resp, err := app.Client().Get(app.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-		}
-		app.Close()
-		c.Close()
-		slices.Sort(took)
-		median := took[requests/2]
-		t.Logf("Next in a handler, %s: median %s, p90 %s, p99 %s", row.name, median, took[requests*9/10], took[requests*99/100])
-		if median > 10*row.limit {
-			t.Errorf("Next %s: %s, which is far from %s", row.name, median, row.limit)
-		}
-	}
-
-	requests := func() int {
-		got, err := strconv.Atoi(n.stat("requests_get_ok"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	c := s.goClient(goclient.Config{}, n)
-	const callers, each = 100, 500
-	before, began := requests(), time.Now()
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for range each {
-				if _, err := c.Next(t.Context()); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took, sent := time.Since(began), requests()-before
-	t.Logf("%d callers of Next: %d calls in %s (%.0f a second), %d requests by STATS", callers, callers*each, took.Round(time.Millisecond), callers*each/took.Seconds(), sent)
-	if sent > callers*each/5 {
-		t.Errorf("%d requests for %d calls", sent, callers*each)
 	}
 }

@@ -25,3 +25,21 @@ func (n *node) network() *faultnet.Link {
 	n.connect = l.Addr() + chroot
 	return l
 }
+
+// cutChroot splits a connect string.
+func cutChroot(connect string) (servers, chroot string, found bool) {
+	for i := range connect {
+		if connect[i] == '/' {
+			return connect[:i], connect[i:], true
+		}
+	}
+	return connect, "", false
+}
+
+// heartbeats waits until the node's heartbeats reach ZooKeeper, or until they fail if reach is
+// false.
+func (n *node) heartbeats(reach bool) {
+	n.site.t.Helper()
+	want := map[bool]string{true: "true", false: "false"}[reach]
+	n.until("zookeeper_ok "+want, func() bool { return n.stat("zookeeper_ok") == want })
+}

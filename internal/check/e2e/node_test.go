@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -13,9 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -309,15 +305,6 @@ type stateReport struct {
 	} `json:"record"`
 }
 
-// hasNoState fails the test if the state file exists. A node could resume from it, or an older
-// copy could be written back into the same file.
-func (n *node) hasNoState() {
-	n.site.t.Helper()
-	if _, err := os.Stat(n.stateFile()); !errors.Is(err, fs.ErrNotExist) {
-		n.site.t.Errorf("%s: the state file is there: %v", n.name, err)
-	}
-}
-
 // stored returns the content of the state directory, as `flaked state show` reports it.
 func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
@@ -331,41 +318,4 @@ func (n *node) stateShow(report any) {
 	if err := json.Unmarshal([]byte(r.stdout), report); err != nil {
 		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
 	}
-}
-
-// statusReport has the fields of `flaked status -o json` that the tests use.
-type statusReport struct {
-	Workers []struct {
-		Worker int    `json:"worker"`
-		Name   string `json:"name"`
-		State  string `json:"state"`
-		Term   int    `json:"term"`
-	} `json:"workers"`
-	Summary struct {
-		Live     int            `json:"live"`
-		Held     int            `json:"held"`
-		Problems []view.Problem `json:"problems"`
-	} `json:"summary"`
-}
-
-func (s *site) status() (statusReport, int) {
-	s.t.Helper()
-	r := execute(s.t, s.build.binary(s.t), "status", "--zk", s.connect, "-o", "json")
-	var report statusReport
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
-		s.t.Fatalf("status: exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
-	}
-	return report, r.code
-}
-
-// Operators find a node at the port that the kernel chose for it.
-func TestChosenPortIsAdvertised(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	_, addr, err := n.address()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.command("status").wants(t, 0, addr)
 }

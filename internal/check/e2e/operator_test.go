@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -43,8 +44,9 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	number := fmt.Sprint(wasB.worker)
 	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+b.name).wants(t, 0, "worker "+number+" was released from "+b.name)
 	eventually(t, "free", func() bool {
-		r, _ := s.status()
-		return r.Workers[wasB.worker].State == "free"
+		r := s.command("status", "-o", "json")
+		var report struct{ Workers []struct{ State string } }
+		return json.Unmarshal([]byte(r.stdout), &report) == nil && report.Workers[wasB.worker].State == "free"
 	})
 	c.start().ready().get(50)
 	if id := c.identity(); id.worker != wasB.worker || id.uuid == wasB.uuid {

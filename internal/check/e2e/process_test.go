@@ -212,14 +212,6 @@ func execute(t testing.TB, binary string, args ...string) result {
 	return executeCmd(t, exec.Command(binary, args...))
 }
 
-// executeEnv is execute with variables added to the environment.
-func executeEnv(t testing.TB, env []string, binary string, args ...string) result {
-	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Env = env
-	return executeCmd(t, cmd)
-}
-
 // executeCmd runs a command. Its Env is added to cleanEnv.
 func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()

@@ -86,33 +86,3 @@ func (n *node) over(d time.Duration) (last worker.ID, refused int, gap time.Dura
 	}
 	return last, refused, gap
 }
-
-// A burst at a node that borrows gets far more IDs at once than a tick has. After a crash the node
-// waits for the borrowed time to pass, and the order is kept.
-func TestBorrowedTimeIsWaitedOutAfterACrash(t *testing.T) {
-	t.Parallel()
-	const layout = "leaf,worker=16,sequence=6" // 64 IDs a millisecond
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "1s").made("--confirm-time", "800ms", "--borrow", "2s", "--layout", layout)
-	var err error
-	if s.ids.layout, err = worker.ParseLayout(layout); err != nil {
-		t.Fatal(err)
-	}
-	n := s.started().ready()
-	var ids []worker.ID
-	n.until("a burst that takes less time than its IDs cover", func() bool {
-		ids = n.get(10_000)
-		f, err := s.ids.layout.Decode(ids[len(ids)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		ahead := s.ids.layout.Time(f).Sub(n.time())
-		if ahead > 2*time.Second {
-			t.Errorf("the last is %s ahead of the clock", ahead)
-		}
-		return ahead > 100*time.Millisecond
-	})
-	n.kill()
-	if next := n.start().ready().get(1)[0]; next <= ids[len(ids)-1] {
-		t.Errorf("%d after %d", next, ids[len(ids)-1])
-	}
-}

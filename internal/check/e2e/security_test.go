@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -206,99 +205,6 @@ func TestTLSByOpenSSL(t *testing.T) {
 	refused(t, flaked(closed), 3, `Give one that it trusts with --tls-cert and --tls-key`)
 	refused(t, execute(t, shipped.binary(t), "get", "--addr", open, "--tls"), 3, `--tls-ca`)
 	refused(t, execute(t, shipped.binary(t), "get", "--addr", open), 1, `this port requires TLS\. Connect with TLS\. Give --tls`)
-}
-
-// Valid and broken certificates replace the node's certificate under load, while clients
-// connect and disconnect. No client notices.
-func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
-	t.Parallel()
-	p := newPKI(t)
-	node, addr := guarded(t, nil, p.flags()...)
-	end := make(chan struct{})
-	var clients sync.WaitGroup
-	var mu sync.Mutex // guards failures and answered
-	var failures []error
-	answered := 0
-	once := func(w net.Conn, in *bufio.Reader) error {
-		if err := w.SetDeadline(time.Now().Add(patience)); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, "GET\n"); err != nil {
-			return err
-		}
-		line, err := in.ReadString('\n')
-		if err == nil && !regexp.MustCompile("^"+anID+"\n$").MatchString(line) {
-			err = fmt.Errorf("answered %q", line)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		answered++
-		return err
-	}
-	for i := range 6 {
-		stays := i < 3
-		clients.Go(func() {
-			pace := time.NewTicker(3 * time.Millisecond)
-			defer pace.Stop()
-			var conn *tls.Conn
-			var in *bufio.Reader
-			for {
-				select {
-				case <-end:
-					return
-				case <-pace.C:
-				}
-				var err error
-				if conn == nil || !stays {
-					if conn != nil {
-						conn.Close()
-					}
-					if conn, err = tls.Dial("tcp", addr, p.client()); err == nil {
-						in = bufio.NewReader(conn)
-					}
-				}
-				if err == nil {
-					err = once(conn, in)
-				}
-				if err != nil {
-					mu.Lock()
-					failures = append(failures, err)
-					mu.Unlock()
-					return
-				}
-			}
-		})
-	}
-	shown := func() string {
-		conn, err := tls.Dial("tcp", addr, p.client())
-		if err != nil {
-			return err.Error()
-		}
-		defer conn.Close()
-		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
-	}
-	for i := range 3 {
-		name := fmt.Sprintf("round %d", i)
-		mu.Lock()
-		before := answered
-		mu.Unlock()
-		certtest.Write(t, p.dir, "node.key", []byte("nonsense"))
-		complaints := strings.Count(node.log(), "[ERROR]")
-		node.signal(syscall.SIGHUP)
-		eventually(t, "the broken pair is complained of", func() bool { return strings.Count(node.log(), "[ERROR]") > complaints })
-		p.serve(name)
-		if i%2 == 0 {
-			node.signal(syscall.SIGHUP)
-		}
-		eventually(t, name+" is shown", func() bool { return shown() == name })
-		eventually(t, "clients go on", func() bool { mu.Lock(); defer mu.Unlock(); return answered > before+50 || len(failures) > 0 })
-	}
-	close(end)
-	clients.Wait()
-	if len(failures) > 0 {
-		t.Errorf("%d clients failed, the first: %v", len(failures), failures[0])
-	}
-	t.Logf("%d answers", answered)
 }
 
 // A token is rotated: the new one is added, clients use it, and the old one is removed. No

@@ -57,42 +57,6 @@ func (s *site) create(name string) {
 	}
 }
 
-// Three nodes serve one sequence. One of them is killed and started again, another is stopped.
-func TestNodesShareASequence(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	nodes := s.startedTogether(3)
-	s.create("order")
-	all := &values{t: t, seen: map[int64]bool{}}
-	ask := func(n *node, count int) {
-		for range count {
-			n.until("it gives a value", func() bool {
-				v, ok := n.next("order")
-				if ok {
-					all.add(v)
-				}
-				return ok
-			})
-		}
-	}
-	for _, n := range nodes {
-		ask(n, 50)
-	}
-	nodes[0].kill()
-	nodes[0].start().ready()
-	nodes[1].stop()
-	nodes[1].start().ready()
-	for _, n := range nodes {
-		ask(n, 50)
-	}
-	if line, err := nodes[0].ask("NEXT nobody"); err == nil || !strings.HasPrefix(err.Error(), "-ERR reason=no-sequence") {
-		t.Errorf("%q %v", line, err)
-	}
-	if line, err := nodes[0].ask("SEQ order"); err != nil || !strings.HasPrefix(line, "name=order ") {
-		t.Errorf("%q %v", line, err)
-	}
-}
-
 // Leaf #15: 27 of a block of 2,000 were used, and after a restart it went on at 2,001. Here a clean stop gives back
 // all that is left, also of the spare block, which the node took when a tenth of the first 32 was used. kill -9 gives back
 // nothing.
@@ -126,35 +90,12 @@ func TestCleanStopGivesTheRestBack(t *testing.T) {
 	}
 }
 
-// Two nodes are asked for a name at the same moment, which only a template knows. One of them creates it.
-func TestTemplateCreatesASequence(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	nodes := s.startedTogether(2)
-	nodes[0].until("the template is created", func() bool {
-		return s.command("seq", "create", "order:*", "--max-names", "2").code == 0
-	})
-	all := &values{t: t, seen: map[int64]bool{}}
-	var group sync.WaitGroup
-	for _, n := range nodes {
-		group.Go(func() {
-			n.until("it gives a value", func() bool {
-				v, ok := n.next("order:1")
-				if ok {
-					all.add(v)
-				}
-				return ok
-			})
-		})
+// sequences waits until a node has made /seq.
+func (s *site) sequences() *records {
+	s.t.Helper()
+	r := s.records()
+	if !within(patience, func() bool { _, ok := r.read("/seq", nil); return ok }) {
+		s.t.Fatal("no node has made /seq")
 	}
-	group.Wait()
-	if !all.seen[1] {
-		t.Errorf("the values are %v, without 1", all.seen)
-	}
-	list := s.command("seq", "list")
-	for _, want := range []string{"order:* ", "order:1 ", " 50.0% "} {
-		if !strings.Contains(list.stdout, want) {
-			t.Errorf("%q is missing in\n%s", want, list.stdout)
-		}
-	}
+	return r
 }

@@ -137,7 +137,6 @@ const (
 	wrongClock   = `-CLOCK most voters say that this node's clock is wrong offset_ms=-?\d+`
 	// These match the error of a start that is refused because of the clock.
 	wrongAtStart = `the clock differs by \S+ from ZooKeeper and peers \(\d of \d voters say so, 5s is allowed\)\. Set it right`
-	farFromM     = `the clock is \S+ behind what this worker may have issued\. A start waits 10s at most\. Set the clock right`
 )
 
 // refusesLike waits until the node refuses both GET and READY with a text that matches the regular

@@ -59,20 +59,3 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 		return slot.Confirmed && slot.Term == int64(n.identity().term)
 	})
 }
-
-// A node that has not confirmed does not start without ZooKeeper, because nothing shows that its
-// worker is its own.
-func TestUnconfirmedNodeNeedsZooKeeper(t *testing.T) {
-	t.Parallel()
-	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--confirm-time", "30m", "--start-timeout", "1s")
-	n := s.started()
-	n.state("confirming")
-	n.refuses("-NOTREADY")
-	if r := n.stored().Record; r == nil || r.Confirmed {
-		t.Fatalf("a node that confirms has stored %+v", r)
-	}
-	zk.Kill(0)
-	n.kill()
-	n.start().fails(3, `ZooKeeper did not answer within 1s, and this node cannot start without it`)
-}

@@ -8,7 +8,9 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// The two cases above, with the node's own clock set wrong.
+const year = 365 * 24 * time.Hour
+
+// A node whose clock is wrong is refused at every start, and leaves no record behind.
 func TestWrongNodeClockRefusesEveryStart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
