@@ -35,7 +35,7 @@ func (s *Server) routes() []route {
 		{path: "/readyz", about: "readiness probe: 200 while a GET is answered with an ID, else 503 and the reason. ?verbose lists all checks", open: true, free: true, serve: s.readyz},
 		{path: "/metrics", about: "metrics for Prometheus", open: true, serve: s.metricsHandler()},
 		{path: "/v1/status", about: "state of this node, in JSON", serve: s.status},
-		{path: "/v1/workers", about: "the cluster's workers, as `flaked status -o json` prints them", waits: true, serve: s.workers},
+		{path: "/v1/workers", about: "the cluster's workers, in JSON", waits: true, serve: s.workers},
 		// HEAD is not answered: it would use up IDs and show none.
 		{path: "/v1/ids", about: "an ID, or 10 with ?n=10, as strings in JSON", methods: post, serve: s.ids},
 		{path: "/v1/decode/{id}", about: "decode an ID, in JSON", serve: s.decode},

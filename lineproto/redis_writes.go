@@ -17,7 +17,7 @@ var redisWrites = []string{
 
 // errRedisWrite is the reply to them.
 var errRedisWrite = ids.Reply(ids.ERR, "not supported: flaked stores no values. "+
-	"Take values of a sequence with NEXT or INCR. Create or change a sequence with the command `flaked seq`")
+	"Take values of a sequence with NEXT or INCR. An operator creates and changes sequences")
 
 func isRedisWrite(verb []byte) bool {
 	return slices.ContainsFunc(redisWrites, func(name string) bool { return equalFold(verb, name) })

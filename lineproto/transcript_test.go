@@ -15,7 +15,7 @@ const (
 	badRange = "-ERR a count must be 1 to 1000000, digits only\n"
 	usedUp   = "-EXHAUSTED the sequence is used up\n"
 	noWrites = "-ERR not supported: flaked stores no values. Take values of a sequence with NEXT or INCR. " +
-		"Create or change a sequence with the command `flaked seq`\n"
+		"An operator creates and changes sequences\n"
 	tooLong = "-ERR line longer than 512 bytes\n"
 )
 

@@ -63,7 +63,7 @@ func advise(err error) (lead, advice string, known error) {
 		{seq.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{seq.ErrNotFound, ". `flaked seq list` prints the names"},
 		{seq.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
-		{seq.ErrTooEarly, ". `flaked seq show` prints when that is"},
+		{seq.ErrTooEarly, ". `flaked seq show` prints when it may be purged"},
 	} {
 		if errors.Is(err, row.is) {
 			return "", row.advice, err

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -56,14 +57,23 @@ func nextValues(c *cli.Context) error {
 // refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for
 // a reply that says so itself.
 func refusedValues(reply *ids.ReplyError) string {
+	reason := seq.Reason(reply.Reason())
 	switch {
 	case reply.Code == ids.NOPERM:
 		return meaning(ids.NOPERM)
 	case reply.Text == ids.ErrNoSequences.Text:
 		return ". Ask a node that does"
-	case reply.Code == ids.ERR && reply.Reason() != "", reply.Code == ids.EXHAUSTED, reply.Reason() == "ceiling":
+	case reason == seq.NoSequence:
+		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"
+	case reason == seq.Frozen:
+		return ". `flaked seq show` says how"
+	case reason == seq.CeilingReached:
+		return ". `flaked seq set --ceiling` raises the ceiling"
+	case reason == seq.Exhausted:
+		return ". `flaked seq set --max` raises the max"
+	case reply.Code == ids.ERR && reason != "":
 		return ""
-	case reply.Reason() != "":
+	case reason != "":
 		return ". Ask another node, or try again in a moment"
 	}
 	return cmp.Or(meaning(reply.Code), accessAdvice(reply))

@@ -43,7 +43,11 @@ func (s sequencesRead) lines() []string {
 	case s.SequencesError != "":
 		return []string{"named sequences: " + s.SequencesError + ". See `flaked seq list`"}
 	case s.Sequences != nil:
-		return []string{s.Sequences.Line()}
+		line := s.Sequences.Line()
+		if len(s.Sequences.Problems()) > 0 {
+			line += ". `flaked seq list` shows them"
+		}
+		return []string{line}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package seq
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/ids"
@@ -49,7 +48,7 @@ var codes = map[Reason]ids.Code{
 // Refusal is the error of a request that gets no value. It wraps the *ids.ReplyError that a client gets.
 type Refusal struct {
 	Reason Reason
-	// Text says what happened and what to do. NAME stands for the name of the sequence.
+	// Text says what happened and what to do.
 	Text string
 	// RetryAfter is the time after which a retry may succeed. 0: not known.
 	RetryAfter time.Duration
@@ -163,7 +162,8 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
 	case wait > 0:
 		return taking{}, r.overCeiling(wait)
 	case skip > left/10:
-		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been issued since. Say where it goes on: flaked seq set NAME %s --vouch-after-loss", skip, r.nextFlag())}
+		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been "+
+			"issued since. An operator must say where it goes on", skip)}
 	}
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
@@ -188,14 +188,7 @@ func tooMany(most int64, advice string) *Refusal {
 
 func (r Record) overCeiling(waitMs int64) *Refusal {
 	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: fmt.Sprintf(
-		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling: flaked seq set NAME --ceiling VALUE", r.ceiling())}
-}
-
-// about returns a refusal whose text has the name of the sequence.
-func (r *Refusal) about(name string) *Refusal {
-	named := *r
-	named.Text = strings.ReplaceAll(r.Text, "NAME", name)
-	return &named
+		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling", r.ceiling())}
 }
 
 // skip returns the positions that the first block after a loss of data leaves out. Usually they are

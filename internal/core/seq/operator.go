@@ -42,7 +42,7 @@ func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
 }
 
 // ErrTooEarly: a tombstone must stay for longer.
-var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence. Try again when `flaked seq purge` may remove it")
+var ErrTooEarly = errors.New("nodes that are cut off may still issue values of this sequence")
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that

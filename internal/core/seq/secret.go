@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -66,14 +65,6 @@ func (r Record) values(s *secret) sequence.Values {
 	return sequence.NewValues(r.Map, s.key)
 }
 
-// nextFlag returns the flag of `flaked seq set` that says where the sequence goes on.
-func (r Record) nextFlag() string {
-	if r.Scatter > 0 {
-		return "--next-position POSITION"
-	}
-	return "--next VALUE"
-}
-
 // appendRuns appends the values of a block to to.
 func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.Run {
 	if !v.Keyed() {
@@ -86,7 +77,8 @@ func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.
 }
 
 func lostKey(name string) *Refusal {
-	return &Refusal{Reason: Frozen, Text: fmt.Sprintf("the key of sequence %s is missing in ZooKeeper, and this node does not know it. Start a node that does, or delete the sequence and create it again: flaked seq delete %[1]s", name)}
+	return &Refusal{Reason: Frozen, Text: "the key of sequence " + name + " is missing in ZooKeeper, and this node does not know it. " +
+		"Start a node that does, or delete the sequence and create it again"}
 }
 
 func wrongMode(name string) *Refusal {

@@ -274,7 +274,7 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	a.noteLoss()
 	s.run(2 * stageConfirm)
 	c := a.ask("t:3", 1, false)
-	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "--start above 1099511627776") {
+	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "a start above 1099511627776") {
 		t.Fatal(c.err)
 	}
 	if _, err := s.operator().Set(context.Background(), "t:*", Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil || !strings.Contains(err.Error(), "template of scattered") {

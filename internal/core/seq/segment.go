@@ -63,7 +63,7 @@ func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 
 func (s *segment) tooMany(n int64) *Refusal {
 	if most := s.known.ceiling().Burst(); n > most {
-		return tooMany(most, ", or raise its ceiling: flaked seq set NAME --ceiling VALUE")
+		return tooMany(most, ", or raise its ceiling")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *segment) next(v view, e situation) *taking {
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
 		c, refusal := s.known.plan(v.incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
 		if refusal != nil {
-			s.refuse(refusal.about(s.name), e.sent)
+			s.refuse(refusal, e.sent)
 			return nil
 		}
 		c.record = c.record.written(e.nonce, e.by)

@@ -154,7 +154,7 @@ func (s *series) absent(now int64) bool {
 func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if s.mode != nil {
 		if refusal := s.mode.tooMany(r.n); refusal != nil {
-			return to, false, refusal.about(s.name)
+			return to, false, refusal
 		}
 	}
 	switch since := r.w.Since; {
@@ -187,5 +187,5 @@ func (s *series) refuse(r *Refusal, now int64) {
 }
 
 func noSequence(name string) *Refusal {
-	return &Refusal{Reason: NoSequence, Text: "there is no sequence " + name + ". Create it: flaked seq create " + name}
+	return &Refusal{Reason: NoSequence, Text: "there is no sequence " + name + ". Create it first"}
 }

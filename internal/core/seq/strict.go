@@ -96,7 +96,7 @@ func (s *strict) next(v view, e situation) *taking {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
 		case r.n > left && left > 0 && s.known.Incarnation == v.incarnation(): // others may get what is left
-			r.w.Result = &sequence.Result{Err: s.known.exhausted().about(s.name)}
+			r.w.Result = &sequence.Result{Err: s.known.exhausted()}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -107,7 +107,7 @@ func (s *strict) next(v view, e situation) *taking {
 	}
 	c, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
-		s.refuse(refusal.about(s.name), e.sent)
+		s.refuse(refusal, e.sent)
 		return nil
 	}
 	if len(all.requests) == 0 { // those that wait look at the series again
@@ -146,7 +146,8 @@ func (b *batch) add(r request, most int64) bool {
 func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
 	switch {
 	case r.Incarnation < incarnation:
-		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. Find out the highest one, and say where the sequence goes on: flaked seq recover NAME"}
+		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. " +
+			"An operator must find out the highest one, and say where the sequence goes on"}
 	case n > r.Positions()-r.Next:
 		return taking{}, r.exhausted()
 	}
@@ -155,7 +156,7 @@ func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
 }
 
 func (r Record) exhausted() *Refusal {
-	return &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it: flaked seq set NAME --max N", r.Max)}
+	return &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it", r.Max)}
 }
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.

@@ -31,9 +31,10 @@ func (r Record) frozenTemplate(name string, incarnation int64) *Refusal {
 		return nil
 	}
 	if r.Scatter > 0 { // a forgotten sequence would have another key, and so its values again in another order
-		return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps scattered sequences that the template %s had created. Delete the template, and create it again with a --start above %d", name, r.Highest(0))}
+		return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps scattered sequences that the template %s had created. Delete the template, and create it again with a start above %d", name, r.Highest(0))}
 	}
-	return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps sequences that the template %s had created. Set the first value of new ones: flaked seq set %[1]s --next N --vouch-after-loss", name)}
+	return &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and perhaps sequences that the template " + name +
+		" had created. An operator must set the first value of new ones"}
 }
 
 // create returns the template after it has created a sequence, and the sequence. name is the template's.
@@ -42,7 +43,7 @@ func (r Record) create(name string, st State) (template, created Record, refusal
 		return Record{}, Record{}, refusal
 	}
 	if r.Names >= r.MaxNames {
-		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may. Raise that: flaked seq set %[1]s --max-names N", name, r.Names)}
+		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may", name, r.Names)}
 	}
 	created = newRecord(r.Map, r.Settings, st)
 	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above

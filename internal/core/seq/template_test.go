@@ -54,7 +54,7 @@ func TestTemplateCreatesNoMoreThanItMay(t *testing.T) {
 	a.ask("order:1", 1, false).first()
 	a.ask("order:2", 1, false).first()
 	c := a.ask("order:3", 1, false)
-	if r := c.reason(); r != NoSequence || !strings.Contains(c.err.Error(), "--max-names") {
+	if r := c.reason(); r != NoSequence || !strings.Contains(c.err.Error(), "as many as it may") {
 		t.Error(c.err)
 	}
 	three := int64(3)
@@ -116,7 +116,7 @@ func TestTemplateIsFrozenAfterALossOfData(t *testing.T) {
 	a.noteLoss()
 	s.run(stageConfirm + time.Second)
 	c := a.ask("order:1", 1, false)
-	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "--vouch-after-loss") {
+	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "An operator must set") {
 		t.Fatal(c.err)
 	}
 	next := int64(1_000_000)

@@ -187,7 +187,7 @@ func TestOffsets(t *testing.T) {
 		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind", peer: "no clock"},
 		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "then set the clock right", peer: "then set the clock right"},
 		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader", peer: "clock of 2 other nodes"},
-		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. See CLOCK"},
+		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. Compare the clocks"},
 	} {
 		found := judgeOffsets(probe(tc.ahead), tc.peers)
 		at(t, found, "clock-zookeeper").wants(t, tc.name, tc.zk, tc.text)

@@ -48,7 +48,7 @@ func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	case verdict.Wrong():
 		others.Level, others.Advice = Fail, wrong
 	case verdict.Worst.Beyond(limits.WarnSkew):
-		others.Level, others.Advice = Warn, "See CLOCK in flaked status for the clock that is off"
+		others.Level, others.Advice = Warn, "Compare the clocks in the status of all nodes"
 	}
 	others.Text = fmt.Sprintf("this clock is %s the farthest clock of %d other nodes", drift(verdict.Worst), len(peers))
 	return []Finding{zookeeper, others}

@@ -82,9 +82,9 @@ func judgeDir(d stateDir, cfg Config) Finding {
 	switch {
 	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 && errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
 		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %d, so a node that runs as root could not use it", d.path, d.look.Owner)
-		f.Advice = fmt.Sprintf("Run doctor as that user: sudo -u '#%d' flaked doctor", d.look.Owner)
+		f.Advice = fmt.Sprintf("Run doctor as that user (sudo -u '#%d')", d.look.Owner)
 	case d.look.Refused != nil:
-		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "See --state-dir in flaked serve --help"
+		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "See the help of --state-dir"
 	case d.look.Missing:
 		f.Text = d.path + " does not exist yet: a new node creates it"
 	case d.bad != nil:

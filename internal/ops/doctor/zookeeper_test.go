@@ -70,7 +70,7 @@ func TestRootIsWarnedOfAnotherUsersDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := examineDir(dir)
-	judgeDir(d, Config{}).wants(t, "another's", Warn, "sudo -u '#12345' flaked doctor")
+	judgeDir(d, Config{}).wants(t, "another's", Warn, "sudo -u '#12345'")
 	if !d.look.Locked {
 		t.Errorf("%+v", d.look)
 	}

@@ -135,12 +135,8 @@ func (s Sequences) Line() string {
 	if s.Templates > 0 {
 		line += ", " + plural(s.Templates, "template")
 	}
-	problems := s.Problems()
-	for _, p := range problems {
+	for _, p := range s.Problems() {
 		line += ". " + p.Text
-	}
-	if len(problems) > 0 {
-		line += ". `flaked seq list` shows them"
 	}
 	return line
 }

@@ -49,7 +49,7 @@ func TestSequencesAreCounted(t *testing.T) {
 	}
 	const want = "9 named sequences, 2 templates. Frozen sequences, which issue no values: frozen:*, old. " +
 		"Exhausted sequences, whose values are all taken: full:*, all. " +
-		"Sequences used to 80 % or more: many, more-0, more-1, more-2, more-3 and 1 more. `flaked seq list` shows them"
+		"Sequences used to 80 % or more: many, more-0, more-1, more-2, more-3 and 1 more"
 	if got := CountSequences(found, seq.State{Incarnation: 2, Time: now}).Line(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
