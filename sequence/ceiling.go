@@ -56,6 +56,7 @@ func (c Ceiling) At(b Budget, now int64) Budget {
 // is the time in milliseconds until it may suffice, and the budget must not be used.
 func (c Ceiling) Spend(b Budget, n, now int64) (after Budget, wait int64) {
 	after = c.At(b, now)
+	//mutant:s6-no-ceiling by seqsim -> if false {
 	if after.Credit < n {
 		return Budget{}, saturate(max(0, b.At-now), c.lasts(saturate(n, max(0, -after.Credit))-max(0, after.Credit)))
 	}

@@ -9,6 +9,7 @@ const scatterRounds = 8
 // the number after that, and so on, which is again a permutation.
 func (v *Values) scatter(p int64) int64 {
 	for {
+		//mutant:s20-one-to-one by TestScatteredMapsAreOneToOne -> if p = v.permute(p) % v.positions; true {
 		if p = v.permute(p); p < v.positions {
 			return p
 		}

@@ -64,28 +64,6 @@ func TestMutantsAreCaught(t *testing.T) {
 	fmt.Printf("\n%d of %d caught within %s histories, %d of them by their IDs alone\n", caught, ran, *seeds, byIDs)
 }
 
-// TestSequenceMutantsAreCaught prints a table of the mutants of named sequences. Each row has the history that
-// caught the mutant and the check.
-func TestSequenceMutantsAreCaught(t *testing.T) {
-	root, wanted := asked(t)
-	fmt.Println("| mutant of sequences | history | caught by |")
-	fmt.Println("|---|---|---|")
-	for _, m := range ofSequences {
-		if !wanted.MatchString(m.name) {
-			continue
-		}
-		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			binary := filepath.Join(t.TempDir(), "seq.test")
-			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, "./internal/core/seq")
-			history, check := play(t, binary)
-			fmt.Printf("| %s | %s | %s |\n", m.name, history, check)
-			if history == "-" {
-				t.Errorf("not caught within %s histories", *seeds)
-			}
-		})
-	}
-}
-
 // TestMutantsAreCaughtByTheirTests prints which tests of one package catch a mutant.
 func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 	root, wanted := asked(t)
@@ -100,7 +78,7 @@ func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "unit.test")
 			m.compile(t, root, "test", "-c", "-vet=off", "-o", binary, m.pkg)
 			args := []string{"-test.run", m.tests, "-test.timeout", "30s"}
-			if !slices.Contains([]string{"./internal/core/node", "./internal/core/seq", "./sequence"}, m.pkg) { // these have no property tests to define the flag
+			if !slices.Contains([]string{"./internal/core/node"}, m.pkg) { // these have no property tests to define the flag
 				args = append(args, "-rapid.nofailfile")
 			}
 			cmd := exec.Command(binary, args...)
@@ -156,7 +134,7 @@ func (m mutant) changed(t *testing.T, root string) map[string]string {
 // TestMutantsFollowTheCode checks that each mutant still applies to the code. Unlike the tests
 // above it takes no time, so it always runs.
 func TestMutantsFollowTheCode(t *testing.T) {
-	for _, m := range slices.Concat(mutants, ofSequences) {
+	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) { m.changed(t, "../../..") })
 	}
 	for _, m := range slices.Concat(ofTheCore, ofTheWire, testedOfSequences) {

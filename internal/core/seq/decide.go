@@ -139,6 +139,7 @@ func (r Record) plan(incarnation, want, need, now int64) (taking, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
+	//mutant:s1-past-the-max by TestPlan -> case false:
 	case left < 1 || left < need && !lost:
 		return taking{}, r.exhausted()
 	case lost:
@@ -161,14 +162,17 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
 	switch {
 	case wait > 0:
 		return taking{}, r.overCeiling(wait)
+	//mutant:s15-skip-uses-up by TestPlan -> case skip > left:
 	case skip > left/10:
 		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been "+
 			"issued since. An operator must say where it goes on", skip)}
 	}
+	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
 	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt)
 	r.Incarnation = incarnation
+	//mutant:s14-unpaid by seqsim -> return r.taking(block, sequence.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}), nil
 	return r.taking(block, hard.Pay(r.budget(), n, now)), nil
 }
 
@@ -199,7 +203,9 @@ func (r Record) overCeiling(waitMs int64) *Refusal {
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
 func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	hard := sequence.Ceiling(r.HardCeiling)
+	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.budget(), now)
 	skip, wait = hard.Skip(r.budget(), now)
+	//mutant:s13-no-peak by TestSkipOverALostIncarnation -> if false {
 	if r.Incarnation < incarnation-1 {
 		peak, _ := hard.Skip(sequence.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
 		skip = max(skip, peak)
@@ -228,7 +234,13 @@ func (r Record) renewal(incarnation, now int64, after time.Duration) (c taking, 
 // block was taken, the next skip counts on the credit as it is.
 func (r Record) returnOf(rest taking, incarnation int64) (c taking, possible bool) {
 	ours, b := rest.record, rest.block
-	if r.ID != ours.ID || r.Incarnation != incarnation || ours.Incarnation != incarnation || r.Kind() != Sequence || r.Next != b.End || b.First < r.From || b.Len() <= 0 {
+	switch {
+	case r.ID != ours.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
+		return taking{}, false
+	case r.Incarnation != incarnation, ours.Incarnation != incarnation:
+		return taking{}, false
+	//mutant:s4-return-below-others by seqsim -> case false:
+	case r.Next != b.End: // (S4)
 		return taking{}, false
 	}
 	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))
@@ -247,6 +259,7 @@ func (r Record) raised(next int64) Record {
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
 func putBack(found *Record, known Record, highest int64) (c taking, due bool) {
+	//mutant:s8-lower-put-back by seqsim -> known = known.raised(known.Next)
 	known = known.raised(max(known.Next, highest))
 	if found == nil {
 		return taking{record: known}, true

@@ -45,6 +45,7 @@ type Hold struct {
 // node's last heartbeat.
 func (h Hold) check() store.Op { return store.CheckOp{Path: h.Record, Version: h.Version} }
 
+//mutant:s11-no-wait-after-a-gap -> func (h Hold) mayTake() bool { return h.Record != "" }
 func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 
 // ClusterInfo is what sequences need to know of a cluster.

@@ -60,7 +60,9 @@ func (r Record) after(old *Record, lost bool) (Record, error) {
 		r.Credit, r.At = min(r.Credit, old.Credit), old.At
 		r.Above = old.highestIssued()
 	}
-	switch r.Next = r.PositionAbove(r.Above); {
+	//mutant:s17-begins-again by seqsim ->
+	r.Next = r.PositionAbove(r.Above) // (S17)
+	switch {
 	case lost && r.Next > 0:
 		return Record{}, refused("start must be above %d, the highest value that this name is known to have had", r.Above)
 	case lost:

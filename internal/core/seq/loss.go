@@ -64,6 +64,7 @@ func (k *knowledge) enter(incarnation, now int64) {
 		k.entered = max(now, 1)
 	}
 	if k.state != nil {
+		//mutant:s24-time-as-read by seqsim -> k.least = k.state.Time
 		k.least = k.sure.atMost(now)
 	}
 	k.incarnation, k.reported = incarnation, false
@@ -117,6 +118,7 @@ func (i *Issuer) report(found string) {
 		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared", "incarnation", i.known.incarnation, "found", found)
 	}
 	i.known.reported = true
+	//mutant:s7-no-report by seqsim ->
 	i.cfg.Tenure.ReportLoss(i.known.incarnation, found)
 }
 
@@ -195,6 +197,7 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 		i.markChanged(v.state.Changed, true)
 		err = i.meetAll(ctx) // changes before the loss and after it cannot be counted together
 	default:
+		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.state.since(k.state.Changes)
 		if i.markChanged(names, all); all {
 			err = i.meetAll(ctx)

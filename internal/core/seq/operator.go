@@ -57,6 +57,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 			return ErrNotFound
 		case v.record.Kind() != Tombstone:
 			return errors.New("the sequence is in use. Delete it first")
+		//mutant:s18-early-purge by TestNoValueOfAnyLifeComesTwice -> case false:
 		case v.record.IssuableFor(*v.state) > 0:
 			return ErrTooEarly
 		}

@@ -65,6 +65,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 			return Record{}, ErrExists
 		case lost && !d.StartGiven:
 			return Record{}, ErrStartNeeded
+		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
 		case d.Mode == Strict && old != nil && old.Mode == Segment && old.IssuableFor(st) > 0:
 			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
 		}

@@ -285,6 +285,7 @@ func (v view) incarnation() int64 {
 // checks returns the operations without which nothing is written: /cluster and /seq must be as they were read. So
 // a node or an operator who does not know of a loss of data writes nothing.
 func (v view) checks() []store.Op {
+	//mutant:s10-state by TestSkipKnowsTheTimeThatIsPutBack -> return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: store.AnyVersion}}
 	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: v.version}}
 }
 
@@ -294,6 +295,7 @@ func (v view) setState(st State) []store.Op {
 }
 
 func (v view) checkCluster() store.Op {
+	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> return store.CheckOp{Path: clusterPath, Version: store.AnyVersion}
 	return store.CheckOp{Path: clusterPath, Version: v.clusterVersion}
 }
 

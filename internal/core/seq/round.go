@@ -79,7 +79,9 @@ func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
 	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}
 	i.compared.Store(&f)
-	if i.saveFirst(f); i.savedAs == f.Followed {
+	i.saveFirst(f)
+	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
+	if i.savedAs == f.Followed { // (S25)
 		i.followed.Store(&f)
 	}
 }
@@ -88,6 +90,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 func (i *Issuer) noteSession() {
 	if session := i.cfg.Store.SessionID(); session != i.session {
 		i.session, i.follows = session, 0
+		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
 		i.markChanged(nil, true)
 	}
 }

@@ -29,8 +29,10 @@ func (s *segment) take(r request, now, readAt int64, to []worker.Run) (_ []worke
 	switch {
 	case r.w.Key != "":
 		return to, false, &Refusal{Reason: WrongMode, Text: "keys are for strict sequences, and " + s.name + " is not one. Leave the key out"}
+	//mutant:s3-overtaking by TestTake -> case false:
 	case len(s.waiting) > 0 && r.w.Since == 0: // order on one node: no request overtakes those that wait
 		return s.wait(r, now, to)
+	//mutant:s5-no-hold by TestTake -> case false:
 	case now-readAt >= int64(s.known.hold()): // an operator may have deleted the sequence, or raised the next value
 		s.refuse(&Refusal{Reason: NoBlock, Text: "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back", RetryAfter: time.Second}, now)
 		return s.wait(r, now, to)
@@ -210,6 +212,7 @@ func (s *segment) wrote(t taking, v view, _, now int64, err error) (woken []requ
 	case outpaced(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
+		//mutant:s2-unknown-outcome by seqsim -> s.accept(t, now)
 		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
 	}
 	woken, s.waiting = s.waiting, nil

@@ -46,6 +46,7 @@ const (
 // write returns the step that writes t over what was read. Keys are written together with the positions, so that a key
 // has one value, whichever node wrote it.
 func (t taking) write(name string, v view) step {
+	//mutant:s2-any-version by seqsim -> st := step{kind: take, taking: t, ops: setRecord(name, t.record, store.AnyVersion)}
 	st := step{kind: take, taking: t, ops: setRecord(name, t.record, v.stat.Version)}
 	if t.keys != nil {
 		st.ops = append(st.ops, t.keys.write(t.record.ID)...)
@@ -230,6 +231,7 @@ func (s *series) accept(t taking, mono int64) {
 
 // next returns the step that takes positions for the sequence known, if any.
 func (s *series) next(v view, e situation) step {
+	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
 	if s.known.hasKey() && s.secret == nil { // under another key, positions would get values that others had
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}

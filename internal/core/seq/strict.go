@@ -145,6 +145,7 @@ func (b *batch) add(r request, most int64) bool {
 // positions that may have been taken since the record was written. now is a sequence time.
 func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
 	switch {
+	//mutant:s15-strict by seqsim -> case false:
 	case r.Incarnation < incarnation:
 		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. " +
 			"An operator must find out the highest one, and say where the sequence goes on"}
@@ -239,6 +240,7 @@ func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []re
 		return nil, 0
 	default:
 		s.unanswered += t.block.Len()
+		//mutant:s27-unknown-outcome by seqsim -> t.granted(s.values)
 		t.unknown(s.name)
 	}
 	return t.requests, pause

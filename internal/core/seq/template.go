@@ -27,6 +27,7 @@ func (r Record) withPeak() Record {
 // frozenTemplate returns the refusal of a template from before a loss of data, and nil for another. A sequence that
 // the template has created may be lost, and would begin again.
 func (r Record) frozenTemplate(name string, incarnation int64) *Refusal {
+	//mutant:s15-template by seqsim -> if true {
 	if r.Incarnation == incarnation {
 		return nil
 	}
@@ -42,6 +43,7 @@ func (r Record) create(name string, st State) (template, created Record, refusal
 	if refusal := r.frozenTemplate(name, st.Incarnation); refusal != nil {
 		return Record{}, Record{}, refusal
 	}
+	//mutant:s22-max-names by TestTemplateCreatesNoMoreThanItMay -> if false {
 	if r.Names >= r.MaxNames {
 		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may", name, r.Names)}
 	}

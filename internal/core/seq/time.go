@@ -20,6 +20,7 @@ const (
 
 // at returns the sequence time for a node that has known the state for this long.
 func (s State) at(passed time.Duration) int64 {
+	//mutant:s23-raise by seqsim -> return s.Time + max(passed, 0).Milliseconds()
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 

@@ -149,12 +149,14 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	var left time.Duration
 	if since := max(i.known.entered, i.known.putAt); since != 0 {
+		//mutant:s9-no-confirming-time by TestPutBackTakesLongerThanTheConfirmingTime -> left = 0
 		left = max(0, time.Duration(since-i.cfg.Mono())+cluster.ConfirmTime)
 	}
 	hold := i.cfg.Tenure.Hold(i.session)
 	if hold.Record == "" {
 		return max(left, i.cfg.Follow)
 	}
+	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, hold.Wait)
 }
 
@@ -200,7 +202,9 @@ func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again b
 	sent, ops := i.cfg.Mono(), v.checks()
 	if st.kind != restore { // docs/sequences.md: a transaction that takes positions needs the node's slot unchanged
 		hold := i.cfg.Tenure.Hold(i.session)
-		if ops = append(ops, hold.check()); !hold.mayTake() {
+		//mutant:s10-slot by seqsim ->
+		ops = append(ops, hold.check())
+		if !hold.mayTake() {
 			err = store.ErrBadVersion
 		}
 	}
@@ -231,6 +235,7 @@ func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again b
 func (i *Issuer) wrote(s *series, v view, t taking, sent int64, err error) {
 	now := i.cfg.Mono()
 	s.mu.Lock()
+	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)
 	woken, pause := s.mode.wrote(t, v, sent, now, err)
 	s.mu.Unlock()
 	if pause > 0 {
