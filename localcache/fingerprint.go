@@ -48,6 +48,7 @@ func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.Pro
 // to be the same.
 func (fp Fingerprint) Changed(then Fingerprint) []string {
 	sameMachine := fp.ProductUUID == then.ProductUUID
+	//mutant:c18-machine-id-excuses-another-machine by TestChanged -> if !sameMachine {
 	if fp.ProductUUID == "" || then.ProductUUID == "" {
 		sameMachine = then.MachineID != "" && fp.MachineID == then.MachineID
 	}
@@ -60,6 +61,7 @@ func (fp Fingerprint) Changed(then Fingerprint) []string {
 		{PartMachineID, fp.MachineID, then.MachineID, sameMachine},
 		{PartProductUUID, fp.ProductUUID, then.ProductUUID, sameMachine},
 		{PartFilesystem, fp.Filesystem, then.Filesystem, false},
+		//mutant:c18-another-file-of-the-machine by TestChanged -> {PartInode, fp.Inode, then.Inode, sameMachine},
 		{PartInode, fp.Inode, then.Inode, false},
 		{PartBirthTime, fp.BirthTime, then.BirthTime, sameMachine && oneBirthTime},
 	} {

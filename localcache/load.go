@@ -115,6 +115,7 @@ func (im image) generation() uint64 {
 	var g uint64
 	for _, b := range im.blocks {
 		if b.err == nil {
+			//mutant:d-generation-of-the-last-copy by TestNoSingleFaultLosesTheRecord -> g = b.rec.Generation
 			g = max(g, b.rec.Generation)
 		}
 	}
@@ -156,6 +157,7 @@ func (im image) load(fp Fingerprint) Loaded {
 	// written, and only a first Save that was cut short leaves a block unwritten.
 	if err := im.blocks[1-i].err; err != nil {
 		l.Damaged = true
+		//mutant:d-lone-copy-as-it-is by sim -> _ = raise
 		l.Record.ReservedUntil = raise(l.Record.ReservedUntil)
 		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v). Continued from block %d with the reserved bound raised by %v", 1-i, err, i, limits.BoundSlack)
 	}

@@ -57,8 +57,15 @@ func (r Record) clone() Record {
 // value. Released, Fingerprint and Payload must be equal: an old payload could name a slot that
 // the node has released, or lack one that it has acquired. See the argument in cache.go.
 func (r Record) follows(old Record) bool {
-	return old.ReservedUntil <= r.ReservedUntil && r.ReservedUntil <= raise(old.ReservedUntil) && old.LeaseUntil <= r.LeaseUntil &&
-		r.Released == old.Released && r.Fingerprint == old.Fingerprint && bytes.Equal(r.Payload, old.Payload)
+	if r.Released != old.Released || r.Fingerprint != old.Fingerprint {
+		return false
+	}
+	//mutant:d-older-payload-stands-in by TestNoSingleFaultLosesTheRecord -> if false {
+	if !bytes.Equal(r.Payload, old.Payload) {
+		return false
+	}
+	rise := old.ReservedUntil <= r.ReservedUntil && r.ReservedUntil <= raise(old.ReservedUntil)
+	return rise && old.LeaseUntil <= r.LeaseUntil
 }
 
 // raise returns m plus limits.BoundSlack, at most math.MaxInt64.

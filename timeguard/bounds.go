@@ -19,5 +19,8 @@ func Lease(most, served time.Duration) time.Duration {
 // NextReserved returns the next reserved bound: now plus window, but not above the lease
 // bound, and never below the present reserved bound. Instants are Unix milliseconds.
 func NextReserved(reserved, now, lease int64, window time.Duration) int64 {
-	return max(reserved, min(now+window.Milliseconds(), lease))
+	//mutant:c1-no-lease-bound by sim -> next := now + window.Milliseconds()
+	next := min(now+window.Milliseconds(), lease)
+	//mutant:c5-bound-goes-down by sim -> return next
+	return max(reserved, next) // (C5)
 }

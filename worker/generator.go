@@ -117,7 +117,9 @@ func (g *Generator) rewind(from *snowflake) bool {
 	if !ok {
 		return false
 	}
-	next := newSnowflake(&g.cfg, value, g.free[value])
+	//mutant:c28-value-before-its-time -> floor := min(from.tick(g.cfg.Clock.Now()), g.free[value])
+	floor := g.free[value]
+	next := newSnowflake(&g.cfg, value, floor)
 	next.extend(Tick(from.limit.Load()))
 	g.free[from.value] = from.close()
 	g.rollbacks++
@@ -131,7 +133,8 @@ func (g *Generator) next(from *snowflake) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
-		if g.free[value] <= tick {
+		//mutant:c28-value-before-its-time by sim:one-rollback-bit -> if true {
+		if g.free[value] <= tick { // (C28)
 			return value, true
 		}
 	}
@@ -172,7 +175,8 @@ func (g *Generator) End() Tick {
 // end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
-		end = max(end, free)
+		//mutant:c28-end-of-one-value by sim:three-rollback-bits -> _ = free
+		end = max(end, free) // (C28)
 	}
 	return end
 }

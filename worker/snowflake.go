@@ -77,8 +77,9 @@ func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 				pause, err := g.early(now, pos, waited)
 				return Run{}, pause, err
 			}
-			if at >= limit {
-				return Run{}, Pause{}, ErrLimit // all below it has been borrowed
+			//mutant:c27-borrows-beyond-the-bounds by sim:borrow -> if false {
+			if at >= limit { // (C27) all below it has been borrowed
+				return Run{}, Pause{}, ErrLimit
 			}
 		}
 		if run, ok := g.take(pos, first, n); ok {
@@ -89,6 +90,7 @@ func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 
 // take reserves up to n IDs from first on, if the position is still pos.
 func (g *snowflake) take(pos, first int64, n int) (Run, bool) {
+	//mutant:c1-no-tick-wait by sim -> take := int64(n)
 	take := min(int64(n), g.runMask+1-first&g.runMask)
 	if !g.pos.CompareAndSwap(pos, first+take) {
 		return Run{}, false
@@ -198,6 +200,7 @@ func (g *snowflake) close() Tick {
 func (g *snowflake) end() Tick {
 	pos := g.pos.Load() &^ closedBit
 	if pos == int64(g.floor)<<g.shift {
+		//mutant:c29-end-below-the-floor by TestEnd -> return g.tick(g.clock.Now())
 		return g.floor
 	}
 	return Tick((pos-1)>>g.shift) + 1

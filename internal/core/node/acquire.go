@@ -9,18 +9,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
-
-// ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far
-// behind what may have been issued already.
-type ClockError struct{ Reason string }
-
-func (e *ClockError) Error() string { return e.Reason }
 
 // attempt is what a node knows while it tries to acquire a slot.
 type attempt struct {
@@ -50,7 +42,6 @@ const joinTime = 1500 * time.Millisecond
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	var said Cause
 	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
@@ -59,21 +50,20 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
+		cause := n.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
-		if errors.As(err, &replaced) && !a.usable {
+		switch {
+		case errors.As(err, &replaced) && !a.usable:
 			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster", "error", err)
-		} else {
-			cause := n.causeOfWait(err, n.keeper.heard > began)
-			if cause == "" {
-				return err
-			}
-			if timeout > 0 && errors.Is(err, store.ErrUnreachable) && n.mono() > n.keeper.heard+int64(timeout) {
-				return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
-			}
-			if said != cause {
-				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from", "cause", cause, "error", err)
-				said = cause
+		case cause == "":
+			return err
+		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
+			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
+		default:
+			if n.refusal.Load().Cause != cause {
+				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from",
+					"cause", cause, "error", err)
 			}
 			n.refuse(Starting, cause)
 		}
@@ -84,84 +74,15 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 }
 
 // causeOfWait returns the cause for which a start waits after err, and retries. It is "" if err
-// ends the start. heard means that ZooKeeper answered since the attempt began.
-func (n *Node) causeOfWait(err error, heard bool) Cause {
+// ends the start. The attempt began at began, monotonic ns.
+func (n *Node) causeOfWait(err error, began int64) Cause {
 	switch {
-	case errors.Is(err, store.ErrUnreachable) && heard:
+	case !errors.Is(err, store.ErrUnreachable):
+		return ""
+	case n.keeper.heard > began:
 		return CauseZooKeeperSlow
-	case errors.Is(err, store.ErrUnreachable):
-		return CauseZooKeeperUnreachable
 	}
-	return ""
-}
-
-// begin returns the first attempt, made from the local record in the state directory.
-//
-// A record that does not match this machine and file was copied or moved. The original may
-// be started as well, even without ZooKeeper, while this node holds the slot. So such a
-// record is never resumed, and the node registers as a new one.
-func (n *Node) begin() (attempt, error) {
-	loaded := n.cfg.Cache.Load()
-	rec, err := DecodeRecord(loaded.Record)
-	if err != nil {
-		return attempt{}, err
-	}
-	var unfit error
-	if rec.ClusterName == n.cfg.Cluster { // even if the record is not resumed
-		unfit = n.adoptCluster(rec.Cluster)
-	}
-	newcomer, moved := n.newcomer(), rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
-	newcomer.moved = moved
-	n.mu.Lock()
-	n.store.address = rec.ZooKeeper
-	if n.cfg.ZooKeeperReplaced {
-		n.store.address = n.cfg.ZooKeeper
-	}
-	n.mu.Unlock()
-	switch {
-	case loaded.Status == localcache.StatusCorrupt:
-		n.log.Warn("ignored the damaged state file, registering as a new node", "reason", loaded.Reason)
-		return newcomer, nil
-	case loaded.Status != localcache.StatusRecord:
-		return newcomer, nil
-	case rec.ClusterName != n.cfg.Cluster:
-		return attempt{}, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
-	case len(loaded.Changed) > 0:
-		n.log.Warn("the state directory was copied or moved here, registering as a new node", "changed", loaded.Changed, "old_worker", rec.Claim.Worker)
-		return newcomer, nil
-	case loaded.Damaged:
-		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
-	}
-	if rec.Boot == "" || rec.Boot != n.cfg.BootID {
-		rec.Claim.Heard.Began, rec.Claim.Heard.Sent, rec.Claim.Ends = 0, 0, 0 // by another clock
-	}
-	if loaded.Damaged {
-		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
-		rec.Claim.Generation++           // the block that is lost may have been the newer one
-	}
-	if unfit == nil {
-		_, unfit = n.fits(n.cluster)
-	}
-	if unfit != nil {
-		return attempt{}, unfit
-	}
-	n.adopt(rec)
-	n.hold = n.coord.Recall(rec.Claim)
-	if moved {
-		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record", "last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
-	}
-	return attempt{usable: true, cached: rec.Claim.Confirmed && !moved, moved: moved}, nil
-}
-
-// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
-// waits for. A predecessor may have issued everything below floor.
-func (n *Node) checkStart(floor int64) error {
-	patience := limits.MaxStartWait + n.startSlack
-	wait := timeguard.StartWait(n.now(), floor)
-	if wait > patience {
-		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker", wait, patience)}
-	}
-	return nil
+	return CauseZooKeeperUnreachable
 }
 
 // move is what a start does next.
@@ -176,38 +97,40 @@ const (
 	moveRegister             // register with the present identity
 )
 
-// afterJoin returns what follows when the cluster's record was read. lost: ZooKeeper has lost the cluster. leased: the lease of the
-// claim runs.
-func (a attempt) afterJoin(lost bool, err error, leased bool) move {
-	switch {
-	case a.cached && leased && (lost || errors.Is(err, store.ErrUnreachable)):
-		return moveAlone
-	case err != nil:
-		return moveOver
-	case a.usable:
-		return moveResume
-	}
-	return moveRegister
+// outcome is what a node has found out when it chooses its next move.
+type outcome struct {
+	// resumed: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
+	resumed bool
+	err     error
+	// lost: ZooKeeper has lost the cluster, or the record of the claim.
+	lost bool
+	// leased: the lease of the claim runs. held: a grant of the claim was acknowledged.
+	leased, held bool
 }
 
-// afterResume returns what follows an attempt to resume. held: the claim's grant was acknowledged.
-func (a attempt) afterResume(err error, leased, held bool) move {
+// move returns what follows an outcome.
+func (a attempt) move(o outcome) move {
+	unanswered := errors.Is(o.err, store.ErrUnreachable)
 	var notOurs *coordinator.NotOursError
-	switch ours := !errors.As(err, &notOurs); {
-	case a.cached && leased && errors.Is(err, store.ErrUnreachable):
-		return moveAlone
-	case ours:
-		return moveOver
-	case notOurs.Lost && a.moved:
+	switch {
+	case o.lost && a.moved:
 		return moveRefuse
-	case notOurs.Lost && a.cached && leased:
+	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
+	case a.cached && o.leased && (o.lost || unanswered): // (C16)
 		return moveAlone
-	case held:
+	case o.err == nil && a.usable && !o.resumed:
+		return moveResume
+	case o.err == nil && !o.resumed:
+		return moveRegister
+	case !errors.As(o.err, &notOurs):
+		return moveOver
+	case o.held:
 		return moveAnew
 	}
 	return moveRegister
 }
 
+// tryAcquire makes one attempt to get a tenure.
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	n.turns.keep.Store(n.mono())
 	looking := n.cfg.CallTimeout
@@ -222,38 +145,35 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
-	next := a.afterJoin(lost, err, n.leased())
+	o := outcome{err: err, lost: lost, leased: n.leased()}
+	next := a.move(o)
 	// Looking through a thousand slots of a slow ensemble takes long.
 	ctx, over := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer over()
-	var notOurs *coordinator.NotOursError
 	if next == moveResume {
-		err = n.resume(ctx)
-		next = a.afterResume(err, n.leased(), n.hold.Held().Nonce != "")
-		if lost = errors.As(err, &notOurs) && notOurs.Lost; notOurs != nil && a.moved {
-			n.coord.Forgive()
-		}
+		o = n.resume(ctx, a)
+		next = a.move(o)
 	}
 	switch next {
 	case moveOver:
-		return err
+		return o.err
 	case moveAlone:
-		return n.startFromCache(lost)
+		return n.startFromCache(o.lost)
 	case moveRefuse:
 		return n.otherZooKeeper()
 	case moveAnew:
-		n.giveUp(a, notOurs)
+		n.giveUp(a, o)
 	}
 	a.usable = false
 	return n.register(ctx, a)
 }
 
 // giveUp ends an identity that held a slot, and makes the node a newcomer.
-func (n *Node) giveUp(a *attempt, why *coordinator.NotOursError) {
-	if why.Lost {
+func (n *Node) giveUp(a *attempt, o outcome) {
+	if o.lost {
 		n.cfg.WakeSequences()
 	}
-	n.log.Warn("registering as a new node", "reason", why.Reason, "worker", why.Worker)
+	n.log.Warn("registering as a new node", "worker", n.hold.Held().Worker, "reason", o.err)
 	n.forget()
 	moved := a.moved
 	*a = n.newcomer()
@@ -266,19 +186,8 @@ func (n *Node) giveUp(a *attempt, why *coordinator.NotOursError) {
 // leased reports whether the claim's lease runs.
 func (n *Node) leased() bool { return n.hold.Held().Leased(n.now(), n.cfg.Clock.Boot()) }
 
-// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
-// the record of this node or its cluster (lost).
-func (n *Node) startFromCache(lost bool) error {
-	s := n.peek()
-	n.hold.GoAlone(s.reservedUntil, s.generation)
-	claim := n.hold.Held()
-	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
-		"worker", claim.Worker, "term", claim.Term,
-		"lease_left_s", ms(claim.LeaseUntil-n.now()).Round(time.Second).Seconds(), "record_missing", lost)
-	return n.beginTenure()
-}
-
-func (n *Node) resume(ctx context.Context) error {
+// resume tries to resume the claim, and begins its tenure if it succeeds.
+func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 	reserved := n.peek().reservedUntil
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
 		if err := n.checkClock(own, peers); err != nil {
@@ -287,12 +196,20 @@ func (n *Node) resume(ctx context.Context) error {
 		return n.checkStart(reserved)
 	}
 	grant, err := n.hold.Resume(ctx, n.lease(), check)
-	if err != nil {
-		return err
+	o := outcome{resumed: true, err: err, leased: n.leased(), held: n.hold.Held().Nonce != ""}
+	if err == nil {
+		o.err = n.granted(grant, "resumed")
 	}
-	return n.granted(grant, "resumed")
+	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
+		o.lost = notOurs.Lost
+		if a.moved {
+			n.coord.Forgive()
+		}
+	}
+	return o
 }
 
+// register gets a slot for a node that has none.
 func (n *Node) register(ctx context.Context, a *attempt) error {
 	cl := n.peek().cluster // as joinCluster has just read it
 	grant, err := n.hold.Register(ctx, cl, n.lease(), n.checkClock)
@@ -325,15 +242,16 @@ func (n *Node) beginTenure() error {
 	defer n.mu.Unlock()
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		Floor: n.layout.CeilTick(claim.Floor), Clock: n.clock, Rollback: n.onRollback,
-		CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
+		//mutant:c1-ticks-overlap -> Floor: n.layout.FloorTick(claim.Floor),
+		Floor: n.layout.CeilTick(claim.Floor),
+		Clock: n.clock, Rollback: n.onRollback, CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
 		SequenceStart: n.sequenceStart, SegmentStart: n.segmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
 	})
 	if err != nil {
 		return err
 	}
 	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
-	n.held = &tenure{node: claim.Node, worker: claim.Worker, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
+	n.held = &tenure{owner: ownerOf(claim), floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }
 
@@ -345,18 +263,4 @@ func (n *Node) lease() time.Duration {
 		return 0
 	}
 	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
-}
-
-// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause
-// returns its error.
-func (n *Node) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.cfg.Reconnected:
-	case <-timer.C:
-	}
-	return nil
 }

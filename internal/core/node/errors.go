@@ -72,3 +72,9 @@ type OtherZooKeeperError struct{ State, Given string }
 func (e *OtherZooKeeperError) Error() string {
 	return fmt.Sprintf("the state directory was last used with ZooKeeper %s, but ZooKeeper %s has no record of its worker", e.State, e.Given)
 }
+
+// ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far
+// behind what may have been issued already.
+type ClockError struct{ Reason string }
+
+func (e *ClockError) Error() string { return e.Reason }

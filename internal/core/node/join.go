@@ -38,9 +38,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	}
 	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
 	switch {
-	case finding == coordinator.FoundLost && a.moved:
-		return false, n.otherZooKeeper()
-	case finding == coordinator.FoundLost && a.cached:
+	case finding == coordinator.FoundLost && (a.moved || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
 		n.unconfirm()
@@ -84,7 +82,8 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
 // makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
-	if mine.UUID != "" {
+	//mutant:c22-lost-cluster-made-anew by TestBootstrapRestoresTheLostClusterFrozen -> if false {
+	if mine.UUID != "" { // (C22)
 		cl, err := n.hold.PutBack(ctx)
 		if err == nil {
 			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
@@ -152,14 +151,21 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 // the shortest lease. A confirming time of 0 is allowed for a store in memory.
 func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 	confirm := ms(cl.ConfirmMs)
-	if _, err := limits.NoticeWithin(confirm, n.cfg.Heartbeat); err != nil && !(confirm == 0 && n.cfg.InMemory) {
-		if most := limits.MaxHeartbeat(confirm); most >= limits.MinHeartbeat {
-			return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long for the confirming time %s: %v", n.cfg.Heartbeat, confirm, err), Most: most}
+	_, err := limits.NoticeWithin(confirm, n.cfg.Heartbeat)
+	//mutant:c12-slow-heartbeat by sim:slow-heartbeats -> if false {
+	if err != nil && !(confirm == 0 && n.cfg.InMemory) { // (C12)
+		most := limits.MaxHeartbeat(confirm)
+		if most < limits.MinHeartbeat {
+			return &RangeError{Setting: SettingConfirmTime, Least: limits.MinConfirm, Problem: fmt.Sprintf(
+				"the confirming time %s is too short for any heartbeat interval: %v", confirm, err)}
 		}
-		return &RangeError{Setting: SettingConfirmTime, Problem: fmt.Sprintf("the confirming time %s is too short for any heartbeat interval: %v", confirm, err), Least: limits.MinConfirm}
+		return &RangeError{Setting: SettingHeartbeat, Most: most, Problem: fmt.Sprintf(
+			"the heartbeat interval %s is too long for the confirming time %s: %v", n.cfg.Heartbeat, confirm, err)}
 	}
 	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
-		return &RangeError{Setting: SettingHeartbeat, Problem: fmt.Sprintf("the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats", n.cfg.Heartbeat, lease), Most: lease / 2}
+		return &RangeError{Setting: SettingHeartbeat, Most: lease / 2, Problem: fmt.Sprintf(
+			"the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats",
+			n.cfg.Heartbeat, lease)}
 	}
 	return nil
 }

@@ -21,30 +21,31 @@ func (n *Node) keep(ctx context.Context) error {
 	if err := n.acquire(ctx, a, n.cfg.StartTimeout); err != nil {
 		return err
 	}
-	for fencedAt := int64(math.MinInt64 / 2); ; {
+	fencedAt := int64(math.MinInt64 / 2)
+	for {
 		err := n.step(ctx)
-		var fenced *coordinator.FencedError
-		if errors.As(err, &fenced) {
-			n.fenced(fenced)
-			again := time.Duration(n.mono()-fencedAt) < fencesApart
-			if fencedAt = n.mono(); again {
-				// A fault that persists must not use up one slot after another.
-				if err := n.pause(ctx, fencesApart); err != nil {
-					return err
-				}
-			}
-			if err := n.acquire(ctx, n.newcomer(), 0); err != nil {
-				return err
-			}
-			continue
+		if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
+			last := fencedAt
+			fencedAt = n.mono()
+			err = n.replace(ctx, fenced, time.Duration(fencedAt-last) < fencesApart)
+		} else if err == nil {
+			err = n.idle(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		if err := n.idle(ctx); err != nil {
+	}
+}
+
+// replace gives up a slot that the node has lost, and acquires another one. again: it has lost one just before.
+func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
+	n.fenced(lost)
+	if again { // a fault that persists must not use up one slot after another
+		if err := n.pause(ctx, fencesApart); err != nil {
 			return err
 		}
 	}
+	return n.acquire(ctx, n.newcomer(), 0)
 }
 
 // fencesApart is how long a node waits before it registers, if it was fenced twice within this
@@ -65,12 +66,21 @@ func (n *Node) step(ctx context.Context) error {
 
 // idle waits until the next round is due. If the context ends first, idle returns its error.
 func (n *Node) idle(ctx context.Context) error {
-	timer := time.NewTimer(n.untilNext())
+	return n.sleep(ctx, n.untilNext(), n.wakeKeeper)
+}
+
+// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause
+// returns its error.
+func (n *Node) pause(ctx context.Context, d time.Duration) error { return n.sleep(ctx, d, nil) }
+
+// sleep is pause, and wakes on a value of woken as well.
+func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-n.wakeKeeper:
+	case <-woken:
 	case <-n.cfg.Reconnected:
 	case <-timer.C:
 	}
@@ -92,64 +102,6 @@ func (n *Node) untilNext() time.Duration {
 		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap
 	}
 	return max(next, time.Millisecond)
-}
-
-// standing returns whether the tenure held may serve at now, Unix ms. If not, cause is why. It is empty if another refusal
-// stands already: while the clock is wrong, and after the lease had run out until a new tenure has replaced this one. A lease that
-// expired while the node was disconnected counts again once the slot is confirmed again. mu is held.
-func (s *state) standing(now int64) (cause Cause, may bool) {
-	switch {
-	case !s.claim.Confirmed || now >= s.claim.LeaseUntil:
-		return CauseConfirming, false
-	case s.skew.wrong, s.held.lapsed:
-		return "", false
-	case now < s.held.floor:
-		return CauseBelowFloor, false
-	}
-	return "", true
-}
-
-// publish starts serving if the tenure may serve, and a bound above its floor is on disk. Otherwise it sets the refusal.
-func (n *Node) publish() {
-	n.mu.Lock()
-	t, ready := n.held, n.mayPublish()
-	n.mu.Unlock()
-	if !ready {
-		return
-	}
-	n.extend(0)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.held != t || !n.mayPublish() { // this took time, and the other loop may have published
-		return
-	}
-	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
-		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
-		return
-	}
-	n.phase = Serving
-	n.serving.Store(t)
-	n.beginOnce.Do(func() { close(n.began) })
-	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
-}
-
-// mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets the refusal. mu
-// is held.
-func (n *Node) mayPublish() bool {
-	t := n.held
-	if t == nil || n.serving.Load() == t || n.phase == Stopping {
-		return false
-	}
-	cause, may := n.standing(n.now())
-	switch {
-	case cause == CauseConfirming && n.phase != Confirming:
-		n.refuseLocked(Refusal{Phase: Confirming, Cause: cause})
-	case cause == CauseBelowFloor && n.phase != Waiting:
-		n.refuseLocked(Refusal{Phase: Waiting, Cause: cause})
-		n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-n.now())
-		wake(n.wakeDisk)
-	}
-	return may
 }
 
 // beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or
@@ -217,7 +169,8 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 	n.noteBeat(beat)
 	end, lapsed := int64(0), n.closeIfLapsed(beat.Floor)
 	if lapsed != nil {
-		end = n.layout.Start(lapsed.gen.Close())
+		//mutant:c26-lapsed-below-what-was-issued by TestReconfirmedTenureBeginsAboveIssuedIDs -> _ = lapsed
+		end = n.layout.Start(lapsed.gen.Close()) // (C26)
 	}
 	first := beat.Confirmed && !n.hold.IsConfirmed()
 	if err := n.hold.Accept(beat, end); err != nil {
@@ -324,7 +277,7 @@ func (n *Node) noteStore(err error) {
 		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
 		n.log.Warn("heartbeat failed, serving until the lease expires", "cause", TroubleZooKeeper,
-			"error", err, "lease_left_s", ms(n.claim.LeaseUntil-n.now()).Round(time.Second).Seconds())
+			"error", err, "lease_left_s", n.leaseLeftS(n.claim))
 	case err != nil && expired && !n.store.expired:
 		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
 			"worker", n.claim.Worker, "error", err)

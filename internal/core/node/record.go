@@ -91,10 +91,11 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
 	m := n.reservedUntil
-	if c.Node != n.claim.Node || c.Worker != n.claim.Worker {
+	if ownerOf(c) != ownerOf(n.claim) {
 		m = c.ReservedUntil
 	}
-	m = max(m, c.Floor) // a restart begins at ReservedUntil: never below a claim's floor
+	//mutant:c6-bound-below-the-floor by TestStopDuringWorkerChangeKeepsTheNewRecord -> _ = m
+	m = max(m, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
@@ -125,20 +126,13 @@ func (n *Node) adoptCluster(cl coordinator.Cluster) error {
 	return nil
 }
 
-// adopt makes the claim of a local record the node's own.
-func (n *Node) adopt(rec LocalRecord) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.claim, n.reservedUntil, n.generation = rec.Claim, rec.Claim.ReservedUntil, rec.Claim.Generation
-	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
-}
-
 // join makes a cluster the node's own, with the rules given.
 func (n *Node) join(cl coordinator.Cluster, r rules) {
 	n.coord.Join(cl)
 	cl.HighestSlot = n.coord.HighestSlot()
 	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
-		n.cfg.Store.Hurry(notice)
+		//mutant:c12-slow-reconnect by sim -> _ = notice
+		n.cfg.Store.Hurry(notice) // (C12)
 	}
 	n.clock.SetCoast(r.onRollback.Coast())
 	n.mu.Lock()

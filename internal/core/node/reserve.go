@@ -23,7 +23,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 		}
 		now := n.mono()
 		n.turns.extend.Store(now)
-		stored := n.extend(time.Duration(now - last))
+		stored := n.extend(time.Duration(now-last), 0)
 		n.turns.extend.Store(n.mono()) // a write may take long
 		last = now
 		n.publish()
@@ -53,50 +53,58 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 }
 
 // extend raises the reserved bound (ReservedUntil), makes it durable, and only then lets the
-// generator use it. If the node serves, elapsed is added to the time served. extend reports
-// whether a bound was stored.
-func (n *Node) extend(elapsed time.Duration) (stored bool) { return n.push(elapsed, 0) }
-
-// push is extend for a clock that is about to go forward by ahead.
-func (n *Node) push(elapsed, ahead time.Duration) (stored bool) {
+// generator use it (C5). If the node serves, elapsed is added to the time served. The clock is about
+// to go forward by ahead. extend reports whether a bound was stored.
+func (n *Node) extend(elapsed, ahead time.Duration) (stored bool) {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
-	n.mu.Lock()
-	t := n.held
-	if t == nil || t.node != n.claim.Node || t.worker != n.claim.Worker || !n.claim.Confirmed || n.skew.wrong || n.phase == Stopping {
-		n.mu.Unlock()
+	rec, due := n.extension(elapsed, ahead)
+	if !due {
 		return false
 	}
-	if n.serving.Load() != nil {
-		n.served += elapsed
-	}
-	rec := n.record(n.claim)
-	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, n.now()+ahead.Milliseconds(), n.claim.LeaseUntil, n.window())
-	n.mu.Unlock()
-
 	gen, err := n.save(rec)
-
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if (err != nil) != (n.disk.err != nil) {
-		if err != nil {
-			n.log.Error("could not write the state directory, serving until the reserved bound", "cause", TroubleDisk,
-				"error", err, "reserved_left_ms", n.reservedUntil-n.now())
-		} else {
-			n.log.Info("the state directory can be written again")
-		}
-	}
-	n.disk.err = err
+	n.noteDisk(err)
 	if err != nil {
 		return false
 	}
-	n.generation = gen
-	n.reservedUntil = rec.Claim.ReservedUntil
+	n.generation, n.reservedUntil = gen, rec.Claim.ReservedUntil
 	n.applyBounds()
 	if t := n.held; t != nil {
 		n.behindOnce(t.gen.Behind())
 	}
 	return true
+}
+
+// extension returns the local record with the next reserved bound. due is false if the bound must stay.
+func (n *Node) extension(elapsed, ahead time.Duration) (rec LocalRecord, due bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.held
+	if t == nil || t.owner != ownerOf(n.claim) || !n.claim.Confirmed || n.skew.wrong || n.phase == Stopping {
+		return LocalRecord{}, false
+	}
+	if n.serving.Load() != nil {
+		n.served += elapsed
+	}
+	rec = n.record(n.claim)
+	now := n.now() + ahead.Milliseconds()
+	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, now, n.claim.LeaseUntil, n.window())
+	//mutant:c5-not-durable by sim -> n.reservedUntil = rec.Claim.ReservedUntil; n.applyBounds(); return rec, true
+	return rec, true
+}
+
+// noteDisk records the result of an extension, and logs a change. mu is held.
+func (n *Node) noteDisk(err error) {
+	switch {
+	case err != nil && n.disk.err == nil:
+		n.log.Error("could not write the state directory, serving until the reserved bound", "cause", TroubleDisk,
+			"error", err, "reserved_left_ms", n.reservedUntil-n.now())
+	case err == nil && n.disk.err != nil:
+		n.log.Info("the state directory can be written again")
+	}
+	n.disk.err = err
 }
 
 // save writes the local record and returns its generation. It notes since when the write is
@@ -154,10 +162,16 @@ func (n *Node) noteStall() {
 // applyBounds lets the generator use the whole ticks below both the reserved bound and the
 // lease bound. mu is held.
 func (n *Node) applyBounds() {
-	if n.held != nil {
-		//mutant:c1-no-reserved-bound by sim -> n.held.gen.Extend(n.layout.FloorTick(n.claim.LeaseUntil))
-		n.held.gen.Extend(n.layout.FloorTick(min(n.reservedUntil, n.claim.LeaseUntil)))
+	if n.held == nil {
+		return
 	}
+	//mutant:c1-no-reserved-bound by sim -> bound := n.claim.LeaseUntil
+	bound := min(n.reservedUntil, n.claim.LeaseUntil) // (C1)
+	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
+	//mutant:c1-ticks-overlap by sim -> limit := n.layout.CeilTick(bound)
+	limit := n.layout.FloorTick(bound)
+	//mutant:c1-no-lease-bound -> _ = limit; n.held.gen.Extend(n.layout.FloorTick(n.reservedUntil))
+	n.held.gen.Extend(limit)
 }
 
 // window returns how far ahead of the clock the reserved bound is kept: by Config.Reserve

@@ -30,12 +30,12 @@ var otherWorlds = []otherWorld{
 	{"wait", policy("wait=10s")},
 	{"coast", policy("coast=2s")},
 	{"coast far", policy("coast=4s")},
-	{"one rollback bit", rollbackBits(1)},
-	{"two rollback bits", rollbackBits(2)},
-	{"three rollback bits", rollbackBits(3)},
+	{"one-rollback-bit", rollbackBits(1)},
+	{"two-rollback-bits", rollbackBits(2)},
+	{"three-rollback-bits", rollbackBits(3)},
 	{"borrow", borrow(3 * time.Second)},
 	{"borrow and coast", both(borrow(3*time.Second), policy("coast=3s"))},
-	{"slow heartbeats", func(w *world) { w.slowHeartbeat = 4 }},
+	{"slow-heartbeats", func(w *world) { w.slowHeartbeat = 4 }},
 	{"borrow and a rollback bit", both(borrow(3*time.Second), rollbackBits(1))},
 }
 

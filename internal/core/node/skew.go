@@ -94,7 +94,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
 			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
 			if !n.diskStalls() { // heartbeats must not wait for it
-				n.push(0, ahead) // else the clock would leap beyond the bound
+				n.extend(0, ahead) // else the clock would leap beyond the bound
 			}
 			n.clock.Confirm(ahead)
 			return nil // measured before the leap: the next round counts

@@ -13,8 +13,9 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
+	//mutant:c29-stop-leaves-requests by TestStopEndsRequestsUnderWay -> end := n.layout.Start(t.gen.End())
 	end := n.layout.Start(t.gen.Close())
-	if t.node != claim.Node || t.worker != claim.Worker {
+	if t.owner != ownerOf(claim) {
 		// An attempt to take another slot was interrupted. The local record is about that
 		// slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires", "worker", t.worker)
@@ -46,13 +47,15 @@ func (n *Node) stop(ctx context.Context) {
 // invalid: the slot is not released then.
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.peek().claim
-	if err := n.cfg.Cache.Invalidate(); err != nil {
+	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
+	if err := n.cfg.Cache.Invalidate(); err != nil { // (C29)
 		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}
 	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the
 	// higher one. Delete the file: a copy that is written back is then another file, which is
 	// not resumed.
+	//mutant:c29-released-before-the-file-is-invalid -> if err := error(nil); err != nil {
 	if err := n.cfg.Cache.Remove(); err != nil {
 		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// begin returns the first attempt, made from the local record in the state directory. A start that must
+// not go on is refused.
+func (n *Node) begin() (attempt, error) {
+	loaded := n.cfg.Cache.Load()
+	rec, err := DecodeRecord(loaded.Record)
+	if err != nil {
+		return attempt{}, err
+	}
+	var unfit error
+	if rec.ClusterName == n.cfg.Cluster { // even if the record is not resumed
+		unfit = n.adoptCluster(rec.Cluster)
+	}
+	a := n.newcomer()
+	//mutant:c17-any-zookeeper by sim -> a.moved = false
+	a.moved = rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
+	n.mu.Lock()
+	n.store.address = rec.ZooKeeper
+	if n.cfg.ZooKeeperReplaced {
+		n.store.address = n.cfg.ZooKeeper
+	}
+	n.mu.Unlock()
+	if loaded.Status == localcache.StatusRecord && rec.ClusterName != n.cfg.Cluster {
+		return a, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
+	}
+	if !n.resumable(loaded, rec) {
+		return a, nil
+	}
+	if unfit == nil {
+		_, unfit = n.fits(n.cluster)
+	}
+	if unfit != nil {
+		return a, unfit
+	}
+	if a.moved {
+		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record",
+			"last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
+	}
+	n.recall(loaded, rec)
+	a.usable, a.cached = true, n.hold.Held().Confirmed && !a.moved
+	return a, nil
+}
+
+// resumable reports whether the state directory has a claim to resume.
+//
+// A record that does not match this machine and file was copied or moved. The original may
+// be started as well, even without ZooKeeper, while this node holds the slot. So such a
+// record is never resumed, and the node registers as a new one (C18).
+func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
+	switch {
+	case loaded.Status == localcache.StatusCorrupt:
+		n.log.Warn("ignored the damaged state file, registering as a new node", "reason", loaded.Reason)
+		return false
+	case loaded.Status != localcache.StatusRecord:
+		return false
+	//mutant:c18-no-fingerprint by sim -> case false:
+	case len(loaded.Changed) > 0:
+		n.log.Warn("the state directory was copied or moved here, registering as a new node",
+			"changed", loaded.Changed, "old_worker", rec.Claim.Worker)
+		return false
+	case loaded.Damaged:
+		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
+	}
+	return true
+}
+
+// recall makes the claim of a local record the node's own.
+func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
+	//mutant:c16-unconfirmed-has-a-lease by sim -> claim := rec.Claim; claim.Confirmed, claim.LeaseUntil = true, n.now()+60_000
+	claim := rec.Claim
+	//mutant:c13-chain-over-a-reboot by TestChainEndsWithTheBoot -> if false {
+	if rec.Boot == "" || rec.Boot != n.cfg.BootID { // (C13) the boot clock counts anew
+		claim.Heard.Began, claim.Heard.Sent, claim.Ends = 0, 0, 0
+	}
+	if loaded.Damaged {
+		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
+		//mutant:c15-older-copy-is-old by TestNodeGoesOnFromEitherCopyOfItsRecord -> _ = claim.Generation
+		claim.Generation++ // the block that is lost may have been the newer one
+	}
+	n.hold = n.coord.Recall(claim)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claim, n.reservedUntil, n.generation = claim, claim.ReservedUntil, claim.Generation
+	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
+}
+
+// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
+// waits for. A predecessor may have issued everything below floor.
+func (n *Node) checkStart(floor int64) error {
+	patience := limits.MaxStartWait + n.startSlack
+	wait := timeguard.StartWait(n.now(), floor)
+	if wait > patience {
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
+			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker", wait, patience)}
+	}
+	return nil
+}
+
+// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
+// the record of this node or its cluster (lost).
+func (n *Node) startFromCache(lost bool) error {
+	s := n.peek()
+	//mutant:c6-alone-from-now by sim -> n.hold.GoAlone(min(s.reservedUntil, n.now()), s.generation)
+	n.hold.GoAlone(s.reservedUntil, s.generation) // (C6)
+	//mutant:c16-alone-beyond-the-lease -> n.hold.LeaseUntil = n.now() + 60_000; claim := n.hold.Held()
+	claim := n.hold.Held()
+	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
+		"worker", claim.Worker, "term", claim.Term,
+		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)
+	return n.beginTenure()
+}
