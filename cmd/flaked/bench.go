@@ -51,13 +51,13 @@ Examples:
 func benchFlags() []cli.Flag {
 	return append([]cli.Flag{
 		addrFlag(),
-		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50, EnvVars: env("conns")},
-		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: at most, if that many are due", Value: 1, EnvVars: env("pipeline")},
-		&cli.IntFlag{Name: "batch", Usage: "IDs per request: GET `N`", Value: 1, EnvVars: env("batch")},
-		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections", DefaultText: "as many as the node answers", EnvVars: env("rate")},
-		&cli.DurationFlag{Name: "duration", Usage: "how long to measure", Value: 10 * time.Second, EnvVars: env("duration")},
-		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before measuring", Value: time.Second, EnvVars: env("warmup")},
-		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second, EnvVars: env("timeout")},
+		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50},
+		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: at most, if that many are due", Value: 1},
+		&cli.IntFlag{Name: "batch", Usage: "IDs per request: GET `N`", Value: 1},
+		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections", DefaultText: "as many as the node answers"},
+		&cli.DurationFlag{Name: "duration", Usage: "how long to measure", Value: 10 * time.Second},
+		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before measuring", Value: time.Second},
+		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second},
 		outputFlag(),
 	}, accessFlags()...)
 }

@@ -62,7 +62,7 @@ Examples:
   flaked cluster freeze --zk zk1:2181
   flaked cluster freeze --zk zk1:2181 --for 2h`,
 				Flags: append([]cli.Flag{
-					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s", EnvVars: env("for")},
+					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"},
 					outputFlag(),
 				}, zkFlags("")...),
 				Action: clusterFreeze,

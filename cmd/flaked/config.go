@@ -101,13 +101,6 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 // environment. A confirmation of one call must not confirm all calls. --addr of status must
 // not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
-	if of, ok := f.(cli.CategorizableFlag); ok && of.GetCategory() == callFlags {
-		return true
-	}
-	doc, ok := f.(cli.DocGenerationFlag)
-	switch f.Names()[0] {
-	case "addr", "help", "confirm", "release", "state-dir", "zk-replaced":
-		return ok && len(doc.GetEnvVars()) == 0
-	}
-	return false
+	of, ok := f.(cli.CategorizableFlag)
+	return f.Names()[0] == "help" || ok && of.GetCategory() == callFlags
 }

@@ -32,12 +32,12 @@ func parse(t *testing.T, args ...string) (got settings, failed string) {
 	cmd := &cli.Command{
 		Name: "try",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "text", Aliases: []string{"t"}, Value: "default", EnvVars: env("text")},
-			&cli.BoolFlag{Name: "yes", EnvVars: env("yes")},
-			&cli.IntFlag{Name: "number", Value: 1, EnvVars: env("number")},
-			&cli.DurationFlag{Name: "time", Value: time.Second, EnvVars: env("time")},
-			&cli.StringSliceFlag{Name: "list", Value: cli.NewStringSlice("default"), EnvVars: env("list")},
-			&cli.StringFlag{Name: "token-file", EnvVars: env("token-file")},
+			&cli.StringFlag{Name: "text", Aliases: []string{"t"}, Value: "default"},
+			&cli.BoolFlag{Name: "yes"},
+			&cli.IntFlag{Name: "number", Value: 1},
+			&cli.DurationFlag{Name: "time", Value: time.Second},
+			&cli.StringSliceFlag{Name: "list", Value: cli.NewStringSlice("default")},
+			&cli.StringFlag{Name: "token-file"},
 		},
 		Action: func(c *cli.Context) error {
 			got = settings{c.String("text"), c.Bool("yes"), c.Int("number"), c.Duration("time"), c.StringSlice("list")}

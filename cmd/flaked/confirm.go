@@ -14,7 +14,8 @@ import (
 // confirmFlag returns --confirm, which confirm reads. It is for the command line only, as
 // nobody would read the words in a file or in the environment.
 func confirmFlag() cli.Flag {
-	return &cli.StringFlag{Name: "confirm", Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs. Command line only"}
+	return in(callFlags, &cli.StringFlag{Name: "confirm",
+		Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs"})[0]
 }
 
 // confirm returns nil if the operator has confirmed what is about to be done: by typing words

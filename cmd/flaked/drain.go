@@ -39,7 +39,7 @@ Examples:
   flaked drain --state-dir /var/lib/flaked --release   # before the machine goes away`,
 		Flags: []cli.Flag{
 			stateDirFlag(),
-			&cli.BoolFlag{Name: "release", Usage: "release the worker. Command line only", DisableDefaultText: true},
+			in(callFlags, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
 			timeoutFlag(30 * time.Second),
 		},
 		Action: drainNode,

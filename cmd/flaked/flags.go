@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -22,41 +23,61 @@ func envName(flag string) string {
 	return name
 }
 
-func env(flag string) []string { return []string{envName(flag)} }
+// Categories of flags in a command's help.
+const (
+	ofZooKeeper = "ZooKeeper"
+	ofLog       = "log"
+	security    = "security"
+	// callFlags belong to one call. Neither the environment nor a file may set them for all calls.
+	callFlags = "command-line-only"
+)
+
+// in puts flags into a category.
+func in(category string, flags ...cli.Flag) []cli.Flag { return setField(flags, "Category", category) }
+
+// hidden hides flags from --help.
+func hidden(flags ...cli.Flag) []cli.Flag { return setField(flags, "Hidden", true) }
+
+// setField sets a field that the library's flags have in common, but share no method for. It returns the flags.
+func setField(flags []cli.Flag, name string, value any) []cli.Flag {
+	for _, f := range flags {
+		reflect.ValueOf(f).Elem().FieldByName(name).Set(reflect.ValueOf(value))
+	}
+	return flags
+}
 
 // localZK is the default of --zk for commands that change nothing: the address that `make run`
 // uses. Commands that change or remove something have no default. One that only adds may have it.
 const localZK = "127.0.0.1:2181"
 
-// zkCategory is the category of zkFlags in a command's help.
-const zkCategory = "ZooKeeper"
-
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback, EnvVars: env("zk"), Category: zkCategory},
-		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default", EnvVars: env("cluster"), Category: zkCategory},
-		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication (the text itself: FLAKED_ZK_AUTH)", EnvVars: env("zk-auth-file"), Category: zkCategory},
-	}, tlsFlags("zk-tls", zkCategory, "use TLS. Any of the flags below implies it", "the server's")...)
+	return in(ofZooKeeper, append([]cli.Flag{
+		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback},
+		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default"},
+		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication " +
+			"(the text itself: FLAKED_ZK_AUTH)"},
+	}, tlsFlags("zk-tls", "use TLS. Any of the flags below implies it", "the server's")...)...)
 }
 
 // clusterFlags returns the flags that clusterSettings reads.
 func clusterFlags() []cli.Flag {
-	return append([]cli.Flag{
-		layoutFlag("leaf"),
-		&cli.DurationFlag{Name: "lease", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects", DefaultText: "24h", EnvVars: env("lease")},
-		confirmTimeFlag("12s"),
-	}, recordFlags()...)
+	return append([]cli.Flag{layoutFlag("leaf"), leaseFlag("24h"), confirmTimeFlag("12s")}, recordFlags()...)
 }
 
 // recordFlags returns the flags for those settings of a cluster that only its record in ZooKeeper has.
 func recordFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Int64Flag{Name: "datacenter", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field", DefaultText: "0", EnvVars: env("datacenter")},
-		&cli.StringFlag{Name: "on-rollback", Usage: "`POLICY` when the clock goes back. leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field", DefaultText: "leaf", EnvVars: env("on-rollback")},
-		&cli.DurationFlag{Name: "borrow", Usage: "let a burst use timestamps up to this far ahead of the clock. A restart after a crash waits this much longer", DefaultText: "0s", EnvVars: env("borrow")},
-		&cli.StringFlag{Name: "sequence-start", Usage: "the first sequence `VALUE` of a tick: random (below 100, as in Leaf), zero, or carry-on (where the last one ended)", DefaultText: "random", EnvVars: env("sequence-start")},
-		&cli.StringFlag{Name: "segment-start", Usage: "the first `SEGMENT` of a tick, if the layout has the field: zero, or random (as in PearFlower)", DefaultText: "zero", EnvVars: env("segment-start")},
+		&cli.Int64Flag{Name: "datacenter", DefaultText: "0", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field"},
+		&cli.StringFlag{Name: "on-rollback", DefaultText: "leaf", Usage: "`POLICY` when the clock goes back. " +
+			"leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. " +
+			"coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field"},
+		&cli.DurationFlag{Name: "borrow", DefaultText: "0s", Usage: "let a burst use timestamps up to this far ahead of the clock. " +
+			"A restart after a crash waits this much longer"},
+		&cli.StringFlag{Name: "sequence-start", DefaultText: "random", Usage: "the first sequence `VALUE` of a tick: " +
+			"random (below 100, as in Leaf), zero, or carry-on (where the last one ended)"},
+		&cli.StringFlag{Name: "segment-start", DefaultText: "zero", Usage: "the first `SEGMENT` of a tick, if the layout has the field: " +
+			"zero, or random (as in PearFlower)"},
 	}
 }
 
@@ -66,47 +87,35 @@ func fromEnvironment(c *cli.Context, name string) bool {
 	return given != "" && c.String(name) == given
 }
 
-// hidden hides flags from --help, and returns them.
-func hidden(flags []cli.Flag) []cli.Flag {
-	for _, f := range flags {
-		switch f := f.(type) {
-		case *cli.StringFlag:
-			f.Hidden = true
-		case *cli.Int64Flag:
-			f.Hidden = true
-		case *cli.DurationFlag:
-			f.Hidden = true
-		}
-	}
-	return flags
+func leaseFlag(fallback string) cli.Flag {
+	return &cli.DurationFlag{Name: "lease", DefaultText: fallback, Usage: "the longest lease: " +
+		"for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects"}
 }
 
-// confirmTimeFlag returns --confirm-time.
 func confirmTimeFlag(fallback string) cli.Flag {
-	return &cli.DurationFlag{
-		Name: "confirm-time", EnvVars: env("confirm-time"), DefaultText: fallback,
-		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect",
-	}
+	return &cli.DurationFlag{Name: "confirm-time", DefaultText: fallback,
+		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect"}
 }
 
 // layoutFlag returns --layout, which worker.ParseLayout parses.
 func layoutFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "layout", Usage: "how an ID's bits are divided: a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout", DefaultText: fallback, EnvVars: env("layout")}
+	return &cli.StringFlag{Name: "layout", DefaultText: fallback, Usage: "how an ID's bits are divided: " +
+		"a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as " +
+		"time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout"}
 }
 
 // logFlags returns the flags that newLogger reads.
 func logFlags() []cli.Flag {
-	const category = "log"
-	return []cli.Flag{
-		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info", EnvVars: env("log-level"), Category: category},
-		&cli.StringFlag{Name: "log-format", Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere", Value: "auto", EnvVars: env("log-format"), Category: category},
-	}
+	return in(ofLog,
+		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info"},
+		&cli.StringFlag{Name: "log-format", Value: "auto",
+			Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere"})
 }
 
 // outputFlag returns -o.
 func outputFlag() cli.Flag {
 	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: formatTable, EnvVars: env("output"),
+		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: formatTable,
 		Action: func(c *cli.Context, f string) error {
 			if f != formatTable && f != formatJSON {
 				return withHelp(c, usageError("--output: %q is not table or json", f))
@@ -125,52 +134,50 @@ func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
 
 // addrFlag returns --addr.
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr, EnvVars: env("addr")}
+	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr}
 }
-
-const security = "security" // a category of flags
 
 // accessFlags returns the flags of every command that asks a node: see nodeAccess.
 func accessFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return in(security, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
-	}, tlsFlags("tls", security, "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)
+	}, tlsFlags("tls", "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)...)
 }
 
 // tlsFlags returns the flags that clientTLS reads. whose names the server, as in "the node's".
-func tlsFlags(name, category, usage, whose string) []cli.Flag {
+func tlsFlags(name, usage, whose string) []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true, EnvVars: env(name), Category: category},
-		&cli.StringFlag{Name: name + "-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's", EnvVars: env(name + "-ca"), Category: category},
-		&cli.StringFlag{Name: name + "-cert", Usage: "PEM `FILE` with the client's certificate", EnvVars: env(name + "-cert"), Category: category},
-		&cli.StringFlag{Name: name + "-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env(name + "-key"), Category: category},
-		&cli.StringFlag{Name: name + "-server-name", Usage: "`NAME` to expect in " + whose + " certificate, instead of the host's", EnvVars: env(name + "-server-name"), Category: category},
+		&cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true},
+		&cli.StringFlag{Name: name + "-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's"},
+		&cli.StringFlag{Name: name + "-cert", Usage: "PEM `FILE` with the client's certificate"},
+		&cli.StringFlag{Name: name + "-key", Usage: "PEM `FILE` with the key of that certificate"},
+		&cli.StringFlag{Name: name + "-server-name", Usage: "`NAME` to expect in " + whose + " certificate, instead of the host's"},
 	}
 }
 
 // guardFlags returns the flags that protect a node: see guardConfig.
 func guardFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "allow-open", EnvVars: env("allow-open"), Usage: "allow --listen addresses that other machines can reach, without a token and without TLS", Category: security},
-		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a token limits it to these sequences (the tokens themselves: FLAKED_TOKEN)"),
-		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the intermediate ones", EnvVars: env("tls-cert"), Category: security},
-		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate", EnvVars: env("tls-key"), Category: security},
-		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities to trust", EnvVars: env("tls-client-ca"), Category: security},
-		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal", Value: defaultUnixMode, EnvVars: env("unix-mode"), Category: security},
-		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number", DefaultText: "the node's own", EnvVars: env("unix-group"), Category: security},
-	}
+	return in(security,
+		&cli.BoolFlag{Name: "allow-open",
+			Usage: "allow --listen addresses that other machines can reach, without a token and without TLS"},
+		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a token "+
+			"limits it to these sequences (the tokens themselves: FLAKED_TOKEN)"),
+		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the intermediate ones"},
+		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate"},
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities to trust"},
+		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal", Value: defaultUnixMode},
+		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number", DefaultText: "the node's own"})
 }
 
-func tokenFileFlag(usage string) cli.Flag {
-	return &cli.StringFlag{Name: "token-file", Usage: usage, EnvVars: env("token-file"), Category: security}
-}
+func tokenFileFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "token-file", Usage: usage} }
 
 func timeoutFlag(d time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the whole reply", Value: d, EnvVars: env("timeout")}
+	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the whole reply", Value: d}
 }
 
 func stateDirFlag() cli.Flag {
-	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(), DefaultText: "/var/lib/flaked for root, ~/.local/state/flaked for others", EnvVars: env("state-dir")}
+	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(),
+		DefaultText: "/var/lib/flaked for root, ~/.local/state/flaked for others"}
 }
 
 // defaultStateDir returns "" if there is no home directory.

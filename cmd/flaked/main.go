@@ -55,10 +55,12 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:                  "flaked",
 		Usage:                 "unique 64-bit IDs over TCP, from nodes that ZooKeeper coordinates",
 		CustomAppHelpTemplate: appHelp,
-		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version, and the Go version and platform of its build", DisableDefaultText: true}},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", DisableDefaultText: true,
+			Usage: "print the version, and the Go version and platform of its build"}},
 		Commands: []*cli.Command{
-			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(), healthcheckCommand(), benchCommand(),
-			layoutCommand(), completionCommand(), stateCommand(), workersCommand(), clusterCommand(), seqCommand(withStore),
+			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(),
+			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), stateCommand(), workersCommand(),
+			clusterCommand(), seqCommand(withStore),
 		},
 		Reader:    stdin,
 		Writer:    stdout,
@@ -96,7 +98,12 @@ func finish(cmd *cli.Command, parent string) {
 
 func finishLeaf(cmd *cli.Command) {
 	if len(cmd.Flags) > 0 {
-		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise", EnvVars: env("config")})
+		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise"})
+	}
+	for _, f := range cmd.Flags {
+		if !commandLineOnly(f) {
+			setField([]cli.Flag{f}, "EnvVars", []string{envName(f.Names()[0])})
+		}
 	}
 	before, action := cmd.Before, cmd.Action
 	cmd.Before = func(c *cli.Context) error {

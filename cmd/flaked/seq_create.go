@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -56,51 +57,49 @@ Examples:
   flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
-		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "mode", Usage: "segment: nodes issue from values that they took in advance. strict: in the order of the requests over all nodes", Value: seq.Segment.String(), Category: callFlags},
-			&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1, Category: callFlags},
-			&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1, Category: callFlags},
-			&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows", Category: callFlags},
-			&cli.IntFlag{Name: "scatter", Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key shows", Category: callFlags},
-			maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
-			&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling", Category: callFlags},
-			maxNamesFlag("10000"),
-		}, settingFlags(true)...), zkFlags(localZK)...),
+		Flags: slices.Concat(createFlags(), settingFlags(true), zkFlags(localZK)),
 		Action: func(c *cli.Context) error {
 			d, err := definition(c)
 			if err != nil {
 				return err
 			}
 			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				if !c.IsSet("hold") && d.Mode == seq.Segment {
-					cl, err := coordinator.ReadCluster(ctx, o.Store)
-					if err != nil {
-						return err
-					}
-					d.HoldMs = cl.LeaseMs
-				}
-				old, _, _ := o.Show(ctx, name) // only for the text
-				r, err := o.Create(ctx, d)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprint(c.App.Writer, created(name, r, old.Kind() == seq.Tombstone))
-				return err
+				return createSequence(ctx, c, o, d)
 			})
 		},
 	}
 }
 
-// modeGiven returns --mode. It returns an error if a flag is given that the mode does not use.
-func modeGiven(c *cli.Context) (seq.Mode, error) {
-	switch mode := c.String("mode"); mode {
-	case seq.Segment.String():
-		return seq.Segment, nil
-	case seq.Strict.String():
-		return seq.Strict, unusedByStrict(c)
-	default:
-		return "", usageError("--mode must be segment or strict, not %q", mode)
+// createFlags returns the flags of what can never be changed, of the max and of templates.
+func createFlags() []cli.Flag {
+	return in(callFlags,
+		&cli.StringFlag{Name: "mode", Value: seq.Segment.String(), Usage: "segment: nodes issue from values that they took in advance. " +
+			"strict: in the order of the requests over all nodes"},
+		&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1},
+		&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1},
+		&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows"},
+		&cli.IntFlag{Name: "scatter",
+			Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key shows"},
+		maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
+		&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling"},
+		maxNamesFlag("10000"))
+}
+
+func createSequence(ctx context.Context, c *cli.Context, o seq.Operator, d seq.Definition) error {
+	if !c.IsSet("hold") && d.Mode == seq.Segment {
+		cl, err := coordinator.ReadCluster(ctx, o.Store)
+		if err != nil {
+			return err
+		}
+		d.HoldMs = cl.LeaseMs
 	}
+	old, _, _ := o.Show(ctx, d.Name) // only for the text
+	r, err := o.Create(ctx, d)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(c.App.Writer, created(d.Name, r, old.Kind() == seq.Tombstone))
+	return err
 }
 
 // unusedByStrict returns an error if a flag is given that a strict sequence does not use.
@@ -113,17 +112,27 @@ func unusedByStrict(c *cli.Context) error {
 	return nil
 }
 
-// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or that of a
-// strict sequence.
+// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or
+// that of a strict sequence.
 func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.Name, err = sequenceArgument(c); err != nil {
 		return d, err
 	}
-	if d.Mode, err = modeGiven(c); err != nil {
+	switch d.Mode = seq.Segment; c.String("mode") {
+	case seq.Segment.String():
+	case seq.Strict.String():
+		d.Mode, err = seq.Strict, unusedByStrict(c)
+	default:
+		err = usageError("--mode must be segment or strict, not %q", c.String("mode"))
+	}
+	if err != nil {
 		return d, err
 	}
 	d.StartGiven = c.IsSet("start")
-	d.Map = sequence.Map{Start: c.Int64("start"), Increment: c.Int64("increment"), Salt: c.Int("salt"), Scatter: c.Int("scatter"), Max: sequence.MaxJavaScript}
+	d.Map = sequence.Map{
+		Start: c.Int64("start"), Increment: c.Int64("increment"), Max: sequence.MaxJavaScript,
+		Salt: c.Int("salt"), Scatter: c.Int("scatter"),
+	}
 	switch {
 	case c.IsSet("max-names") && !sequence.IsTemplate(d.Name):
 		return d, usageError("--max-names is for templates, whose names end with *, as in order:*")
@@ -137,7 +146,9 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 			return d, err
 		}
 	}
-	d.Settings = seq.Settings{Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling}
+	d.Settings = seq.Settings{
+		Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling,
+	}
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
@@ -161,12 +172,13 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 	return d, nil
 }
 
-// created returns a line that says what was created, and one that says how to ask for a value. again means that the name
-// was deleted before.
+// created returns a line that says what was created, and one that says how to ask for a value. again
+// means that the name was deleted before.
 func created(name string, r seq.Record, again bool) string {
 	what, ask, template := "sequence "+name, name, r.Kind() == seq.Template
 	if template {
-		what, ask = "template "+name+". Nodes create each sequence that it matches at its first use", strings.TrimSuffix(name, "*")+"1"
+		what = "template " + name + ". Nodes create each sequence that it matches at its first use"
+		ask = strings.TrimSuffix(name, "*") + "1"
 	}
 	switch {
 	case r.Keyed() && template:
@@ -176,7 +188,8 @@ func created(name string, r seq.Record, again bool) string {
 	case template:
 		what += fmt.Sprintf(", with %d as the first value", r.Value(r.Next))
 	case again:
-		what += fmt.Sprintf(". The name was deleted before, so it goes on above its old values: its first value is %d", r.Value(r.Next))
+		what += fmt.Sprintf(". The name was deleted before, so it goes on above its old values: its first value is %d",
+			r.Value(r.Next))
 	default:
 		what += fmt.Sprintf(". Its first value is %d", r.Value(r.Next))
 	}

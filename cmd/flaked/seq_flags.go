@@ -11,16 +11,12 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// callFlags is the category of flags that belong to one call: neither the environment nor a file may
-// set them for all calls.
-const callFlags = "command-line-only"
-
 // settingFlags returns the flags that changeSettings reads. They have defaults if values is set.
 func settingFlags(values bool) []cli.Flag {
-	block := &cli.Int64Flag{Name: "block", Usage: "the fewest values that a node takes from ZooKeeper at once", Category: callFlags}
-	supply := &cli.DurationFlag{Name: "supply", Usage: "how long the values that a node takes at once should last", Category: callFlags}
-	hold := &cli.DurationFlag{Name: "hold", Usage: "how long a node issues values while it is disconnected from ZooKeeper", Category: callFlags}
-	ceiling := &cli.Int64Flag{Name: "ceiling", Usage: "the most values that all nodes together take in a second, at most the hard ceiling", Category: callFlags}
+	block := &cli.Int64Flag{Name: "block", Usage: "the fewest values that a node takes from ZooKeeper at once"}
+	supply := &cli.DurationFlag{Name: "supply", Usage: "how long the values that a node takes at once should last"}
+	hold := &cli.DurationFlag{Name: "hold", Usage: "how long a node issues values while it is disconnected from ZooKeeper"}
+	ceiling := &cli.Int64Flag{Name: "ceiling", Usage: "the most values that all nodes together take in a second, at most the hard ceiling"}
 	if values {
 		block.Value, supply.Value = sequence.MinBlock, 15*time.Minute
 		hold.DefaultText = "the cluster's longest lease"
@@ -30,18 +26,18 @@ func settingFlags(values bool) []cli.Flag {
 			*text = unchanged
 		}
 	}
-	return []cli.Flag{block, supply, hold, ceiling}
+	return in(callFlags, block, supply, hold, ceiling)
 }
 
 // unchanged is the default of a flag that changes something.
 const unchanged = "unchanged"
 
 func maxFlag(fallback, text string) cli.Flag {
-	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: int32, js, int64 or a number" + text, DefaultText: fallback, Category: callFlags}
+	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: int32, js, int64 or a number" + text, DefaultText: fallback}
 }
 
 func maxNamesFlag(fallback string) cli.Flag {
-	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback, Category: callFlags}
+	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback}
 }
 
 // changeSettings writes the settings that the command line gives into s.

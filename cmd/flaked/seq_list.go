@@ -36,9 +36,9 @@ and those that it has created.
 Examples:
   flaked seq list --zk zk1:2181
   flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all", Category: callFlags}, outputFlag(),
-		}, zkFlags(localZK)...),
+		Flags: append(in(callFlags,
+			&cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all"}),
+			append(zkFlags(localZK), outputFlag())...),
 		Action: func(c *cli.Context) error {
 			prefix := c.String("prefix")
 			if prefix != "" {

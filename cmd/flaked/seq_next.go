@@ -26,10 +26,8 @@ Examples:
   flaked seq next order
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
-		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values", Value: 1, Category: callFlags},
-			addrFlag(), timeoutFlag(3 * time.Second),
-		}, accessFlags()...),
+		Flags: append(in(callFlags, &cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values", Value: 1}),
+			append(accessFlags(), addrFlag(), timeoutFlag(3*time.Second))...),
 		Action: nextValues,
 	}
 }

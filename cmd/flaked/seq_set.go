@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,13 +39,13 @@ Examples:
   flaked seq set 'order:*' --max-names 20000
   flaked seq set order --next 5000 --vouch-after-loss \
     --confirm 'order is unused from 5000 on in incarnation 2'`,
-		Flags: append(append([]cli.Flag{
-			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged, Category: callFlags},
-			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged, Category: callFlags},
-			&cli.BoolFlag{Name: "vouch-after-loss", Usage: "with --next or --next-position: no value from there on was issued, although ZooKeeper has lost data or a clock was wrong", DisableDefaultText: true, Category: callFlags},
-			maxFlag(unchanged, ""),
-			maxNamesFlag(unchanged),
-		}, settingFlags(false)...), append([]cli.Flag{confirmFlag()}, zkFlags("")...)...),
+		Flags: slices.Concat(in(callFlags,
+			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged},
+			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged},
+			&cli.BoolFlag{Name: "vouch-after-loss", DisableDefaultText: true, Usage: "with --next or --next-position: no value " +
+				"from there on was issued, although ZooKeeper has lost data or a clock was wrong"},
+			maxFlag(unchanged, ""), maxNamesFlag(unchanged), confirmFlag(),
+		), settingFlags(false), zkFlags("")),
 		Action: func(c *cli.Context) error {
 			if _, err := sequenceArgument(c); err != nil {
 				return err

@@ -39,22 +39,29 @@ type options struct {
 // them, and a cluster that has other values is refused. Two clusters with the same datacenter
 // would make the same IDs.
 func serveFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "listen", EnvVars: env("listen"), Value: cli.NewStringSlice(defaultAddr), Usage: "serve IDs on `HOST:PORT` or unix:/PATH, instead of the default. Repeatable"},
-		&cli.StringFlag{Name: "admin", EnvVars: env("admin"), Value: defaultAdmin, Usage: "serve probes, metrics and the node's status over HTTP on `HOST:PORT`, or off"},
-		&cli.StringFlag{Name: "advertise", EnvVars: env("advertise"), DefaultText: "the host's name", Usage: "`HOST` (address or name) that others use for listeners on all interfaces"},
+	own := []cli.Flag{
+		&cli.StringSliceFlag{Name: "listen", Value: cli.NewStringSlice(defaultAddr),
+			Usage: "serve IDs on `HOST:PORT` or unix:/PATH, instead of the default. Repeatable"},
+		&cli.StringFlag{Name: "admin", Value: defaultAdmin,
+			Usage: "serve probes, metrics and the node's status over HTTP on `HOST:PORT`, or off"},
+		&cli.StringFlag{Name: "advertise", DefaultText: "the host's name",
+			Usage: "`HOST` (address or name) that others use for listeners on all interfaces"},
 		stateDirFlag(),
-		&cli.StringFlag{Name: "name", EnvVars: env("name"), DefaultText: "the host's name", Usage: "display name of the node"},
-		&cli.BoolFlag{Name: "bootstrap", EnvVars: env("bootstrap"), Usage: "create the cluster if ZooKeeper has none of this name"},
-		&cli.DurationFlag{Name: "heartbeat", EnvVars: env("heartbeat"), Value: limits.DefaultHeartbeat, Usage: "report to ZooKeeper every `TIME`, at most half the confirming time"},
-		&cli.DurationFlag{Name: "lease", EnvVars: env("lease"), DefaultText: "the cluster's, 24h in a new one", Usage: "the longest lease: for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects"},
+		&cli.StringFlag{Name: "name", DefaultText: "the host's name", Usage: "display name of the node"},
+		&cli.BoolFlag{Name: "bootstrap", Usage: "create the cluster if ZooKeeper has none of this name"},
+		&cli.DurationFlag{Name: "heartbeat", Value: limits.DefaultHeartbeat,
+			Usage: "report to ZooKeeper every `TIME`, at most half the confirming time"},
+		leaseFlag("the cluster's, 24h in a new one"),
 		confirmTimeFlag("the cluster's, 2 heartbeats + 6s in a new one"),
-		&cli.BoolFlag{Name: "release-on-exit", EnvVars: env("release-on-exit"), Usage: "release the worker at a clean stop, for pods without a lasting disk"},
+		&cli.BoolFlag{Name: "release-on-exit", Usage: "release the worker at a clean stop, for pods without a lasting disk"},
 		layoutFlag("the cluster's, leaf in a new one"),
-		&cli.DurationFlag{Name: "drain-time", EnvVars: env("drain-time"), Value: 10 * time.Second, Usage: "`DURATION` for which flaked drain lets open connections go on"},
-		&cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true, Usage: "this ZooKeeper replaces for good the one that the state directory was used with before. Command line only"},
-		&cli.BoolFlag{Name: "dev", EnvVars: env("dev"), Usage: "run without ZooKeeper, with all state in memory. For development only"},
-	}, slices.Concat(guardFlags(), zkFlags(""), logFlags(), hidden(recordFlags()))...)
+		&cli.DurationFlag{Name: "drain-time", Value: 10 * time.Second,
+			Usage: "`DURATION` for which flaked drain lets open connections go on"},
+		&cli.BoolFlag{Name: "dev", Usage: "run without ZooKeeper, with all state in memory. For development only"},
+	}
+	replaced := in(callFlags, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
+		Usage: "this ZooKeeper replaces for good the one that the state directory was used with before"})
+	return slices.Concat(own, guardFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
 }
 
 // serveOptions reads the flags of serve. It returns an error for the first flag that is wrong.

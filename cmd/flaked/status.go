@@ -47,10 +47,9 @@ Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
-		Flags: append([]cli.Flag{
-			outputFlag(),
+		Flags: slices.Concat([]cli.Flag{outputFlag()}, askFlags(), zkFlags(localZK), in(callFlags,
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper. Repeatable"},
-		}, append(askFlags(), zkFlags(localZK)...)...),
+		)),
 		Action: status,
 	}
 }

@@ -36,10 +36,13 @@ const httpsPrefix = "https://"
 
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true, EnvVars: env("no-ask")},
-		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to those with https://. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to that of --addr, and with --tls-ca to https:// addresses"),
-	}, tlsFlags("tls", security, "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. Admin addresses with https:// always use TLS", "the node's")...)
+	return append(in(security, append([]cli.Flag{
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to those with https://. " +
+			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to that of --addr, and with --tls-ca " +
+			"to https:// addresses"),
+	}, tlsFlags("tls", "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. "+
+		"Admin addresses with https:// always use TLS", "the node's")...)...),
+		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true})
 }
 
 // asker asks nodes for their own state.
