@@ -75,8 +75,7 @@ have lost: no new node acquires one until all their leases have certainly expire
 command ends the freeze early, and frees the workers whose records were lost. Use it
 only if you know that no such holder can come back: none runs while disconnected, and
 none is stopped with its state directory. Otherwise two nodes issue the same IDs. The
-command must be confirmed: type the words that it asks for on a terminal, or give them
-with --confirm.
+command must be confirmed. Without --confirm, it prints the words that it needs.
 
 Examples:
   flaked cluster thaw --zk zk1:2181
@@ -119,7 +118,7 @@ func clusterInit(c *cli.Context) error {
 		} else {
 			fmt.Fprintf(c.App.Writer, "cluster %s (%s) exists already. Nothing was changed.\n", name, found.UUID)
 		}
-		return printFields(c.App.Writer, clusterRows(view.DescribeCluster(name, found, time.Now())))
+		return clusterRows(view.DescribeCluster(name, found, time.Now())).print(c.App.Writer)
 	})
 }
 
@@ -141,7 +140,7 @@ func clusterShow(c *cli.Context) error {
 			return err
 		}
 		report := view.DescribeCluster(c.String("cluster"), found, time.Now())
-		return showFields(c, report, clusterRows(report))
+		return show(c, report, clusterRows(report).print)
 	})
 }
 
@@ -176,8 +175,8 @@ func froze(w io.Writer, r view.ClusterReport, changed bool, asked time.Duration)
 	}
 }
 
-func clusterRows(r view.ClusterReport) [][2]string {
-	rows := [][2]string{
+func clusterRows(r view.ClusterReport) textTable {
+	rows := textTable{
 		{"cluster", r.Name},
 		{"uuid", view.Clean(r.UUID)},
 		{"layout", view.Clean(r.Layout)},
@@ -188,19 +187,19 @@ func clusterRows(r view.ClusterReport) [][2]string {
 		{"on a rollback", view.Clean(r.OnRollback)},
 	}
 	if word := worker.StartRandom.String(); r.SequenceStart != word {
-		rows = append(rows, [2]string{"first sequence", view.Clean(r.SequenceStart)})
+		rows.add("first sequence", view.Clean(r.SequenceStart))
 	}
 	if word := worker.SegmentZero.String(); r.SegmentStart != word {
-		rows = append(rows, [2]string{"first segment", view.Clean(r.SegmentStart)})
+		rows.add("first segment", view.Clean(r.SegmentStart))
 	}
 	if r.BorrowMs > 0 {
-		rows = append(rows, [2]string{"borrows", "up to " + millis(r.BorrowMs).String()})
+		rows.add("borrows", "up to " + millis(r.BorrowMs).String())
 	}
 	if r.IDsEndMs != 0 {
-		rows = append(rows, [2]string{"IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly)})
+		rows.add("IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly))
 	}
 	if p, frozen := r.FrozenProblem(); frozen {
-		rows = append(rows, [2]string{"frozen", p.String()})
+		rows.add("frozen", p.String())
 	}
 	return rows
 }

@@ -192,9 +192,6 @@ func eachID(c *cli.Context, f func(string) error) error {
 	if c.Args().Present() {
 		return nil
 	}
-	if isTerminal(c.App.Reader) {
-		fmt.Fprintln(c.App.ErrWriter, "reading IDs from the terminal, one per line. Ctrl-D ends the input.")
-	}
 	lines := bufio.NewScanner(c.App.Reader)
 	for lines.Scan() {
 		if text := strings.TrimSpace(lines.Text()); text != "" {

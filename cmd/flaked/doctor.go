@@ -106,7 +106,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 }
 
 func printFindings(w io.Writer, r doctor.Report) error {
-	t := textTable{}
+	var t textTable
 	for _, f := range r.Findings {
 		text := f.Text
 		if f.Advice != "" {

@@ -146,7 +146,7 @@ var letters = map[worker.Field]string{
 
 func showLayout(w io.Writer, l worker.Layout, r layoutReport) error {
 	picture := strings.Repeat("0", 63-int(r.Fields[0].High)) // the sign, and unused bits
-	t := textTable{right: map[int]bool{2: true, 3: true}}
+	var t textTable
 	t.add("", "FIELD", "BITS", "FROM-TO", "HOLDS")
 	for i, p := range l.Parts() {
 		f := r.Fields[i]
@@ -162,7 +162,7 @@ func showLayout(w io.Writer, l worker.Layout, r layoutReport) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	rows := [][2]string{
+	rows := textTable{
 		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", grouped(r.IDsPerTick), perSecond(r.IDsPerSecond))},
 		{"workers", grouped(int64(r.Workers))},
 		{"IDs end", time.UnixMilli(r.EndsMs).UTC().Format(time.DateOnly)},
@@ -174,7 +174,7 @@ func showLayout(w io.Writer, l worker.Layout, r layoutReport) error {
 		rows[1][1] += fmt.Sprintf(", in each of %d datacenters", l.Datacenters())
 	}
 	if r.Unusable != "" {
-		rows = append(rows, [2]string{"usable now", "no: " + r.Unusable})
+		rows.add("usable now", "no: "+r.Unusable)
 	}
-	return printFields(w, rows)
+	return rows.print(w)
 }

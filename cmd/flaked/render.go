@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -11,17 +14,25 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
+// textTable is a table with columns two blanks apart and without borders.
+type textTable [][]string
+
+func (t *textTable) add(cells ...string) { *t = append(*t, cells) }
+
+func (t textTable) print(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range t {
+		fmt.Fprintln(out, strings.Join(row, "\t"))
+	}
+	return out.Flush()
+}
+
 // show prints a document as JSON if -o says so, and otherwise calls table.
 func show(c *cli.Context, doc any, table func(io.Writer) error) error {
 	if asJSON(c) {
 		return printJSON(c.App.Writer, doc)
 	}
 	return table(c.App.Writer)
-}
-
-// showFields is show for names and values below each other.
-func showFields(c *cli.Context, doc any, rows [][2]string) error {
-	return show(c, doc, func(w io.Writer) error { return printFields(w, rows) })
 }
 
 // printJSON prints an indented document.

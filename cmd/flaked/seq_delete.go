@@ -19,8 +19,8 @@ func seqDelete(open storeOpener) *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Deletes a sequence. Connected nodes refuse requests for it from their next heartbeat on.
 Its name is kept: a sequence that is created with it goes on above all the old values.
-` + "`flaked seq purge`" + ` forgets the name. The command must be confirmed: type the words that it
-asks for on a terminal, or give them with --confirm.
+` + "`flaked seq purge`" + ` forgets the name. The command must be confirmed. Without
+--confirm, it prints the words that it needs.
 
 ` + guardText + `
 
@@ -63,7 +63,7 @@ func seqPurge(open storeOpener) *cli.Command {
 were issued: a new sequence with this name begins at its own start, and issues old
 values again. The command is refused while nodes that are cut off may issue its values: for its
 longest hold and 30 s, of which only the time counts in which nodes are connected. It must
-be confirmed: type the words that it asks for on a terminal, or give them with --confirm.
+be confirmed. Without --confirm, it prints the words that it needs.
 
 Examples:
   flaked seq purge --zk zk1:2181 order

@@ -73,7 +73,7 @@ Examples:
 }
 
 func printSequences(w io.Writer, found []seqReport, now time.Time) error {
-	t := textTable{right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true}}
+	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
 		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.AtMs
@@ -115,7 +115,7 @@ Examples:
 				}
 				d := describeSequence(name, r, st, o.Now())
 				if !asJSON(c) || !r.Keyed() {
-					return showFields(c, d, seqRows(d, time.Now()))
+					return show(c, d, seqRows(d, time.Now()).print)
 				}
 				doc := struct {
 					seqReport
@@ -127,7 +127,7 @@ Examples:
 				case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):
 					return err
 				}
-				return showFields(c, doc, nil)
+				return printJSON(c.App.Writer, doc)
 			})
 		},
 	}

@@ -29,12 +29,10 @@ or disconnected, and those at --addr, for the highest value that they know to be
 It prints them, and the nodes that do not answer. Then it sets the next value, 10 % above
 the highest one and at least ten values. --next gives another one.
 
-It must be confirmed: type the words that it asks for on a terminal, or give them with
---confirm. Check two things before. A node that does not answer may have issued higher
+It must be confirmed. Without --confirm, it prints the words that it needs, and changes
+nothing. Check two things before. A node that does not answer may have issued higher
 values: look at its log, and stop it. And programs may have stored higher values than the
 nodes know, if the nodes that issued them have ended: look at the highest one.
-
-Exits with 2 without the words, and then changes nothing.
 
 ` + guardText + `
 
@@ -235,7 +233,7 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 
 // printKnown prints what the record and the nodes know.
 func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
-	t := textTable{right: map[int]bool{1: true}}
+	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODES", "ANSWER")
 	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
 	silent := 0

@@ -167,12 +167,12 @@ func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
 func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName() }
 
 // seqRows returns all that is known of a sequence.
-func seqRows(d seqReport, now time.Time) [][2]string {
+func seqRows(d seqReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {
 		top += " (" + name + ")"
 	}
-	rows := [][2]string{
+	rows := textTable{
 		{"sequence", d.Name},
 		{"state", d.State + d.meaning(now)},
 		{"mode", d.Mode},
@@ -190,15 +190,16 @@ func seqRows(d seqReport, now time.Time) [][2]string {
 		{"last taken or renewed", view.Instant(d.AtMs, now)},
 	}
 	if d.keyed() {
-		rows = append(rows, [2]string{"map", d.kind()})
+		rows.add("map", d.kind())
 	}
 	if d.MaxNames > 0 {
-		rows = append(rows, [2]string{"sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames)})
+		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))
 	}
 	if d.DeletedMs != nil {
-		rows = append(rows, [2]string{"deleted", view.Instant(*d.DeletedMs, now)}, [2]string{"may be purged in", millis(*d.PurgeableInMs).String()})
+		rows.add("deleted", view.Instant(*d.DeletedMs, now))
+		rows.add("may be purged in", millis(*d.PurgeableInMs).String())
 	}
-	return append(rows, [][2]string{
+	return append(rows, textTable{
 		{"id", printable(d.ID)},
 		{"next position", fmt.Sprintf("%d of %d", d.NextPosition, d.Positions)},
 		{"incarnation", fmt.Sprintf("%d (the cluster's: %d)", d.Incarnation, d.ClusterIncarnation)},

@@ -72,7 +72,7 @@ func TestShownSequence(t *testing.T) {
 	reports := exampleReports()
 	text := func(d seqReport) string {
 		var b strings.Builder
-		if err := printFields(&b, seqRows(d, time.UnixMilli(seqNow))); err != nil {
+		if err := seqRows(d, time.UnixMilli(seqNow)).print(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

@@ -21,9 +21,8 @@ func seqSet(open storeOpener) *cli.Command {
 		Description: `Changes what is given, nothing else, and prints it before and after. Connected nodes
 follow at their next heartbeat. The max and the next value can only become higher.
 
---next skips all values below VALUE for good. It must be confirmed: type the words that the
-command asks for on a terminal, or give them with --confirm. Without them, it prints which
-words it needs. A scattered sequence needs --next-position instead. Of a template, --next is
+--next skips all values below VALUE for good. It must be confirmed. Without --confirm, the
+command prints the words that it needs. A scattered sequence needs --next-position instead. Of a template, --next is
 the first value of all sequences that it creates from then on.
 
 After ZooKeeper has lost data, a sequence skips all values that may have been issued, or is
@@ -118,7 +117,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name st
 		return err
 	}
 	t := changedRows(name, r, after, st, o.Now())
-	if len(t.rows) == 1 && change.VouchedIn == 0 {
+	if len(t) == 1 && change.VouchedIn == 0 {
 		_, err := fmt.Fprintf(c.App.Writer, "sequence %s has these settings already. Nothing was changed.\n", name)
 		return err
 	}
@@ -132,7 +131,7 @@ func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name st
 	if state := view.SequenceState(after, st); (change.Next != nil || change.NextPosition != nil) && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t.rows) == 1 {
+	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t) == 1 {
 		return err
 	}
 	return t.print(c.App.Writer)

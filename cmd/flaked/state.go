@@ -85,7 +85,7 @@ func stateShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	switch err := showFields(c, r, stateRows(r, time.Now())); {
+	switch err := show(c, r, stateRows(r, time.Now()).print); {
 	case err != nil:
 		return err
 	case loaded.Status == localcache.StatusCorrupt:
@@ -118,20 +118,20 @@ func reportState(dir string, l localcache.Loaded, locked bool) (stateReport, err
 	return r, nil
 }
 
-func stateRows(r stateReport, now time.Time) [][2]string {
+func stateRows(r stateReport, now time.Time) textTable {
 	status := map[string]string{
 		"record":   "a node's record",
 		"released": "released: the node released its worker, and no node resumes this state",
 		"empty":    "empty: nothing has been written yet",
 		"corrupt":  "corrupt: " + view.Clean(r.Reason),
 	}[r.Status]
-	rows := [][2]string{
+	rows := textTable{
 		{"directory", r.Dir},
 		{"status", status},
 		{"in use", yesNo(r.Locked, "by a running node", "by no node that can be seen from here")},
 	}
 	if r.Damaged {
-		rows = append(rows, [2]string{"damaged", view.Clean(r.Reason)})
+		rows.add("damaged", view.Clean(r.Reason))
 	}
 	rec := r.Record
 	if rec == nil {
@@ -145,7 +145,7 @@ func stateRows(r stateReport, now time.Time) [][2]string {
 	if rec.Pending {
 		term += ", and the next one requested"
 	}
-	return append(rows, [][2]string{
+	return append(rows, textTable{
 		{"fingerprint", fingerprint},
 		{"cluster", fmt.Sprintf("%s (%s)", printable(rec.Cluster), printable(rec.ClusterUUID))},
 		{"layout", printable(rec.Layout)},

@@ -29,7 +29,7 @@ func printWorkers(w io.Writer, workers []view.WorkerReport) error {
 	if len(workers) == 0 {
 		return nil
 	}
-	t := textTable{right: map[int]bool{0: true}}
+	var t textTable
 	t.add(statusHeader...)
 	for _, worker := range workers {
 		t.add(statusCells(worker)...)

@@ -22,9 +22,8 @@ func workersRelease() *cli.Command {
 reaches ZooKeeper again, and never this one. That is always safe, whatever the node
 does: the next holder begins where this lease ends. So the worker is free from then
 on, and not before. A worker whose lease has expired is released at once. Otherwise
-the command must be confirmed: type the words that it asks for on a terminal, or give
-them with --confirm. Without them, it prints which words it needs. It is refused while
-registration is frozen.
+the command must be confirmed. Without --confirm, it prints the words that it needs. It
+is refused while registration is frozen.
 
 Examples:
   flaked workers release --zk zk1:2181 7
