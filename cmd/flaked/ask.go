@@ -136,25 +136,24 @@ func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
 // silentError means that a node did not answer.
 type silentError struct {
 	addr, why string
-	// late means that the time ran out, so the node may still have answered.
-	late bool
+	err       error
 }
 
 func (e *silentError) Error() string {
 	return fmt.Sprintf("no answer from a node at %s: %s", e.addr, e.why)
 }
+func (e *silentError) Unwrap() error { return e.err }
 
 const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
 
 // unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
-	if tls, ok := tlsAdvice(err); ok {
-		return exitWith(exitUnreachable, "%w. %s", &silentError{addr: addr, why: why}, tls)
-	}
-	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	tls, insecure := tlsAdvice(err)
 	switch {
-	case late:
+	case insecure:
+		advice = tls
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer with --timeout"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why, advice = "connection refused", startOne
@@ -165,5 +164,5 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, io.EOF):
 		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is not stopping"
 	}
-	return exitWith(exitUnreachable, "%w. %s", &silentError{addr, why, late}, advice)
+	return exitWith(exitUnreachable, "%w. %s", &silentError{addr, why, err}, advice)
 }

@@ -193,7 +193,7 @@ func clusterRows(r view.ClusterReport) textTable {
 		rows.add("first segment", view.Clean(r.SegmentStart))
 	}
 	if r.BorrowMs > 0 {
-		rows.add("borrows", "up to " + millis(r.BorrowMs).String())
+		rows.add("borrows", "up to "+millis(r.BorrowMs).String())
 	}
 	if r.IDsEndMs != 0 {
 		rows.add("IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly))

@@ -53,10 +53,10 @@ func TestLayoutGolden(t *testing.T) {
 0000000 tttttttttttttttttttttttttttttt gg ddd wwwwwwwwwwwwwwwwwwwwww
 
    FIELD       BITS  FROM-TO  HOLDS
-t  time          30    56-27  ticks of 1h0m0s since 1970-01-01T00:00:00.000Z
-g  segment        2    26-25  0 to 3
-d  datacenter     3    24-22  0 to 7
-w  worker        22     21-0  0 to 4,194,303
+t  time        30    56-27    ticks of 1h0m0s since 1970-01-01T00:00:00.000Z
+g  segment     2     26-25    0 to 3
+d  datacenter  3     24-22    0 to 7
+w  worker      22    21-0     0 to 4,194,303
 
 a worker makes  4 IDs a tick, 0.00111 a second
 workers         65,536 of 4,194,304 (a cluster uses no more), in each of 8 datacenters
@@ -67,9 +67,9 @@ IDs end         9999-12-31
 0 tttttttttttttttttttttttttttt wwwwwwwwwwwwwwwwwwwwww sssssssssssss
 
    FIELD     BITS  FROM-TO  HOLDS
-t  time        28    62-35  ticks of 1s since 2016-05-19T16:00:00.000Z
-w  worker      22    34-13  0 to 4,194,303
-s  sequence    13     12-0  0 to 8,191
+t  time      28    62-35    ticks of 1s since 2016-05-19T16:00:00.000Z
+w  worker    22    34-13    0 to 4,194,303
+s  sequence  13    12-0     0 to 8,191
 
 a worker makes  8,192 IDs a tick, 8,192 a second
 workers         65,536 of 4,194,304 (a cluster uses no more)

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -53,7 +50,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			named, err := namedTargets(c.StringSlice("addr"))
+			named, err := namedAddrs(c)
 			if err != nil {
 				return err
 			}
@@ -70,12 +67,12 @@ type recoverer struct {
 	o     seq.Operator
 	name  string
 	nodes *asker // nil: no node is asked
-	named []target
+	named []string
 }
 
 // knownNode is what a node knows of a sequence.
 type knownNode struct {
-	address, names string // names are those of the node's workers
+	address, name string // name is the display name, "" if ZooKeeper does not have the node
 	// asked is the outcome, as in `flaked status`, and why explains it.
 	asked, why string
 	taken      int64 // the number of positions that the node knows to be taken, 0 if it does not say
@@ -143,7 +140,7 @@ func lastOf(r seq.Record, n int64) string {
 	return strconv.FormatInt(r.Value(n-1), 10)
 }
 
-// ask asks the nodes of the cluster, and those of --addr.
+// ask asks the nodes of --addr, and those of the cluster that run.
 func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, error) {
 	if r.nodes == nil {
 		return nil, nil
@@ -152,67 +149,42 @@ func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, err
 	if err != nil {
 		return nil, err
 	}
-	targets := r.nodes.lineTargets(r.named, report.Workers)
-	found := make([]knownNode, len(targets))
-	bounded, cancel := context.WithTimeout(ctx, nodesTime)
-	defer cancel()
-	allAtOnce(len(targets), func(k int) { found[k] = r.askOne(bounded, targets[k], record) })
-	return found, ctx.Err()
-}
-
-// lineTargets returns the addresses for clients of the nodes that run, after those in named.
-func (a *asker) lineTargets(named []target, workers []view.WorkerReport) []target {
-	all := append([]target(nil), named...)
-	for _, w := range workers {
+	var found []knownNode
+	for _, addr := range r.named {
+		found = append(found, knownNode{address: addr})
+	}
+	for _, w := range report.Workers {
 		if w.State != view.Live && w.State != view.Disconnected {
 			continue
 		}
-		t := target{addr: a.reachLine(w.Address, w.Host), address: w.Address}
-		known := -1
-		for k := range all {
-			if t.addr != "" && all[k].addr == t.addr {
-				known = k
-			}
+		n := knownNode{address: r.nodes.reachLine(w.Address, w.Host), name: view.Clean(w.Name)}
+		if n.address == "" {
+			n.address, n.asked = view.Clean(w.Address), view.NoAddress
 		}
-		if known < 0 {
-			all, known = append(all, t), len(all)
-		}
-		all[known].names = append(all[known].names, view.Clean(w.Name))
+		found = append(found, n)
 	}
-	return all
+	bounded, cancel := context.WithTimeout(ctx, nodesTime)
+	defer cancel()
+	allAtOnce(len(found), func(k int) { r.askOne(bounded, &found[k], k < len(r.named), record) })
+	return found, ctx.Err()
 }
 
 // askOne asks one node what it knows of the sequence.
-func (r recoverer) askOne(ctx context.Context, t target, record seq.Record) knownNode {
-	n := knownNode{address: t.addr, asked: view.NoAddress}
-	n.names = strings.Join(t.names, ", ")
-	if t.addr == "" {
-		n.address = view.Clean(t.address)
-		return n
+func (r recoverer) askOne(ctx context.Context, n *knownNode, named bool, record seq.Record) {
+	if n.asked == view.NoAddress {
+		return
 	}
-	if n.asked = view.NoAnswer; r.nodes.access.err != nil {
-		n.why = r.nodes.access.err.Error()
-		return n
-	}
-	lines, err := askAt(ctx, access.Client{TLS: r.nodes.access.tls, Token: r.nodes.lineToken(t)}, t.addr, nodesTime, "SEQ "+r.name, func(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) })
-	var reply *ids.ReplyError
-	var silent *silentError
+	var line string
+	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name, firstLine)
 	switch {
-	case err == nil:
-		n.asked, n.why, n.taken = takenBy(lines[0], record)
-	case errors.As(err, &reply) && reply.Reason() == "no-sequence":
+	case n.asked == view.Answered:
+		n.asked, n.why, n.taken = takenBy(line, record)
+	case strings.Contains(n.why, "reason="+string(seq.NoSequence)):
 		n.asked, n.why = view.Answered, "it does not know the sequence"
-	case errors.As(err, &reply) && accessAdvice(reply) != "":
-		n.asked, n.why = view.AccessDenied, view.Clean(reply.Line())
-	case errors.As(err, &silent) && !silent.late:
-		n.why = view.Clean(silent.why)
-	case errors.As(err, &reply):
-		n.why = view.Clean(reply.Line())
-	default:
-		n.asked, n.why = view.TimedOut, fmt.Sprintf("timed out after %s", nodesTime)
 	}
-	return n
 }
+
+func firstLine(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) }
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ.
 func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
@@ -234,7 +206,7 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 // printKnown prints what the record and the nodes know.
 func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 	var t textTable
-	t.add("KNOWN BY", "HIGHEST VALUE", "NODES", "ANSWER")
+	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
 	silent := 0
 	for _, n := range nodes {
@@ -245,7 +217,7 @@ func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 		if n.asked != view.Answered {
 			silent++
 		}
-		t.add(n.address, lastOf(record, n.taken), n.names, answer)
+		t.add(n.address, lastOf(record, n.taken), n.name, answer)
 	}
 	if err := t.print(w); err != nil || silent == 0 {
 		return err

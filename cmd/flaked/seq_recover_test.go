@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // frozenSequence returns a cluster with a frozen strict sequence, of which ZooKeeper knows the values up to 99.
@@ -61,23 +59,5 @@ func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
 		if got := margin(taken); got != want {
 			t.Errorf("%d: %d, not %d", taken, got, want)
 		}
-	}
-}
-
-func TestRecoverAsksAllNodesThatRun(t *testing.T) {
-	a := &asker{host: "here"}
-	targets := a.lineTargets([]target{{addr: "a:1", named: true}}, []view.WorkerReport{
-		{State: view.Live, Name: "n1", Address: "10.0.0.1:7609", Host: "x"},
-		{State: view.Disconnected, Name: "n2", Address: "10.0.0.2:7609", Host: "y"},
-		{State: view.Live, Name: "n3", Address: "10.0.0.1:7609", Host: "x"},
-		{State: view.Live, Name: "n4", Address: "127.0.0.1:7609", Host: "z"},
-		{State: view.Stopped, Name: "n5", Address: "10.0.0.5:7609", Host: "y"},
-	})
-	var got []string
-	for _, one := range targets {
-		got = append(got, one.addr+" "+strings.Join(one.names, "+"))
-	}
-	if want := "a:1 |10.0.0.1:7609 n1+n3|10.0.0.2:7609 n2| n4"; strings.Join(got, "|") != want {
-		t.Errorf("%q, not %q", strings.Join(got, "|"), want)
 	}
 }

@@ -51,13 +51,13 @@ func exampleReports() (out []seqReport) {
 
 func TestSequenceTableGolden(t *testing.T) {
 	const want = `
-NAME                 NEXT  INC    MAX   USED    CEILING  LAST WRITER    AGE  STATE
-gone              1048577    1     js  <0.1%  1,000,000  -             1h0m  deleted
-order             1048577    1     js  <0.1%  1,000,000  ids-1         4.0s  in-use
-restored          1048577    1     js  <0.1%  1,000,000  ids-1        1m30s  after-loss
-ticket         2000001000   10  int32  93.1%      1,000  ids-1         4.0s  in-use
-ticket/frozen  2000001000   10  int32  93.1%      1,000  ids-1         2d0h  frozen
-used                    -    1    100   100%  1,000,000  me@host       4.0s  exhausted
+NAME           NEXT        INC  MAX    USED   CEILING    LAST WRITER  AGE    STATE
+gone           1048577     1    js     <0.1%  1,000,000  -            1h0m   deleted
+order          1048577     1    js     <0.1%  1,000,000  ids-1        4.0s   in-use
+restored       1048577     1    js     <0.1%  1,000,000  ids-1        1m30s  after-loss
+ticket         2000001000  10   int32  93.1%  1,000      ids-1        4.0s   in-use
+ticket/frozen  2000001000  10   int32  93.1%  1,000      ids-1        2d0h   frozen
+used           -           1    100    100%   1,000,000  me@host      4.0s   exhausted
 `
 	var b strings.Builder
 	if err := printSequences(&b, exampleReports(), time.UnixMilli(seqNow)); err != nil {

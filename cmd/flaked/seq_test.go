@@ -249,7 +249,7 @@ func TestSeqList(t *testing.T) {
 		w.call("create", name).wants(t, exitOK, "created", "")
 	}
 	r := w.call("list", "--prefix", "order:")
-	r.wants(t, exitOK, "\norder:eu     1    1   js    0%  1,000,000  "+whoami(), "")
+	r.wants(t, exitOK, "\norder:eu  1     1    js   0%    1,000,000  "+whoami(), "")
 	if strings.Contains(r.stdout, "ticket") {
 		t.Error("--prefix is ignored")
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -57,7 +57,10 @@ Examples:
 // statusReport is the document of status.
 type statusReport struct {
 	view.Report
-	sequencesRead
+	// Sequences is null if there are none, or if they could not be read.
+	Sequences *view.Sequences `json:"sequences"`
+	// SequencesError says why they could not be read. It is empty if they were.
+	SequencesError string `json:"sequences_error"`
 }
 
 func status(c *cli.Context) error {
@@ -69,61 +72,90 @@ func status(c *cli.Context) error {
 		return statusOfAddrs(c, nodes)
 	}
 	return withStore(c, func(ctx context.Context, st store.Store) error {
-		r, err := readStatus(ctx, st, c.String("cluster"), nodes)
-		if err == nil {
-			return showStatus(c, statusReport{r, readSequences(ctx, st)})
+		r, err := view.Read(ctx, st, c.String("cluster"))
+		if errors.Is(err, store.ErrUnreachable) && nodes != nil && ctx.Err() == nil {
+			return statusWithoutZooKeeper(c, nodes, err)
 		}
-		if ctx.Err() != nil || nodes == nil || !errors.Is(err, store.ErrUnreachable) {
+		if err != nil {
 			return err
 		}
-		found, cluster := nodes.askStatus(ctx, target{addr: defaultAddr})
-		if found.Says == nil || cluster != c.String("cluster") {
-			return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
+		if r.Summary.Asked = nodes != nil; r.Summary.Asked {
+			nodes.askWorkers(ctx, r.Workers)
 		}
-		return showStatus(c, statusReport{Report: view.AssessNodes(plain(err.Error()), []view.WorkerReport{found}, time.Now())})
+		r.Judge()
+		return showStatus(c, withSequences(ctx, st, r))
 	})
+}
+
+// statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
+func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
+	found, cluster := nodes.askStatus(c.Context, defaultAddr)
+	if found.Says == nil || cluster != c.String("cluster") {
+		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
+	}
+	r := view.AssessNodes(plain(err.Error()), []view.WorkerReport{found}, time.Now())
+	return showStatus(c, statusReport{Report: r})
 }
 
 // statusOfAddrs asks the nodes of --addr.
 func statusOfAddrs(c *cli.Context, nodes *asker) error {
-	if nodes == nil {
+	addrs, err := namedAddrs(c)
+	switch {
+	case nodes == nil:
 		return usageError("--addr asks nodes, and --no-ask asks none. Leave one out")
-	}
-	targets, err := namedTargets(c.StringSlice("addr"))
-	if err != nil {
+	case err != nil:
 		return err
+	case nodes.tlsErr != nil:
+		return nodes.tlsErr
 	}
-	if nodes.access.err != nil {
-		return nodes.access.err
-	}
-	found := make([]view.WorkerReport, len(targets))
-	allAtOnce(len(targets), func(i int) { found[i], _ = nodes.askStatus(c.Context, targets[i]) })
+	found := make([]view.WorkerReport, len(addrs))
+	allAtOnce(len(addrs), func(i int) { found[i], _ = nodes.askStatus(c.Context, addrs[i]) })
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
 	return showStatus(c, statusReport{Report: view.AssessNodes("", found, time.Now())})
 }
 
+// namedAddrs returns the addresses of --addr, each once.
+func namedAddrs(c *cli.Context) (addrs []string, err error) {
+	for _, addr := range c.StringSlice("addr") {
+		if _, _, err := splitAddr(addr); err != nil {
+			return nil, usageError("--addr: %w", err)
+		}
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
+		}
+	}
+	return addrs, nil
+}
+
+// sequencesTime is how long status reads sequences. A cluster may have 100,000.
+const sequencesTime = 2 * time.Second
+
+// withSequences adds the named sequences to a report.
+func withSequences(ctx context.Context, zk store.Store, r view.Report) statusReport {
+	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
+	defer cancel()
+	doc := statusReport{Report: r}
+	found, st, err := seq.Operator{Store: zk}.List(ctx, "")
+	switch {
+	case errors.Is(err, seq.ErrNoState):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		doc.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
+	case err != nil:
+		doc.SequencesError = view.Clean(plain(err.Error()))
+	default:
+		doc.Sequences = view.CountSequences(found, st)
+	}
+	return doc
+}
+
 // showStatus prints a report. It returns the error that the command ends with, nil if all is well.
 func showStatus(c *cli.Context, r statusReport) error {
-	err := show(c, r, func(w io.Writer) error { return r.print(w) })
-	answered := func(w view.WorkerReport) bool { return w.Says != nil || w.Asked == view.NoStatus }
+	err := show(c, r, r.print)
+	answered := func(w view.WorkerReport) bool { return w.Says != nil }
 	if r.Source == view.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
 		return errors.Join(err, &codedError{exitUnreachable, &problemsError{"no node answered", r.Summary.Problems}})
 	}
 	return errors.Join(err, degraded(r.Summary.Problems))
-}
-
-// readStatus reads ZooKeeper. It also asks the nodes, unless nodes is nil.
-func readStatus(ctx context.Context, st store.Store, name string, nodes *asker) (view.Report, error) {
-	r, err := view.Read(ctx, st, name)
-	if err != nil {
-		return r, err
-	}
-	if nodes != nil {
-		nodes.ask(ctx, r.Workers)
-		r.Summary.Asked = true
-	}
-	r.Judge()
-	return r, nil
 }

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"cmp"
+	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +20,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/admin"
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// Nodes are asked concurrently. status does not wait for those that are slower than askTime.
+// Nodes are asked concurrently, askMost at a time.
 const (
-	askTime  = 800 * time.Millisecond
-	askMost  = 128 // at a time
-	askBytes = 1 << 20
+	askTime   = 800 * time.Millisecond // for all nodes of a cluster, at their admin addresses
+	nodesTime = 2 * time.Second        // for each node at its address for clients
+	askMost   = 128
+	askBytes  = 1 << 20
 )
 
 // httpsPrefix begins an admin address that uses TLS. One without it uses plain HTTP.
@@ -52,8 +54,11 @@ type asker struct {
 	// it crosses the network in the clear, to any address that a record in ZooKeeper names.
 	token      string
 	everywhere bool
-	access     lineAccess
-	client     *http.Client
+	// tls is nil for plain TCP to addresses for clients, and the system's authorities for HTTPS. tlsErr is the error of
+	// the TLS flags. With an error, neither can be dialled.
+	tls    *tls.Config
+	tlsErr error
+	client *http.Client
 }
 
 // nodeAsker returns the asker that the flags describe, nil for --no-ask.
@@ -65,15 +70,15 @@ func nodeAsker(c *cli.Context) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newAsker(newLineAccess(c))
+	a := newAsker(clientTLS(c, "tls"))
 	a.token, a.everywhere = token, c.String("token-file") != ""
 	return a, nil
 }
 
-func newAsker(access lineAccess) *asker {
+func newAsker(config *tls.Config, tlsErr error) *asker {
 	host, _ := os.Hostname() // without one, nobody on loopback is asked
-	return &asker{host: host, access: access, client: &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16, TLSClientConfig: access.tls},
+	return &asker{host: host, tls: config, tlsErr: tlsErr, client: &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16, TLSClientConfig: config},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -94,45 +99,56 @@ func (a *asker) reach(addr, machine string) string {
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case host == "" || err == nil && ip.IsUnspecified():
-		if host = machine; here || host == "" {
+		if host = machine; here {
 			host = "127.0.0.1"
 		}
-		if !here && machine == "" {
+		if host == "" {
 			return ""
 		}
-	case host == "localhost" || err == nil && ip.IsLoopback():
-		if !here {
-			return ""
-		}
+	case (host == "localhost" || err == nil && ip.IsLoopback()) && !here:
+		return ""
 	}
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// ask adds what the nodes themselves say to the workers of a report. It asks the nodes of
-// workers that are live or disconnected.
-func (a *asker) ask(ctx context.Context, workers []view.WorkerReport) {
-	byAddress := make(map[string][]*view.WorkerReport)
-	for i := range workers {
-		w := &workers[i]
-		if w.State == view.Live || w.State == view.Disconnected {
-			if at := a.reach(w.Admin, w.Host); at != "" {
-				byAddress[at] = append(byAddress[at], w)
+// reachLine returns the first of a node's addresses for clients that can be
+// reached from here, "" if none can.
+func (a *asker) reachLine(addresses, host string) string {
+	for addr := range strings.SplitSeq(addresses, ",") {
+		network, address, err := splitAddr(addr)
+		switch {
+		case err != nil:
+		case network == "unix" && a.host != "" && host == a.host:
+			return addr
+		case network != "unix":
+			if at := a.reach(address, host); at != "" {
+				return at
 			}
 		}
 	}
+	return ""
+}
+
+// askWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
+// workers that are live or disconnected, at their admin addresses.
+func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	addresses := slices.Collect(maps.Keys(byAddress))
-	allAtOnce(len(addresses), func(i int) {
-		outcome, why, doc := view.TimedOut, "", admin.Status{}
-		if ctx.Err() == nil {
-			outcome, why, doc = a.get(ctx, addresses[i])
+	allAtOnce(len(workers), func(i int) {
+		w := &workers[i]
+		at := a.reach(w.Admin, w.Host)
+		if w.State != view.Live && w.State != view.Disconnected || at == "" {
+			return
 		}
-		for _, w := range byAddress[addresses[i]] {
-			w.Asked, w.Why = outcome, why
-			if outcome == view.Answered {
-				take(w, doc)
-			}
+		var doc admin.Status
+		if doc, w.Asked, w.Why = a.overHTTP(ctx, at); w.Asked != view.Answered {
+			return
+		}
+		// Another node may answer at the address by now, or the node may hold another worker.
+		if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
+			w.Says = view.NewAnswer(s, doc.IDs)
+		} else {
+			w.Asked = view.AnotherNode
 		}
 	})
 }
@@ -147,6 +163,34 @@ func allAtOnce(n int, f func(i int)) {
 	_ = asking.Wait() // always nil
 }
 
+// overHTTP asks a node for its status at its admin address. It returns the document, or why there is none.
+func (a *asker) overHTTP(ctx context.Context, at string) (doc admin.Status, asked, why string) {
+	if strings.HasPrefix(at, httpsPrefix) && a.tlsErr != nil {
+		return doc, view.TLSFailed, a.tlsErr.Error()
+	}
+	req, err := a.request(ctx, at, "/v1/status")
+	if err != nil {
+		return doc, view.NoAnswer, ""
+	}
+	resp, err := a.client.Do(req)
+	var body []byte
+	if err == nil {
+		defer resp.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(resp.Body, askBytes))
+	}
+	switch {
+	case err != nil:
+		asked, why = outcome(err)
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		asked = view.AccessDenied
+	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
+		asked = view.AnotherNode
+	default:
+		asked = view.Answered
+	}
+	return doc, asked, why
+}
+
 // request returns a GET request for a path at an admin address.
 func (a *asker) request(ctx context.Context, at, path string) (*http.Request, error) {
 	base, secure := "http://"+at, strings.HasPrefix(at, httpsPrefix)
@@ -159,83 +203,118 @@ func (a *asker) request(ctx context.Context, at, path string) (*http.Request, er
 	}
 	// Anybody who can write the record could name a server with a certificate of a public
 	// authority, but not of one that the user named.
-	vouched := secure && a.access.tls != nil && a.access.tls.RootCAs != nil
-	if a.token != "" && (a.everywhere || vouched || isLoopback(req.URL.Host)) {
-		req.Header.Set("Authorization", "Bearer "+a.token)
+	vouched := secure && a.tls != nil && a.tls.RootCAs != nil
+	if token := a.tokenFor(req.URL.Host, vouched); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return req, nil
 }
 
-// get asks a node at its admin address. why explains an outcome if TLS is the reason for it.
-func (a *asker) get(ctx context.Context, at string) (outcome, why string, doc admin.Status) {
-	if strings.HasPrefix(at, httpsPrefix) && a.access.err != nil {
-		return view.TLSFailed, a.access.err.Error(), doc
+// tokenFor returns the token to send to an address, "" for none. vouched means that the user vouches for the address.
+func (a *asker) tokenFor(addr string, vouched bool) string {
+	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || isLoopback(addr) {
+		return a.token
 	}
-	req, err := a.request(ctx, at, "/v1/status")
-	if err != nil {
-		return view.NoAnswer, "", doc
-	}
-	resp, err := a.client.Do(req)
-	var body []byte
-	if err == nil {
-		defer resp.Body.Close()
-		body, err = io.ReadAll(io.LimitReader(resp.Body, askBytes))
-	}
-	switch {
-	case err != nil:
-		outcome, why = failedOutcome(err)
-		return outcome, why, doc
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return view.AccessDenied, "", doc
-	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
-		return view.AnotherNode, "", doc
-	}
-	return view.Answered, "", doc
+	return ""
 }
 
-// failedOutcome returns the outcome of a request that ended with err. why explains it if TLS is
-// the reason.
-func failedOutcome(err error) (outcome, why string) {
-	advice, insecure := tlsAdvice(err)
-	var request *url.Error
+// overLine sends a request to a node's address for clients. named means that the user named the address.
+func (a *asker) overLine(ctx context.Context, addr string, named bool, request string, read readReply) (line, asked, why string) {
+	if a.tlsErr != nil {
+		return "", view.TLSFailed, a.tlsErr.Error()
+	}
+	lines, err := askAt(ctx, access.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime, request, read)
+	if err != nil {
+		asked, why = outcome(err)
+		return "", asked, why
+	}
+	return lines[0], view.Answered, ""
+}
+
+// outcome returns why there is no answer: one of the results of view, and details.
+func outcome(err error) (asked, why string) {
+	tlsAdvice, insecure := tlsAdvice(err)
+	reply, refused := errors.AsType[*ids.ReplyError](err)
+	silent, isSilent := errors.AsType[*silentError](err)
+	request, isHTTP := errors.AsType[*url.Error](err)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return view.TimedOut, ""
+	case refused && accessAdvice(reply) != "":
+		return view.AccessDenied, view.Clean(reply.Line())
+	case refused:
+		return view.NoAnswer, view.Clean(reply.Line())
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled):
+		if why = "timed out"; isSilent {
+			why = silent.why
+		}
+		return view.TimedOut, why
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return view.AnotherNode, "" // the node's record says that it uses TLS
-	case !insecure:
-		return view.NoAnswer, ""
-	case errors.As(err, &request):
-		err = request.Err // without the URL
+	case isSilent:
+		why = silent.why
+	case isHTTP:
+		why = plain(request.Err.Error()) // without the URL
 	}
-	return view.TLSFailed, view.Clean(plain(err.Error())) + ". " + advice
+	if insecure {
+		return view.TLSFailed, view.Clean(why) + ". " + tlsAdvice
+	}
+	return view.NoAnswer, view.Clean(why)
 }
 
-// take copies a node's own answer on a worker. Another node may answer at the address by
-// now, or the node may hold another worker.
-func take(w *view.WorkerReport, doc admin.Status) {
-	if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
-		w.Says = view.NewAnswer(s, doc.IDs)
-		return
+// askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not say so has
+// no worker.
+func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster string) {
+	w = view.WorkerReport{Worker: -1, Address: addr}
+	var line string
+	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS", readDocument); w.Asked != view.Answered {
+		return w, ""
 	}
-	w.Asked = view.AnotherNode
+	var doc admin.Status
+	if json.Unmarshal([]byte(line), &doc) != nil || doc.Node.Phase == "" {
+		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
+		return w, ""
+	}
+	describe(&w, doc)
+	return w, doc.Cluster.Name
+}
+
+// readDocument reads the one line of a reply to STATUS, which may be longer than other replies.
+func readDocument(r *bufio.Reader) ([]string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, askBytes)).ReadString('\n')
+	return []string{strings.TrimRight(line, "\r\n")}, err
+}
+
+// describe fills in what a node says of itself.
+func describe(w *view.WorkerReport, doc admin.Status) {
+	s := doc.Node
+	w.Asked, w.Says = view.Answered, view.NewAnswer(s, doc.IDs)
+	if s.Worker != nil {
+		w.Worker, w.Term = *s.Worker, s.Term
+	}
+	if w.State = view.Disconnected; s.ZooKeeper.OK {
+		w.State = view.Live
+	}
+	w.Name, w.Node, w.Version = view.Clean(s.Name), view.Clean(s.Node), view.Clean(doc.Version)
+	w.Phase = w.Says.Phase
+	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
+	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }
 
 // askedLine returns a line on the nodes that were asked, "" for none.
 func askedLine(workers []view.WorkerReport) string {
-	n, why := make(map[string]int), ""
+	n, failed := make(map[string]int), ""
 	for _, w := range workers {
 		if w.Asked != "" || w.State == view.Live || w.State == view.Disconnected {
 			n[w.Asked]++
 		}
-		why = cmp.Or(why, w.Why)
+		if w.Asked == view.TLSFailed {
+			failed = w.Why
+		}
 	}
 	var parts []string
 	for _, row := range [][2]string{
 		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
 		{view.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"},
-		{view.TLSFailed, "failed in TLS (" + why + ")"},
-		{view.AnotherNode, "replaced by another node"}, {view.NoStatus, "without STATUS"},
+		{view.TLSFailed, "failed in TLS (" + failed + ")"}, {view.AnotherNode, "replaced by another node"},
 		{"", "without an address that can be reached from here"},
 	} {
 		if n[row[0]] > 0 {

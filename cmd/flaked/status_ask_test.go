@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,26 +54,23 @@ func TestWhereNodesAreAsked(t *testing.T) {
 	}
 }
 
-// The token goes to this machine, to where --token-file sends it, and by TLS to servers of an
+// The token goes to this machine, to where --token-file and --addr send it, and by TLS to servers of an
 // authority that the user named. A public authority does not vouch for an address in a record.
-func TestWhoGetsTheTokenOverHTTP(t *testing.T) {
-	own, public := lineAccess{tls: &tls.Config{RootCAs: x509.NewCertPool()}}, lineAccess{tls: &tls.Config{}}
+func TestWhoGetsTheToken(t *testing.T) {
+	own, public := &tls.Config{RootCAs: x509.NewCertPool()}, &tls.Config{}
 	for _, row := range []struct {
 		name, at   string
-		access     lineAccess
+		tls        *tls.Config
 		everywhere bool
 		want       string
 	}{
-		{"this machine", "127.0.0.1:7610", lineAccess{}, false, "http"},
-		{"this machine by TLS", "https://127.0.0.1:7610", lineAccess{}, false, "https"},
+		{"this machine", "127.0.0.1:7610", nil, false, "http"},
 		{"another one", "10.0.0.1:7610", own, false, ""},
-		{"another one, with --token-file", "10.0.0.1:7610", lineAccess{}, true, "http"},
-		{"another one by TLS", "https://10.0.0.1:7610", lineAccess{}, false, ""},
+		{"another one, with --token-file", "10.0.0.1:7610", nil, true, "http"},
 		{"another one by TLS, with --tls", "https://10.0.0.1:7610", public, false, ""},
 		{"another one by TLS, with --tls-ca", "https://10.0.0.1:7610", own, false, "https"},
-		{"another one by TLS, with --token-file", "https://10.0.0.1:7610", public, true, "https"},
 	} {
-		a := newAsker(row.access)
+		a := newAsker(row.tls, nil)
 		a.token, a.everywhere = "s3cret", row.everywhere
 		req, err := a.request(t.Context(), row.at, "/v1/status")
 		if err != nil {
@@ -85,6 +83,10 @@ func TestWhoGetsTheTokenOverHTTP(t *testing.T) {
 		if got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
+	}
+	a := &asker{token: "s3cret"}
+	if a.tokenFor("10.0.0.1:7609", false) != "" || a.tokenFor("10.0.0.1:7609", true) == "" || a.tokenFor("unix:/run/flaked.sock", false) == "" {
+		t.Error("a socket and an address of --addr get the token, and no other address")
 	}
 }
 
@@ -156,9 +158,9 @@ func TestAsk(t *testing.T) {
 	for i, row := range rows {
 		workers = append(workers, view.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
 	}
-	a := newAsker(lineAccess{})
+	a := newAsker(nil, nil)
 	a.host, a.token = "here", "s3cret"
-	a.ask(t.Context(), workers)
+	a.askWorkers(t.Context(), workers)
 	for i, row := range rows {
 		w := workers[i]
 		if w.Asked != row.asked || w.SaysText() != row.says || (w.Says != nil) != (row.asked == view.Answered) {
@@ -168,4 +170,113 @@ func TestAsk(t *testing.T) {
 	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
 	}
+}
+
+// change sets what differs in the status of a node.
+type change = func(*node.Snapshot)
+
+// statusOf returns the status of a node that serves, with changes.
+func statusOf(changes ...change) admin.Status {
+	doc := admin.Status{IDs: 42, Cluster: node.ClusterSnapshot{Name: "default"}, Node: node.Snapshot{
+		Name: "ids-1", Node: "n1", Phase: node.Serving, Ready: true, Worker: new(7), Term: 2,
+		LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)),
+		Clock:     node.ClockSnapshot{OffsetMs: new(-3.0), UncertaintyMs: new(2.0)},
+		ZooKeeper: node.ZooKeeperSnapshot{OK: true, HeartbeatAgeMs: new(int64(400)), HeartbeatMs: 3000},
+	}}
+	doc.Version = "1.2.3"
+	for _, change := range changes {
+		change(&doc.Node)
+	}
+	return doc
+}
+
+func troubled(words ...string) change { return func(s *node.Snapshot) { s.Degraded = words } }
+
+func cutOff(s *node.Snapshot) { s.ZooKeeper.OK = false }
+
+func refusing(phase node.Phase, cause node.Cause) change {
+	return func(s *node.Snapshot) {
+		s.Phase, s.Ready, s.Cause = phase, false, cause
+	}
+}
+
+func starting(s *node.Snapshot) {
+	refusing(node.Starting, node.CauseNoWorkerYet)(s)
+	s.Worker, s.Term, s.LeaseLeftMs, s.ReservedLeftMs = nil, 0, nil, nil
+}
+
+// answering returns the reply of such a node to STATUS.
+func answering(t *testing.T, changes ...change) func(string) string {
+	t.Helper()
+	line, err := json.Marshal(statusOf(changes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return says(string(line) + "\n")
+}
+
+// described returns the report of such a node.
+func described(changes ...change) view.WorkerReport {
+	w := view.WorkerReport{Worker: -1, Address: "a:1"}
+	describe(&w, statusOf(changes...))
+	return w
+}
+
+func TestStatusBecomesAnAnswer(t *testing.T) {
+	r := described()
+	want := view.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
+	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != view.Live ||
+		*r.ReportAgeMs != 400 || r.HeartbeatMs != 3000 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
+		t.Errorf("%+v, says %+v", r, r.Says)
+	}
+	for _, row := range []struct {
+		name    string
+		changes []change
+		says    string
+	}{
+		{"ready", nil, "ready"},
+		{"cut off", []change{cutOff, troubled("zookeeper", "from-cache")}, "ready, but no ZooKeeper, from-cache"},
+		{"starting", []change{starting}, "not ready: no-worker-yet"},
+		{"a terminal's codes", []change{refusing(node.Serving, "\x1b[2J")}, "not ready: \ufffd[2J"},
+	} {
+		if got := described(row.changes...).SaysText(); got != row.says {
+			t.Errorf("%s: %q, not %q", row.name, got, row.says)
+		}
+	}
+}
+
+func TestAskStatus(t *testing.T) {
+	a := newAsker(nil, nil)
+	a.token = "s3cret"
+	for _, row := range []struct{ name, reply, asked, why string }{
+		{"a node", answering(t)(""), view.Answered, ""},
+		{"a node with a long status", answering(t, func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), view.Answered, ""},
+		{"something else", "-ERR unknown command 'STATUS'\n", view.NoAnswer, "-ERR unknown command 'STATUS'"},
+		{"no JSON", "hello\n", view.AnotherNode, "its reply to STATUS is not a node's"},
+		{"the JSON of something else", "{}\n", view.AnotherNode, "its reply to STATUS is not a node's"},
+		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", view.AccessDenied, "-ERR this port requires TLS. Connect with TLS"},
+		{"asks for another token", "-WRONGPASS wrong token\n", view.AccessDenied, "-WRONGPASS wrong token"},
+	} {
+		addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
+			if line == "AUTH s3cret" && row.asked != view.AccessDenied {
+				return "OK\n"
+			}
+			return row.reply
+		})
+		if w, _ := a.askStatus(t.Context(), addr); w.Asked != row.asked || !strings.Contains(w.Why, row.why) || (w.Says != nil) != (row.asked == view.Answered) {
+			t.Errorf("%s: %q, %q", row.name, w.Asked, w.Why)
+		}
+	}
+	if w, _ := a.askStatus(t.Context(), nobody); w.Asked != view.NoAnswer || w.Why != "connection refused" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestStatusOfAddresses(t *testing.T) {
+	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)), fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
+	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
+	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered", "The node has had no answer from ZooKeeper")
+	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: The node does not answer at "+nobody+" (connection refused)")
+	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
+	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")
 }

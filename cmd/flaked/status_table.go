@@ -11,30 +11,22 @@ import (
 )
 
 // print prints the table and the lines below it. Problems follow on standard error.
-func (p statusReport) print(w io.Writer) error {
-	shown := slices.DeleteFunc(slices.Clone(p.Workers), func(w view.WorkerReport) bool { return w.State == view.Free })
-	if err := printWorkers(w, shown); err != nil {
-		return err
+func (r statusReport) print(w io.Writer) error {
+	table := textTable{statusHeader}
+	for _, worker := range r.Workers {
+		if worker.State != view.Free {
+			table.add(statusCells(worker)...)
+		}
 	}
-	footer := append(statusFooter(p.Report), p.lines()...)
-	if len(shown) > 0 {
-		footer = append([]string{""}, footer...)
+	footer := strings.Join(r.footer(), "\n") + "\n"
+	if len(table) > 1 {
+		if err := table.print(w); err != nil {
+			return err
+		}
+		footer = "\n" + footer
 	}
-	_, err := io.WriteString(w, strings.Join(footer, "\n")+"\n")
+	_, err := io.WriteString(w, footer)
 	return err
-}
-
-// printWorkers prints the table, unless there are no workers.
-func printWorkers(w io.Writer, workers []view.WorkerReport) error {
-	if len(workers) == 0 {
-		return nil
-	}
-	var t textTable
-	t.add(statusHeader...)
-	for _, worker := range workers {
-		t.add(statusCells(worker)...)
-	}
-	return t.print(w)
 }
 
 var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
@@ -63,32 +55,34 @@ func span(ms *int64) string {
 	return view.Brief(*ms)
 }
 
-func statusFooter(r view.Report) (lines []string) {
-	s, c := r.Summary, r.Cluster
-	if r.Source == view.SourceNodes {
-		if r.ZooKeeperError != "" {
-			lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
-		}
-		if line := askedLine(r.Workers); line != "" {
+// footer returns the lines below the table.
+func (r statusReport) footer() (lines []string) {
+	add := func(line string, is bool) {
+		if is && line != "" {
 			lines = append(lines, line)
 		}
+	}
+	s, c := r.Summary, r.Cluster
+	if r.Source == view.SourceNodes {
+		add("ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError, r.ZooKeeperError != "")
+		add(askedLine(r.Workers), true)
 		return lines
 	}
-	lines = []string{
-		fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)),
-		s.HeldLine(),
-	}
+	add(fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)), true)
+	add(s.HeldLine(), true)
 	if s.ShortestLeaseMs != nil {
-		lines = append(lines, "if ZooKeeper fails now, every serving node lasts at least "+shortest(r))
+		add("if ZooKeeper fails now, every serving node lasts at least "+shortest(r.Report), true)
 	}
-	if line := r.ClocksLine(); line != "" {
-		lines = append(lines, line)
-	}
-	if line := askedLine(r.Workers); s.Asked && line != "" {
-		lines = append(lines, line)
-	}
-	if s.Used == 0 {
-		lines = append(lines, "no node has registered yet: start one with `flaked serve`")
+	add(r.ClocksLine(), true)
+	add(askedLine(r.Workers), s.Asked)
+	add("no node has registered yet: start one with `flaked serve`", s.Used == 0)
+	add("named sequences: "+r.SequencesError+". See `flaked seq list`", r.SequencesError != "")
+	if r.Sequences != nil {
+		line := r.Sequences.Line()
+		if len(r.Sequences.Problems()) > 0 {
+			line += ". `flaked seq list` shows them"
+		}
+		add(line, true)
 	}
 	return lines
 }

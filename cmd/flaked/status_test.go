@@ -50,11 +50,11 @@ func TestStatusTableGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `WORKER  NAME   ADDRESS        STATE         SAYS                     REPORT  CLOCK                LEASE  TERM  VERSION
-     7  api    10.0.0.1:7609  live          ready                    1.2s    +1ms +/- 1ms         1h0m   3     1.2.3
-     8  ` + "\ufffd" + `[2Jx  10.0.0.1:7609  disconnected  no answer                1m1s    -                    1h0m   3     1.2.3
-     9  api    -              stopped       -                        5h0m    -                    1h0m   3     1.2.3
-    11  web    10.0.0.1:7609  live          not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
-    12  api    10.0.0.1:7609  live          timed out                900ms   +1ms +/- 1ms         1h0m   3     1.2.3
+7       api    10.0.0.1:7609  live          ready                    1.2s    +1ms +/- 1ms         1h0m   3     1.2.3
+8       ` + "\ufffd" + `[2Jx  10.0.0.1:7609  disconnected  no answer                1m1s    -                    1h0m   3     1.2.3
+9       api    -              stopped       -                        5h0m    -                    1h0m   3     1.2.3
+11      web    10.0.0.1:7609  live          not ready: clock-behind  900ms   -600ms +/- 1ms slow  30m0s  3     1.2.3
+12      api    10.0.0.1:7609  live          timed out                900ms   +1ms +/- 1ms         1h0m   3     1.2.3
 
 cluster prod (c1), layout time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657
 5 of 1024 workers held: 3 live, 1 disconnected, 1 stopped; 0 releasing, 0 record-missing, 1019 free; 6 ever used

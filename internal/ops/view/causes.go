@@ -121,8 +121,6 @@ var (
 		"Check --zk (FLAKED_ZK) and the network."}
 	denied = Problem{"access-denied", Warning, "The node denied access%s",
 		"Give --token-file or --tls, as its answer says."}
-	noStatus = Problem{"no-status", Warning, "The state of the node is unknown%s",
-		"Ask it for STATS and READY, or upgrade it."}
 	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
 		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
 			"Otherwise start the old node again."}
@@ -165,7 +163,7 @@ var (
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperDown, sequencesFrozen,
 	sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
-	notFromHere, denied, noStatus, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
+	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
 	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed, TimeEnding,
 })
 

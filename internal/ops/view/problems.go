@@ -100,10 +100,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
 func (w WorkerReport) silence() Problem {
 	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
-	switch w.Asked {
-	case NoStatus:
-		return noStatus.With(why)
-	case AccessDenied:
+	if w.Asked == AccessDenied {
 		return denied.With(why)
 	}
 	return silent.With(why)

@@ -117,6 +117,16 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 			}
 		}
 	}
+	away := WorkerReport{State: Disconnected, Says: &Answer{Ready: true, LeaseLeftMs: new(int64(60000))}}
+	near := WorkerReport{State: Live, Says: &Answer{Ready: true, ZooKeeperOK: true}}
+	for want, w := range map[string]WorkerReport{
+		"ZooKeeper cannot be reached, and the next lease expires in 1m0s.":  away,
+		"ZooKeeper cannot be reached from here, but a node can reach it. ": near,
+	} {
+		if got := joined(AssessNodes("refused", []WorkerReport{w}, local(t0)).Summary.Problems); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	for asked, want := range map[string]string{AccessDenied: "access-denied", TimedOut: "silent"} {
 		r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Asked: asked, Why: "-NO"}}, local(t0))
 		if got := r.Summary.Problems; len(got) != 1 || got[0].Cause != want || !strings.HasSuffix(got[0].Text, " at a:1 (-NO)") {

@@ -121,7 +121,6 @@ const (
 	AnotherNode  = "another node"  // answers at its address
 	AccessDenied = "access denied" // no valid token, or no client certificate
 	TLSFailed    = "TLS failed"    // one side refused the other's certificate
-	NoStatus     = "no STATUS"     // it does not know the request
 	NoAddress    = "no address"    // no address of the node can be reached from here
 )
 
