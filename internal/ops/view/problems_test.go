@@ -120,7 +120,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	away := WorkerReport{State: Disconnected, Says: &Answer{Ready: true, LeaseLeftMs: new(int64(60000))}}
 	near := WorkerReport{State: Live, Says: &Answer{Ready: true, ZooKeeperOK: true}}
 	for want, w := range map[string]WorkerReport{
-		"ZooKeeper cannot be reached, and the next lease expires in 1m0s.":  away,
+		"ZooKeeper cannot be reached, and the next lease expires in 1m0s.": away,
 		"ZooKeeper cannot be reached from here, but a node can reach it. ": near,
 	} {
 		if got := joined(AssessNodes("refused", []WorkerReport{w}, local(t0)).Summary.Problems); !strings.Contains(got, want) {
