@@ -186,11 +186,9 @@ func (c *campaign) awaitFollowers() {
 				return err
 			}
 			slots, err := coordinator.ReadSlots(ctx, zk, cl)
-			change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}, MadeMs: time.Now().UnixMilli()}
-			for _, b := range coordinator.NotFollowed(slots, change, change.MadeMs) {
-				if b.Connected() {
-					return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, change.At)
-				}
+			at := coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}
+			for _, b := range coordinator.NotFollowed(slots, at) {
+				return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, at)
 			}
 			return err
 		})

@@ -60,7 +60,7 @@ func (o Operator) guard(ctx context.Context, name string, v view) error {
 	after := coordinator.Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
 	began, said := o.clock().Now(), false
 	for {
-		behind, err := o.behind(ctx, coordinator.Change{At: after, MadeMs: began.UnixMilli()})
+		behind, err := o.behind(ctx, after)
 		waited := o.clock().Now().Sub(began)
 		switch {
 		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
@@ -80,18 +80,12 @@ func (o Operator) guard(ctx context.Context, name string, v view) error {
 	}
 }
 
-// behind returns the workers of connected nodes that have not followed a change. A node that is cut off does not count:
-// it issues by what it knew before until the hold has passed, and no longer.
-func (o Operator) behind(ctx context.Context, change coordinator.Change) (connected []coordinator.Entry, err error) {
+// behind returns the workers of connected nodes that have not followed the changes as far as at.
+func (o Operator) behind(ctx context.Context, at coordinator.Followed) ([]coordinator.Entry, error) {
 	cl, err := coordinator.ReadCluster(ctx, o.Store)
 	if err != nil {
 		return nil, err
 	}
 	slots, err := coordinator.ReadSlots(ctx, o.Store, cl)
-	for _, b := range coordinator.NotFollowed(slots, change, change.MadeMs) {
-		if b.Connected() {
-			connected = append(connected, b.Entry)
-		}
-	}
-	return connected, err
+	return coordinator.NotFollowed(slots, at), err
 }

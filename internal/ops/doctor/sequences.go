@@ -60,11 +60,10 @@ func judgeSequences(s *view.Sequences) (found []Finding) {
 func notFollowed(entries []coordinator.Entry, st seq.State, now int64) []Finding {
 	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string
-	change := coordinator.Change{At: coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}, MadeMs: changed}
-	for _, b := range coordinator.NotFollowed(entries, change, now) {
+	for _, b := range coordinator.NotFollowed(entries, coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
 		s := b.Slot
 		late := s.Followed.Changes != 0 && now > changed+view.ReportPatience(s.HeartbeatMs)
-		if b.Connected() && !b.Absent && late {
+		if !b.Absent && late {
 			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, view.Clean(s.Name)))
 		}
 	}
