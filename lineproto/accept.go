@@ -60,40 +60,45 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
 			limitUnsent(t)
 		}
-
 		open := c.open.Add(1)
-		if open > limit {
-			c.open.Add(-1)
-			c.refused.Add(1)
-			if refused++; refused == 1 {
-				log.Warn("refusing connections", "max_conns", limit)
+		if open <= limit {
+			if refused > 0 {
+				log.Info("accepting connections below the limit again", "refused_conns", refused)
+				refused = 0
 			}
-			e.refuse(nc)
+			e.admit(calls, nc, open > limit/2)
 			continue
 		}
-		if refused > 0 {
-			log.Info("accepting connections below the limit again", "refused_conns", refused)
-			refused = 0
+		c.open.Add(-1)
+		c.refused.Add(1)
+		if refused++; refused == 1 {
+			log.Warn("refusing connections", "max_conns", limit)
 		}
-		c.total.Add(1)
-		due := e.idle
-		if e.srv.cfg.Authenticate != nil {
-			due = e.auth
-		}
-		if open > limit/2 {
-			due = min(due, e.firstByte)
-		}
-		if e.loops.take(nc, due, false) {
-			runtime.Gosched() // while clients come one after the other, the loops go first
-			continue
-		}
-		e.start(nc, due, func(cn *conn) {
-			defer c.open.Add(-1)
-			if cn.handshake(calls, due) {
-				cn.serve(calls)
-			}
-		})
+		e.refuse(nc)
 	}
+}
+
+// admit begins to serve a connection. crowded is set if more than half of MaxConns are open.
+func (e *engine) admit(calls context.Context, nc net.Conn, crowded bool) {
+	c := &e.srv.counters
+	c.total.Add(1)
+	due := e.idle
+	if e.srv.cfg.Authenticate != nil {
+		due = e.auth
+	}
+	if crowded {
+		due = min(due, e.firstByte)
+	}
+	if e.loop.take(nc, due, false) {
+		runtime.Gosched() // while clients come one after the other, the loop goes first
+		return
+	}
+	e.start(nc, due, func(cn *conn) {
+		defer c.open.Add(-1)
+		if cn.handshake(calls, due) {
+			cn.serve(calls)
+		}
+	})
 }
 
 // refuse answers a connection over MaxConns with BUSY and closes it. accept does not
@@ -104,7 +109,7 @@ func (e *engine) refuse(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if e.loops.take(nc, e.linger, true) {
+	if e.loop.take(nc, e.linger, true) {
 		return
 	}
 	e.start(nc, e.linger, func(c *conn) {

@@ -54,7 +54,7 @@ const getIndex = 0
 // commandTable returns the command table in the order of HELP. maxBatch is for the help
 // texts.
 func commandTable(maxBatch int) []command {
-	return []command{
+	return append([]command{
 		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
 			help: fmt.Sprintf("one ID, or n IDs (1 to %d). A tag is ignored", maxBatch),
 			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).getKey,
@@ -64,7 +64,8 @@ func commandTable(maxBatch int) []command {
 			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
 				help: "one ID for each key, or one error"}},
 		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: (*session).next,
-			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d). A retry with the key gets the same value", maxBatch)},
+			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d). "+
+				"A retry with the key gets the same value", maxBatch)},
 		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).rangeOf,
 			help: fmt.Sprintf("the first and the last of n consecutive values (1 to %d)", maxRange)},
 		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).incr,
@@ -93,11 +94,19 @@ func commandTable(maxBatch int) []command {
 			help: "this table, then END"},
 		{name: "VERSION", run: (*session).version,
 			help: "flaked's release"},
-		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, inMulti: multiRefused, run: (*session).authenticate,
+		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, inMulti: multiRefused,
+			run:  (*session).authenticate,
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).quit,
 			help: "closes the connection"},
-		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true, inMulti: multiRefused, run: (*session).hello},
+	}, redisCommands()...)
+}
+
+// redisCommands returns the rows of the commands of RESP alone.
+func redisCommands() []command {
+	return []command{
+		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true,
+			inMulti: multiRefused, run: (*session).hello},
 		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
 		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
 		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},
@@ -106,7 +115,8 @@ func commandTable(maxBatch int) []command {
 		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).info},
 		{name: "ROLE", resp: true, run: (*session).role},
 		{name: "DBSIZE", resp: true, run: (*session).dbSize},
-		{name: "UNSUBSCRIBE", args: "[channel ...]", max: anyNumber, resp: true, inMulti: multiRefused, run: (*session).unsubscribe},
+		{name: "UNSUBSCRIBE", args: "[channel ...]", max: anyNumber, resp: true, inMulti: multiRefused,
+			run: (*session).unsubscribe},
 		{name: "RESET", resp: true, open: true, inMulti: multiNow, run: (*session).reset},
 		{name: "MULTI", resp: true, inMulti: multiNow, run: (*session).beginMulti},
 		{name: "EXEC", resp: true, inMulti: multiNow, run: (*session).execMulti},

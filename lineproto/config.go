@@ -131,7 +131,8 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.FirstByteTimeout > c.IdleTimeout {
-		return c, fmt.Errorf("Config.FirstByteTimeout is %v, must not exceed IdleTimeout (%v)", c.FirstByteTimeout, c.IdleTimeout)
+		return c, fmt.Errorf("Config.FirstByteTimeout is %v, must not exceed IdleTimeout (%v)", c.FirstByteTimeout,
+			c.IdleTimeout)
 	}
 	if c.AuthTimeout > c.IdleTimeout {
 		return c, fmt.Errorf("Config.AuthTimeout is %v, must not exceed IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)

@@ -79,6 +79,7 @@ const (
 func (d *driver) giveTurns(ctx context.Context) bool {
 	l := d.l
 	l.taken = 0
+	//mutant:w-round by TestLoopPollsAfterOneRoundOfWork -> for left := 100 * roundOfWork; left > 0; {
 	for left := roundOfWork; left > 0; {
 		waiting := l.queue.waiting(numRanks)
 		p, ok := l.queue.next(l.serves())

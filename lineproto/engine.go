@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// engine serves the connections of one listener. Event loops serve those that they can,
-// if the engine has loops. Each other connection has a goroutine.
+// engine serves the connections of one listener. An event loop serves those that it can,
+// if the engine has one. Each other connection has a goroutine.
 type engine struct {
-	srv   *Server
-	loops loops
+	srv  *Server
+	loop *loop // nil where goroutines serve all connections
 
 	// draining is set before connections are told to end.
 	draining atomic.Bool
@@ -31,7 +31,7 @@ type engine struct {
 
 	refusing atomic.Int64 // connections being told BUSY
 
-	wg    sync.WaitGroup // goroutines of connections, drivers of loops
+	wg    sync.WaitGroup // goroutines of connections, drivers of the loop
 	mu    sync.Mutex     // guards conns
 	conns map[*conn]struct{}
 }
@@ -45,7 +45,8 @@ func newEngine(s *Server) *engine {
 	// A tenth of the shortest timeout in Config, so that none of them is late by more
 	// than a fifth. It is at most half of lingerTime.
 	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
-	e := &engine{srv: s, every: every, arrived: make(chan struct{}, 1), stopWaits: make(chan struct{}), conns: make(map[*conn]struct{})}
+	e := &engine{srv: s, every: every, arrived: make(chan struct{}, 1), stopWaits: make(chan struct{}),
+		conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
 	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
 	return e
@@ -101,7 +102,7 @@ func (e *engine) noteArrival() {
 func (e *engine) deserted() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.conns) == 0 && e.loops.load() == 0
+	return len(e.conns) == 0 && e.loop.deserted()
 }
 
 // sweep interrupts connections that are past their due tick, until stop is closed. One
@@ -126,7 +127,7 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		case <-t.C:
 		}
 		now := e.tick.Add(1)
-		e.loops.sweep()
+		e.loop.sweep()
 		e.each(func(c *conn) {
 			if now >= c.due.Load() {
 				c.nc.SetDeadline(longAgo)
@@ -149,21 +150,21 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	defer grace.Stop()
 
 	e.draining.Store(true)
-	e.loops.drain(draining)
+	e.loop.drain(draining)
 	select {
 	case <-ended:
 		return 0
 	case <-grace.C:
 	}
 	e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
-	e.loops.drain(ending)
+	e.loop.drain(ending)
 	select {
 	case <-ended:
 		return 0
 	case <-half.C:
 	}
 	close(e.stopWaits)
-	e.loops.stopWaits()
+	e.loop.stopWaits()
 	select {
 	case <-ended:
 		return 0
@@ -171,17 +172,17 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	}
 	cancel()
 	e.each(func(c *conn) { cut++; socket(c.nc).Close() })
-	e.loops.drain(cutting)
+	e.loop.drain(cutting)
 	<-ended
-	return cut + e.loops.cut()
+	return cut + e.loop.wasCut()
 }
 
-// stage is the progress of draining, as loops know it.
+// stage is the progress of draining, as a loop knows it.
 type stage uint8
 
 const (
 	serving  stage = iota
-	draining       // loops end with their last connection
+	draining       // the loop ends with its last connection
 	ending         // connections end once they are answered
 	// Connections end at once.
 	cutting
@@ -196,7 +197,8 @@ const failed = needWake + 1
 func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool, may int) (used int, st status) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack", string(debug.Stack()))
+			e.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
+				string(debug.Stack()))
 			used, st = len(in), failed
 		}
 	}()

@@ -32,7 +32,8 @@ var errProxyHeader = ids.Reply(ids.ERR, "PROXY protocol is not supported. Turn i
 
 // isProxyHeader reports whether a line is the header of the PROXY protocol, version 1.
 func isProxyHeader(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("PROXY TCP4 ")) || bytes.HasPrefix(line, []byte("PROXY TCP6 ")) || bytes.HasPrefix(line, []byte("PROXY UNKNOWN"))
+	return bytes.HasPrefix(line, []byte("PROXY TCP4 ")) || bytes.HasPrefix(line, []byte("PROXY TCP6 ")) ||
+		bytes.HasPrefix(line, []byte("PROXY UNKNOWN"))
 }
 
 // appendHTTP appends the answer to an HTTP request. The caller must close the
@@ -42,7 +43,8 @@ func appendHTTP(out []byte, hint string) []byte {
 	if hint != "" {
 		body += oneLine(hint) + "\n"
 	}
-	out = append(out, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: "...)
+	out = append(out, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"+
+		"Content-Length: "...)
 	out = strconv.AppendInt(out, int64(len(body)), 10)
 	out = append(out, "\r\n\r\n"...)
 	return append(out, body...)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +19,8 @@ import (
 // That goroutine is the loop's driver. Fields that are neither atomic nor guarded by mu
 // belong to the driver. A Backend call that takes long blocks its driver, and the loop
 // gets another one: see watch.
+//
+// An engine without a loop has a nil loop. The methods that an engine calls do nothing then.
 type loop struct {
 	e      *engine
 	epfd   int
@@ -49,6 +50,10 @@ type loop struct {
 	away atomic.Int64 // connections in state connAway
 	load atomic.Int64 // connections, those in mail too
 
+	// asleep is set while the watcher waits for wakeWatcher.
+	asleep      atomic.Bool
+	wakeWatcher chan struct{}
+
 	mu     sync.Mutex // guards mail, woken and closed
 	mail   mail
 	woken  bool // wakefd was written to since the last collect
@@ -76,7 +81,7 @@ func newLoop(e *engine) (*loop, error) {
 		unix.Close(epfd)
 		return nil, err
 	}
-	l := &loop{e: e, epfd: epfd, wakefd: wakefd}
+	l := &loop{e: e, epfd: epfd, wakefd: wakefd, wakeWatcher: make(chan struct{}, 1)}
 	// Edge-triggered, so wakefd need not be read.
 	if err := l.control(unix.EPOLL_CTL_ADD, wakefd, unix.EPOLLIN|unix.EPOLLET, 0); err != nil {
 		l.close()
@@ -88,6 +93,9 @@ func newLoop(e *engine) (*loop, error) {
 // close closes the descriptors of the loop. Mail that comes later is thrown away: another
 // file may get the number of wakefd.
 func (l *loop) close() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -106,6 +114,9 @@ var oneWake = binary.NativeEndian.AppendUint64(nil, 1)
 
 // post adds to the mail and wakes the driver.
 func (l *loop) post(add func(m *mail)) {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -126,207 +137,47 @@ func (l *loop) collect() mail {
 	return m
 }
 
-// loops are the event loops of an engine. The zero value has none and takes no
-// connection.
-type loops struct {
-	all []*loop
-
-	// asleep is set while the watcher waits for wakeWatcher.
-	asleep      atomic.Bool
-	wakeWatcher chan struct{}
-}
-
-// open makes the loop of a listener.
-func (ls *loops) open(e *engine) error {
-	l, err := newLoop(e)
-	if err != nil {
-		return err
-	}
-	ls.all = []*loop{l}
-	ls.wakeWatcher = make(chan struct{}, 1)
-	return nil
-}
-
-// close closes the descriptors of the loops.
-func (ls *loops) close() {
-	for _, l := range ls.all {
-		l.close()
-	}
-	ls.all = nil
-}
-
-// run starts a driver for each loop. calls is the context of their Backend calls. The
-// drivers end after drain.
-func (ls *loops) run(calls context.Context, wg *sync.WaitGroup) {
-	for _, l := range ls.all {
+// run starts the driver. calls is the context of its Backend calls. The driver ends after drain.
+func (l *loop) run(calls context.Context, wg *sync.WaitGroup) {
+	if l != nil {
 		wg.Go(func() { newDriver(l).run(calls) })
 	}
 }
 
-// take gives a connection to the loop with the fewest connections. It returns false if
-// no loop can serve the connection, for instance because it speaks TLS. due is the
-// number of ticks for its first request. refused means that it is over MaxConns.
-func (ls *loops) take(nc net.Conn, due int64, refused bool) bool {
-	if len(ls.all) == 0 || !rawsocket.Is(nc) {
+// take gives a connection to the loop. It returns false if the loop cannot serve the
+// connection, for instance because it speaks TLS. due is the number of ticks for its first
+// request. refused means that it is over MaxConns.
+func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
+	if l == nil || !rawsocket.Is(nc) {
 		return false
 	}
 	fd, err := rawsocket.Detach(nc)
 	if err != nil {
 		return false // perhaps no descriptor: a goroutine needs no second one
 	}
-	best := ls.all[0]
-	for _, l := range ls.all[1:] {
-		if l.load.Load() < best.load.Load() {
-			best = l
-		}
-	}
-	best.load.Add(1)
-	best.e.noteArrival()
-	c := newLoopConn(best, fd, due, refused)
-	best.post(func(m *mail) { m.arrived = append(m.arrived, c) })
+	l.load.Add(1)
+	l.e.noteArrival()
+	c := newLoopConn(l, fd, due, refused)
+	l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 	return true
 }
 
-// load returns the number of connections.
-func (ls *loops) load() (n int64) {
-	for _, l := range ls.all {
-		n += l.load.Load()
-	}
-	return n
-}
+// deserted reports whether there are no connections.
+func (l *loop) deserted() bool { return l == nil || l.load.Load() == 0 }
 
-func (ls *loops) sweep() {
-	for _, l := range ls.all {
-		if l.load.Load() > 0 {
-			l.post(func(m *mail) { m.sweep = true })
-		}
+func (l *loop) sweep() {
+	if !l.deserted() {
+		l.post(func(m *mail) { m.sweep = true })
 	}
 }
 
-func (ls *loops) drain(s stage) {
-	for _, l := range ls.all {
-		l.post(func(m *mail) { m.stage = s })
-	}
-}
+func (l *loop) drain(s stage) { l.post(func(m *mail) { m.stage = s }) }
+func (l *loop) stopWaits()    { l.post(func(m *mail) { m.stopWaits = true }) }
 
-func (ls *loops) stopWaits() {
-	for _, l := range ls.all {
-		l.post(func(m *mail) { m.stopWaits = true })
+// wasCut returns how many connections draining has cut. The driver must have ended.
+func (l *loop) wasCut() int {
+	if l == nil {
+		return 0
 	}
-}
-
-// cut returns how many connections draining has cut. The drivers must have ended.
-func (ls *loops) cut() (n int) {
-	for _, l := range ls.all {
-		n += l.cut
-	}
-	return n
-}
-
-const (
-	// lookEvery is the time between two looks of the watcher. A driver that is in the
-	// same call at two looks loses its loop. Shorter waits hold up all connections of
-	// the loop: the 5 ms of the rollback rule, and the rest of a tick of a millisecond.
-	lookEvery = 6 * time.Millisecond
-	// lookOften is the time between two looks while a connection is away. Calls then
-	// take long, and each would hold up the others for lookEvery.
-	lookOften = time.Millisecond
-	// The watcher sleeps after more than looksIdle looks without any call.
-	looksIdle = 20
-)
-
-// watch gives a new driver to each loop whose driver is blocked by a Backend call,
-// until stop is closed.
-func (ls *loops) watch(stop <-chan struct{}, calls context.Context, wg *sync.WaitGroup) {
-	if len(ls.all) == 0 {
-		return
-	}
-	seen := make([]uint64, len(ls.all))
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	for idle := 0; ; {
-		select {
-		case <-stop:
-			return
-		case <-timer.C:
-		}
-		next := lookEvery
-		idle++
-		for i, l := range ls.all {
-			turn := l.turn.Load()
-			if turn != seen[i] {
-				idle = 0
-			} else if turn&1 != 0 {
-				idle = 0
-				l.relieve(turn, calls, wg)
-			}
-			seen[i] = turn
-			if l.away.Load() > 0 {
-				next = lookOften
-			}
-		}
-		if idle > looksIdle {
-			ls.asleep.Store(true)
-			// A call that began before asleep was set did not wake the watcher.
-			if ls.quiet(seen) {
-				select {
-				case <-stop:
-					return
-				case <-ls.wakeWatcher:
-				}
-			} else if !ls.asleep.Swap(false) {
-				<-ls.wakeWatcher
-			}
-			idle = 0
-		}
-		timer.Reset(next)
-	}
-}
-
-func (ls *loops) quiet(seen []uint64) bool {
-	for i, l := range ls.all {
-		if l.turn.Load() != seen[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// serves returns the first rank that gets no turns. Where ticks are long, the
-// connection that waits for one is away. If it has a large order, other large orders
-// get no turns. Of several that are away, the first to wake would take the whole tick.
-func (l *loop) serves() rank {
-	if l.held != nil {
-		return large
-	}
-	return numRanks
-}
-
-// begun wakes the watcher if it sleeps. The driver must call it at the beginning of
-// each call, after it has made turn odd.
-func (ls *loops) begun() {
-	if ls.asleep.Load() && ls.asleep.Swap(false) {
-		ls.wakeWatcher <- struct{}{}
-	}
-}
-
-// relieve takes the loop from a driver that is still in the call that turn stands for,
-// and starts another driver.
-func (l *loop) relieve(turn uint64, calls context.Context, wg *sync.WaitGroup) {
-	wg.Add(1) // before the driver can end: drain waits for wg to be zero
-	if !l.turn.CompareAndSwap(turn, turn+1) {
-		wg.Done()
-		return
-	}
-	c := l.current
-	c.state = connAway
-	if c.large {
-		l.held = c
-	}
-	l.away.Add(1)
-	l.control(unix.EPOLL_CTL_DEL, c.fd, 0, 0) // HUP cannot be masked
-	go func() {
-		defer wg.Done()
-		newDriver(l).run(calls)
-	}()
+	return l.cut
 }

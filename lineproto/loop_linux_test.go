@@ -13,11 +13,12 @@ import (
 // goroutine runs the loop: tests call its driver.
 func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) {
 	e := newEngine(newTestServer(t, cfg))
-	if err := e.loops.open(e); err != nil {
+	var err error
+	if e.loop, err = newLoop(e); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.loops.close)
-	d = newDriver(e.loops.all[0])
+	t.Cleanup(e.loop.close)
+	d = newDriver(e.loop)
 	c, client = d.connect(t)
 	return d, c, client
 }
@@ -119,49 +120,6 @@ func TestLoopTurns(t *testing.T) {
 	}
 }
 
-// TestLoopSlowReader: a loop does not read from a client that does not read. Its output
-// goes on where it stopped.
-func TestLoopSlowReader(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
-	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 8<<10); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Write(client, []byte("GET 5000\n")); err != nil {
-		t.Fatal(err)
-	}
-	d.ready(t.Context(), c, unix.EPOLLIN)
-	for c.state == connMore {
-		d.giveTurns(t.Context())
-	}
-	if c.state != connWriting || c.want != unix.EPOLLOUT || c.due != d.l.e.tick.Load()+d.l.e.write {
-		t.Fatalf("state %d, asks for %#x, due %d", c.state, c.want, c.due)
-	}
-	var got []byte
-	out := make([]byte, 4<<10)
-	for c.state != connReading {
-		if n, err := unix.Read(client, out); err == nil {
-			got = append(got, out[:n]...)
-		} else if err != unix.EAGAIN {
-			t.Fatal(err)
-		}
-		if c.state == connMore {
-			d.giveTurns(t.Context())
-		} else {
-			d.ready(t.Context(), c, unix.EPOLLOUT)
-		}
-	}
-	for {
-		n, err := unix.Read(client, out)
-		if err != nil {
-			break
-		}
-		got = append(got, out[:n]...)
-	}
-	if string(got) != idLines(1000, 5000) || c.want != awaitInput || c.out != nil {
-		t.Fatalf("%d lines, asks for %#x", strings.Count(string(got), "\n"), c.want)
-	}
-}
-
 // TestLoopKeepsNoText: for IDs that a client does not read, the server holds numbers
 // instead of text. The client gets all IDs, wherever it stops reading.
 func TestLoopKeepsNoText(t *testing.T) {
@@ -180,6 +138,9 @@ func TestLoopKeepsNoText(t *testing.T) {
 			if c.out == nil {
 				kept++
 			}
+			if c.want != unix.EPOLLOUT || c.due != d.l.e.tick.Load()+d.l.e.write {
+				t.Fatalf("asks for %#x, due %d", c.want, c.due)
+			}
 			if n, err := unix.Read(client, out[:1+len(got)%len(out)]); err == nil {
 				got = append(got, out[:n]...)
 			}
@@ -197,7 +158,7 @@ func TestLoopKeepsNoText(t *testing.T) {
 	for i := range 300 {
 		want.WriteString(idLines(first+101*int64(i), 100))
 	}
-	if string(got) != want.String()+"PONG\n" || kept == 0 {
+	if string(got) != want.String()+"PONG\n" || kept == 0 || c.want != awaitInput {
 		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)
 	}
 }
@@ -294,27 +255,6 @@ func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 	d.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
 	if c.place.in != &d.l.queue.lines[small] {
 		t.Error("a small order does not wait where others do")
-	}
-}
-
-// TestLoopReadsAgainAfterTurns: a connection that has waited for turns is read again.
-func TestLoopReadsAgainAfterTurns(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{})
-	d.sent(t, c, client, "GET 2000\n", 0)
-	d.sent(t, c, client, "PING\n", 0)
-	out := make([]byte, 64<<10)
-	for c.state == connMore {
-		d.giveTurns(t.Context())
-		for n := 1; n > 0; {
-			n, _ = unix.Read(client, out)
-		}
-	}
-	if c.state != connReading || c.want != awaitInput {
-		t.Fatalf("state %d, asks for %#x", c.state, c.want)
-	}
-	d.ready(t.Context(), c, unix.EPOLLIN)
-	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "PONG\n" {
-		t.Fatalf("%q, %v", out[:max(n, 0)], err)
 	}
 }
 

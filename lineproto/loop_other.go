@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// loops has no event loops on this system.
-type loops struct{}
+// loop does not exist on this system: engines have a nil one.
+type loop struct{}
 
-func (*loops) open(*engine) error {
-	return errors.New("event loops are available on Linux only. Use Auto or Goroutines")
+func newLoop(*engine) (*loop, error) {
+	return nil, errors.New("event loops are available on Linux only. Use Auto or Goroutines")
 }
 
-func (*loops) run(context.Context, *sync.WaitGroup)                    {}
-func (*loops) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}
-func (*loops) take(nc net.Conn, due int64, refused bool) bool          { return false }
-func (*loops) close()                                                  {}
-func (*loops) sweep()                                                  {}
-func (*loops) load() int64                                             { return 0 }
-func (*loops) drain(stage)                                             {}
-func (*loops) stopWaits()                                              {}
-func (*loops) cut() int                                                { return 0 }
+func (*loop) run(context.Context, *sync.WaitGroup)                    {}
+func (*loop) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}
+func (*loop) take(nc net.Conn, due int64, refused bool) bool          { return false }
+func (*loop) close()                                                  {}
+func (*loop) sweep()                                                  {}
+func (*loop) deserted() bool                                          { return true }
+func (*loop) drain(stage)                                             {}
+func (*loop) stopWaits()                                              {}
+func (*loop) wasCut() int                                             { return 0 }

@@ -75,6 +75,7 @@ func (d *driver) wakeAll() {
 // is read.
 func (d *driver) watch(c *loopConn, events uint32) {
 	switch {
+	//mutant:w-lost by TestLoopWatchesWaitingConnections -> case false:
 	case events&lost != 0:
 		d.close(c)
 	case c.s.halfClosed:
@@ -120,7 +121,7 @@ func (d *driver) answer(ctx context.Context, c *loopConn, in []byte, may int) bo
 	turn := l.turn.Load() + 1
 	l.current = c
 	l.turn.Store(turn)
-	l.e.loops.begun()
+	l.begun()
 	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
 	left := in[used:]
 	if !l.turn.CompareAndSwap(turn, turn+1) {
@@ -213,6 +214,7 @@ func (d *driver) blocked(c *loopConn) {
 	c.state = connWriting
 	c.extend(d.l.e.write)
 	d.ask(c, unix.EPOLLOUT)
+	//mutant:w-unread by TestLoopKeepsNoText -> if false {
 	if c.sent == 0 && c.s.unrender() {
 		d.giveBack(c)
 	}

@@ -65,6 +65,7 @@ func (s *session) fill(ctx context.Context) (done bool) {
 	switch {
 	case e != nil:
 		s.fail(e)
+	//mutant:w-all-or-none by TestBatch -> case o.lacks() == 0, s.ranOut:
 	case o.lacks() == 0:
 		s.finish()
 	default:
@@ -84,7 +85,8 @@ func (s *session) accept() *ids.ReplyError {
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
 		s.srv.backlog.Add(-lacks)
-		return ids.Reply(ids.BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d", ceiling))
+		return ids.Reply(ids.BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d",
+			ceiling))
 	}
 	o.accepted = true
 	return nil
@@ -170,6 +172,7 @@ func (s *session) fail(e *ids.ReplyError) {
 
 // drop ends an order that is not answered.
 func (s *session) drop() {
+	//mutant:w-backlog-left by TestRefusalReplacesTheWholeReply -> if false {
 	if s.order.accepted {
 		s.srv.backlog.Add(-int64(s.order.lacks()))
 	}

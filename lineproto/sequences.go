@@ -155,6 +155,7 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 	if err := sequence.CheckName(name); err != nil {
 		return ids.Reply(ids.ERR, err.Error())
 	}
+	//mutant:w-rights by TestRightsOfTokens -> if false {
 	if !s.rights.MayUse(name) {
 		return ids.NoRight(string(name))
 	}
@@ -183,7 +184,8 @@ func (s *session) request() *seqRequest {
 // call, and one commit if the sequence is strict.
 func (q *seqRequest) repeats(in []byte, used int) (now int) {
 	if q.kind == seqNext || q.kind == seqIncr {
-		for q.size > 0 && len(in)-used >= q.size && q.times < maxBare && bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
+		for q.size > 0 && len(in)-used >= q.size && q.times < maxBare &&
+			bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
 			used += q.size
 			q.times++
 		}
@@ -247,6 +249,7 @@ func (s *session) attempt(k int) error {
 		}
 		return err
 	}
+	//mutant:w-whole by TestWrongValuesAreAnError -> n, whole := k*q.n, false
 	n, whole := k*q.n, q.kind == seqRange || q.kind == seqIncrBy
 	runs, err := b.Take(&q.wait, q.name, n, whole, q.wake, s.runs[:0])
 	if err != nil {

@@ -76,8 +76,10 @@ func TestLoopWatchesSleepingConnections(t *testing.T) {
 // Requests for sequences allocate nothing, from recv to send.
 func TestLoopSequenceAllocations(t *testing.T) {
 	for _, request := range []string{
-		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n", "RANGE order 50\n", "INCR order\n", "INCRBY order 5\n",
-		strings.Repeat("NEXT order\n", 50), strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("INCR", "order"), request("NEXT", "order"), strings.Repeat(request("INCR", "order"), 20),
+		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n",
+		"RANGE order 50\n", "INCR order\n", "INCRBY order 5\n",
+		strings.Repeat("NEXT order\n", 50), strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("INCR", "order"),
+		request("NEXT", "order"), strings.Repeat(request("INCR", "order"), 20),
 	} {
 		d, c, client := newTestLoop(t, Config{Sequences: newFakeSequences()})
 		c.s.rights, _ = limited([]byte("some"))
@@ -131,7 +133,7 @@ func TestLoopWakeAfterTheEnd(t *testing.T) {
 	d.sent(t, c, client, "NEXT slow\n", 0)
 	wakefd := d.l.wakefd
 	d.close(c)
-	d.l.e.loops.close()
+	d.l.close()
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)

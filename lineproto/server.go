@@ -53,7 +53,8 @@ func New(cfg Config) (*Server, error) {
 			"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)),
 		errCount: ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)),
 		errNext: ids.Reply(ids.ERR, fmt.Sprintf(
-			"a count must be 1 to %d, digits only, and a key a letter, then letters, digits and _ . : -, at most %d bytes",
+			"a count must be 1 to %d, digits only, and a key a letter, then letters, "+
+				"digits and _ . : -, at most %d bytes",
 			cfg.MaxBatch, maxTag)),
 		errLong: ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)),
 
@@ -97,18 +98,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 
 	e := newEngine(s)
-	if err := s.openLoops(e, l, log); err != nil {
+	if err := s.openLoop(e, l, log); err != nil {
 		l.Close()
 		return err
 	}
-	defer e.loops.close()
-	e.loops.run(calls, &e.wg)
+	defer e.loop.close()
+	e.loop.run(calls, &e.wg)
 	accepted := make(chan error, 1)
 	go func() { accepted <- e.accept(ctx, calls, l, log) }()
 	swept, stopSweep := make(chan struct{}), make(chan struct{})
 	go func() { defer close(swept); e.sweep(stopSweep) }()
 	watched := make(chan struct{})
-	go func() { defer close(watched); e.loops.watch(stopSweep, calls, &e.wg) }()
+	go func() { defer close(watched); e.loop.watch(stopSweep, calls, &e.wg) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", s.cfg.MaxBatch)
 
 	var err error
@@ -143,9 +144,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // the context of Serve is done. Later calls do nothing.
 func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
-// openLoops makes the event loops of an engine, unless its connections need goroutines.
+// openLoop makes the event loop of an engine, unless its connections need goroutines.
 // It returns an error only if the Config demands event loops.
-func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
+func (s *Server) openLoop(e *engine, l net.Listener, log hclog.Logger) error {
 	switch l.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
@@ -154,13 +155,14 @@ func (s *Server) openLoops(e *engine, l net.Listener, log hclog.Logger) error {
 	if s.cfg.Engine == Goroutines {
 		return nil
 	}
-	err := e.loops.open(e)
+	loop, err := newLoop(e)
 	switch {
 	case err == nil:
+		e.loop = loop
 	case s.cfg.Engine == EventLoops:
 		return err
 	case runtime.GOOS == "linux":
-		log.Warn("failed to create event loops, serving with goroutines", "error", err)
+		log.Warn("failed to create an event loop, serving with goroutines", "error", err)
 	}
 	return nil
 }

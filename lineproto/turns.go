@@ -52,6 +52,7 @@ func rankOf(lacks int, halfClosed bool) rank {
 	switch {
 	case 0 < lacks && lacks <= tinyOrder:
 		return tiny
+	//mutant:w-small-first by TestIDsAreSharedByConnections -> case false:
 	case lacks <= smallOrder:
 		return small
 	case halfClosed:
@@ -69,6 +70,7 @@ func slice(lacks, waiting int, scarce bool) int {
 	case !scarce:
 		return maxSlice
 	}
+	//mutant:w-turns by TestIDsAreSharedByConnections -> return max(lacks, maxSlice)
 	return min(max(roundOfIDs/waiting, minSlice), maxSlice)
 }
 
@@ -77,6 +79,7 @@ func slice(lacks, waiting int, scarce bool) int {
 // way since turns were last given.
 func atOnce(waiting, taken int, scarce bool) int {
 	if scarce && (waiting > 0 || taken >= roundOfIDs) {
+		//mutant:w-scarce by TestScarceIDsDelayLargeRequestsOnly -> return maxSlice
 		return tinyOrder
 	}
 	return maxSlice
@@ -87,8 +90,10 @@ func atOnce(waiting, taken int, scarce bool) int {
 // have stopped sending may be gone, so their requests may fill only half of it.
 func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 	if halfClosed {
+		//mutant:w-half-closed by TestHalfClosedClientsGetHalfOfTheBacklog ->
 		ceiling /= 2
 	}
+	//mutant:w-backlog by TestBacklogIsBounded -> return true
 	return n <= smallOrder || backlog == 0 || ceiling == 0 || backlog+n <= ceiling
 }
 
@@ -155,6 +160,7 @@ func (t *turns[W]) part(p *place[W]) {
 func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 	chosen := -1
 	for i := range t.lines[:before] {
+		//mutant:w-every-line by TestEveryLineGetsTurns -> if t.lines[i].length > 0 && chosen < 0 {
 		if t.lines[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
 			chosen = i
 		}

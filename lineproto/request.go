@@ -1,0 +1,180 @@
+package lineproto
+
+import (
+	"context"
+
+	"github.com/flaked/flaked/ids"
+)
+
+// How a session answers one request that it has taken off the input.
+
+// mirror selects the line ending of the reply.
+func (s *session) mirror() {
+	if s.fr = linesLF; s.in.crlf {
+		s.fr = linesCRLF
+	}
+}
+
+// line answers a plain request.
+func (s *session) line(ctx context.Context, line []byte) {
+	verb, rest := cutWord(line)
+	if len(verb) == 0 {
+		return
+	}
+	inline := redisInline(verb, rest)
+	if inline {
+		s.fr = s.who.framing()
+	}
+	index := s.srv.lookup(verb, inline)
+	s.args = s.args[:0]
+	if index < len(s.srv.table) && s.srv.table[index].text {
+		if len(rest) > 0 {
+			s.args = append(s.args, rest)
+		}
+	} else {
+		for len(rest) > 0 {
+			var arg []byte
+			arg, rest = cutWord(rest)
+			s.args = append(s.args, arg)
+		}
+	}
+	e := s.exec(ctx, index, verb, s.args)
+	s.trim()
+	if e != nil && (e.Code == ids.ERR || e.Code == ids.NOAUTH) && (isHTTP(line) || isProxyHeader(line)) {
+		s.refuse(e, line)
+		return
+	}
+	size := len(line) + len("\n")
+	if s.in.crlf {
+		size++
+	}
+	s.executed(index, e, size)
+}
+
+// executed answers a request with its error, if it has one, and counts the request
+// unless it has begun an order or asks for a sequence. size is how many bytes of the request
+// are at the end of the consumed input.
+func (s *session) executed(index int, e *ids.ReplyError, size int) {
+	switch {
+	case e != nil:
+		s.out = s.fr.fail(s.out, e)
+		s.counts.add(s, index, resultOf(e), 1)
+	case s.order.n > 0:
+		s.order.index = index
+	case s.task == taskSequence:
+		s.seq.index, s.seq.size = index, size
+	default:
+		s.counts.add(s, index, resultOK, 1)
+	}
+}
+
+// stretch begins an order for count bare GETs.
+func (s *session) stretch(count int) {
+	if s.begin(order{n: count, index: getIndex, each: true}); s.locked() {
+		s.fail(errNoAuth)
+	}
+}
+
+// array answers a RESP request, or a stretch of GETs, if in holds one. used is how many
+// bytes of in are consumed. more means that the request needs more input.
+func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
+	s.fr = s.who.framing()
+	if count, n := s.arr.gets(in); count > 0 && !s.queueing() {
+		s.stretch(count)
+		return n, false
+	}
+	s.arr.locked = s.locked()
+	held := s.arr.unfinished()
+	args, used, ok, e := s.arr.next(in, s.args[:0])
+	s.args = args
+	if !s.gather(s.keeps()) {
+		e = s.srv.errGathered
+	}
+	switch {
+	case e != nil:
+		s.refuse(e, nil)
+	case ok && len(args) > 0: // an empty array is ignored, as an empty line is
+		s.answerArray(ctx, args[0], args[1:], used)
+	}
+	if held {
+		s.args = nil // do not keep held alive
+	}
+	s.trim()
+	return used, !ok && e == nil
+}
+
+// answerArray answers a request in RESP, or queues it. size is how many bytes it has.
+func (s *session) answerArray(ctx context.Context, verb []byte, args [][]byte, size int) {
+	index := s.srv.lookup(verb, true)
+	if s.executing() {
+		size = 0 // the request is not in the input
+	}
+	if !s.queueing() {
+		s.executed(index, s.exec(ctx, index, verb, args), size)
+		return
+	}
+	c, e := s.check(index, verb, args)
+	switch {
+	case e == nil && c.inMulti == multiNow:
+		s.executed(index, c.run(s, ctx, args), size)
+		return
+	case e == nil:
+		e = s.queue(c, verb, args)
+	}
+	if e != nil {
+		s.multi.broken, s.multi.requests = true, nil
+		s.executed(index, e, size)
+	}
+}
+
+// exec executes a request of either framing. index is the result of lookup. Unless exec
+// returns an error, it has appended the reply or begun an order.
+func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *ids.ReplyError {
+	c, e := s.check(index, verb, args)
+	if e != nil {
+		return e
+	}
+	return c.run(s, ctx, args)
+}
+
+// check returns the row of a request, or the error with which the request is refused unread.
+func (s *session) check(index int, verb []byte, args [][]byte) (*command, *ids.ReplyError) {
+	known := index < len(s.srv.table)
+	//mutant:w-token by TestAuth -> if false {
+	if s.locked() && !(known && s.srv.table[index].open) {
+		return nil, errNoAuth
+	}
+	if !known {
+		return nil, errUnknown(verb)
+	}
+	c := s.srv.table[index].in(s.inRESP())
+	if len(args) < c.min || len(args) > c.max {
+		return nil, errUsage(c)
+	}
+	return c, nil
+}
+
+// inRESP reports whether the request being answered came in RESP.
+func (s *session) inRESP() bool {
+	_, ok := s.fr.(resp)
+	return ok
+}
+
+// refuse answers malformed input, in HTTP if line looks like it, and ends the session:
+// the input that follows may begin within a request.
+func (s *session) refuse(e *ids.ReplyError, line []byte) {
+	switch {
+	case isHTTP(line):
+		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)
+	case isProxyHeader(line):
+		e = errProxyHeader
+		s.out = s.fr.fail(s.out, e)
+	default:
+		if s.locked() {
+			e = errNoAuth
+		}
+		s.out = s.fr.fail(s.out, e)
+	}
+	s.counts.add(s, len(s.srv.table), resultOf(e), 1)
+	s.task = taskEnd
+}
