@@ -13,7 +13,8 @@ func TestConfig(t *testing.T) {
 		cfg        Config
 	}{
 		{"defaults", "", Config{Backend: b}},
-		{"all set", "", Config{Backend: b, MaxConns: 1, MaxBatch: 1, IdleTimeout: time.Second, FirstByteTimeout: time.Second, WriteTimeout: time.Second, DrainTimeout: time.Second}},
+		{"all set", "", Config{Backend: b, MaxConns: 1, MaxBatch: 1, IdleTimeout: time.Second,
+			FirstByteTimeout: time.Second, WriteTimeout: time.Second, DrainTimeout: time.Second}},
 		{"short idle lowers first byte", "", Config{Backend: b, IdleTimeout: time.Second}},
 		{"no backend", "Backend", Config{}},
 		{"MaxConns", "MaxConns", Config{Backend: b, MaxConns: -1}},
@@ -22,8 +23,10 @@ func TestConfig(t *testing.T) {
 		{"idle", "IdleTimeout", Config{Backend: b, IdleTimeout: -1}},
 		{"seconds for nanoseconds", "WriteTimeout", Config{Backend: b, WriteTimeout: 5}},
 		{"drain", "DrainTimeout", Config{Backend: b, DrainTimeout: -time.Second}},
-		{"authentication beyond idle", "AuthTimeout", Config{Backend: b, IdleTimeout: time.Second, AuthTimeout: 2 * time.Second}},
-		{"first byte beyond idle", "FirstByteTimeout", Config{Backend: b, IdleTimeout: time.Second, FirstByteTimeout: 2 * time.Second}},
+		{"authentication beyond idle", "AuthTimeout",
+			Config{Backend: b, IdleTimeout: time.Second, AuthTimeout: 2 * time.Second}},
+		{"first byte beyond idle", "FirstByteTimeout",
+			Config{Backend: b, IdleTimeout: time.Second, FirstByteTimeout: 2 * time.Second}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := New(tc.cfg)
@@ -36,7 +39,8 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := s.cfg; c.MaxConns == 0 || c.MaxBatch == 0 || c.IdleTimeout == 0 || c.FirstByteTimeout > c.IdleTimeout || c.WriteTimeout == 0 || c.DrainTimeout == 0 {
+			if c := s.cfg; c.MaxConns == 0 || c.MaxBatch == 0 || c.IdleTimeout == 0 ||
+				c.FirstByteTimeout > c.IdleTimeout || c.WriteTimeout == 0 || c.DrainTimeout == 0 {
 				t.Fatalf("%+v", c)
 			}
 		})

@@ -152,7 +152,8 @@ func (r *running) stop() error {
 
 func serveOn(t testing.TB, s *Server, l net.Listener) *running {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Server: s, network: l.Addr().Network(), addr: l.Addr().String(), cancel: cancel, done: make(chan struct{})}
+	r := &running{Server: s, network: l.Addr().Network(), addr: l.Addr().String(), cancel: cancel,
+		done: make(chan struct{})}
 	go func() {
 		r.err = s.Serve(ctx, l)
 		close(r.done)

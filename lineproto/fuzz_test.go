@@ -42,7 +42,8 @@ func FuzzParser(f *testing.F) {
 func FuzzArrays(f *testing.F) {
 	f.Add("GET|GET a|GET 3|PING x|HELLO 3|MGET a b", uint16(40), uint16(3))
 	f.Add("GET|*x|GET", uint16(9), uint16(1))
-	f.Add("INCR a|INCR a|INCR a|NEXT a 3|RANGE a 5|NEXT three|NEXT three|NEXT three|NEXT three|SEQ a|SEQS", uint16(30), uint16(7))
+	f.Add("INCR a|INCR a|INCR a|NEXT a 3|RANGE a 5|NEXT three|NEXT three|NEXT three|NEXT three|SEQ a|SEQS", uint16(30),
+		uint16(7))
 	f.Add("PING "+x512+x512+"|GET k", uint16(700), uint16(500))
 	f.Fuzz(func(t *testing.T, script string, at, size uint16) {
 		var in strings.Builder

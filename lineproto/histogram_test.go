@@ -15,8 +15,10 @@ func TestDurationBucket(t *testing.T) {
 		d  time.Duration
 		le float64 // 0: above all
 	}{
-		{-5, 1e-6}, {0, 1e-6}, {1, 1e-6}, {1000, 1e-6}, {1001, 2e-6}, {2000, 2e-6}, {2001, 4e-6}, {4000, 4e-6}, {4001, 8e-6},
-		{100 * time.Microsecond, 128e-6}, {time.Second, 1.048576}, {2 * time.Second, 2.097152}, {2100 * time.Millisecond, 0}, {time.Hour, 0},
+		{-5, 1e-6}, {0, 1e-6}, {1, 1e-6}, {1000, 1e-6}, {1001, 2e-6}, {2000, 2e-6}, {2001, 4e-6}, {4000, 4e-6},
+		{4001, 8e-6},
+		{100 * time.Microsecond, 128e-6}, {time.Second, 1.048576}, {2 * time.Second, 2.097152},
+		{2100 * time.Millisecond, 0}, {time.Hour, 0},
 	} {
 		var got float64
 		if b := durationBucket(int64(row.d)); b < len(bounds) {
@@ -33,7 +35,8 @@ func TestSizeBucket(t *testing.T) {
 	for _, row := range []struct {
 		n  int
 		le float64
-	}{{1, 1}, {2, 4}, {4, 4}, {5, 16}, {16, 16}, {17, 64}, {1000, 1024}, {10_000, 16384}, {1_000_000, 1048576}, {1_048_577, 0}} {
+	}{{1, 1}, {2, 4}, {4, 4}, {5, 16}, {16, 16}, {17, 64}, {1000, 1024}, {10_000, 16384}, {1_000_000, 1048576},
+		{1_048_577, 0}} {
 		var got float64
 		if b := sizeBucket(row.n); b < len(bounds) {
 			got = bounds[b]

@@ -27,7 +27,8 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	for {
 		ss, held := send()
 		if !held {
-			if want := "-BUSY unfinished requests and unread replies use too much memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
+			if want := "-BUSY unfinished requests and unread replies use too much " +
+				"memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
 				t.Fatalf("got %q, want %q", ss.out, want)
 			}
 			break
@@ -46,7 +47,8 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 		holding[0] = ss
 	}
 	for _, ss := range holding {
-		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false, maxSlice); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
+		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false,
+			maxSlice); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
 			t.Fatalf("status %d, %.80q", st, ss.out)
 		}
 	}
@@ -88,7 +90,8 @@ func TestUnreadRepliesShareTheMemoryLimit(t *testing.T) {
 // A transaction counts under the bound until it ends, however it ends.
 func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 	s := newTestServer(t, Config{})
-	for _, end := range []string{request("EXEC"), request("DISCARD"), request("RESET"), request("FOO") + request("EXEC")} {
+	for _, end := range []string{request("EXEC"), request("DISCARD"), request("RESET"),
+		request("FOO") + request("EXEC")} {
 		ss := &session{srv: s}
 		say := func(in string) {
 			t.Helper()
@@ -111,7 +114,8 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 	ss := &session{srv: s}
 	long := strings.Repeat(request("ECHO", strings.Repeat("x", 1000)), 80)
 	_, _ = ss.consume(t.Context(), []byte(request("MULTI")+long+request("EXEC")), false, maxSlice)
-	if out := string(ss.out); !strings.Contains(out, longArray) || !strings.HasSuffix(out, "-EXECABORT Transaction discarded because of previous errors.\r\n") {
+	if out := string(ss.out); !strings.Contains(out, longArray) ||
+		!strings.HasSuffix(out, "-EXECABORT Transaction discarded because of previous errors.\r\n") {
 		t.Errorf("%.200q ... %.200q", out, out[max(0, len(out)-200):])
 	}
 }

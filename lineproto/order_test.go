@@ -3,7 +3,6 @@ package lineproto
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -57,7 +56,8 @@ func TestBatchIsAnsweredWhole(t *testing.T) {
 		}
 	}
 	out := a.turn(30)
-	if lines := strings.Split(out, "\n"); len(lines) != 102 || lines[0] != "1000" || lines[99] != "1099" || lines[100] != "b" {
+	if lines := strings.Split(out, "\n"); len(lines) != 102 || lines[0] != "1000" || lines[99] != "1099" ||
+		lines[100] != "b" {
 		t.Fatalf("%q", out)
 	}
 }
@@ -91,7 +91,8 @@ func TestRefusalReplacesTheWholeReply(t *testing.T) {
 // Orders are accepted until clients wait for as many IDs as are made in a second.
 func TestBacklogIsBounded(t *testing.T) {
 	s := newTestServer(t, Config{Backend: &fakeBackend{ceiling: 4000}})
-	first, second, third, fourth := asking(t, s, "GET 3000\n"), asking(t, s, "GET 1500\nGET\nGET 9\n"), asking(t, s, "GET 1000\n"), asking(t, s, "GET 256\n")
+	first, second, third, fourth := asking(t, s, "GET 3000\n"), asking(t, s, "GET 1500\nGET\nGET 9\n"),
+		asking(t, s, "GET 1000\n"), asking(t, s, "GET 256\n")
 	for _, a := range []*asked{first, second, third, fourth} {
 		if out := a.turn(tinyOrder); out != "" || s.backlog.Load() != 0 {
 			t.Fatalf("%q, backlog %d: it is not accepted before its turn", out, s.backlog.Load())
@@ -151,22 +152,12 @@ func TestHalfClosedClientsGetHalfOfTheBacklog(t *testing.T) {
 	for i, row := range []struct {
 		n                int
 		halfClosed, want bool
-	}{{1900, true, true}, {300, true, false}, {300, false, true}, {1000, false, true}, {500, true, false}, {500, false, true}, {1000, false, false}} {
+	}{{1900, true, true}, {300, true, false}, {300, false, true}, {1000, false, true}, {500, true, false},
+		{500, false, true}, {1000, false, false}} {
 		if got := waiting(row.n, row.halfClosed); got != row.want {
-			t.Errorf("%d: GET %d, half closed %v: accepted %v; backlog %d", i, row.n, row.halfClosed, got, s.backlog.Load())
+			t.Errorf("%d: GET %d, half closed %v: accepted %v; backlog %d", i, row.n, row.halfClosed, got,
+				s.backlog.Load())
 		}
-	}
-}
-
-// A stretch of GETs is answered as IDs come.
-func TestPipelinedGETsAreAnsweredInTurns(t *testing.T) {
-	a := asking(t, newTestServer(t, Config{}), strings.Repeat("GET\r\n", 100)+"PING\n")
-	got := a.turn(tinyOrder)
-	for range 4 {
-		got += a.turn(30)
-	}
-	if want := strings.ReplaceAll(idLines(1000, 100), "\n", "\r\n") + "PONG\n"; got != want {
-		t.Fatalf("%q", got)
 	}
 }
 
@@ -191,60 +182,6 @@ func TestOrderLeavesTheBacklogWithItsConnection(t *testing.T) {
 		c := r.dial(t)
 		c.send("PING\n")
 		c.want("PONG")
-	})
-}
-
-// TestBusyOverTheWire: a client that asks for too much gets all of its IDs or one
-// error line, and its connection goes on.
-func TestBusyOverTheWire(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		b := &slowBackend{perTick: 4096}
-		b.ceiling = 10_000
-		r := w.serve(t, Config{Backend: b})
-		all := make([]*client, 50)
-		for i := range all {
-			all[i] = r.dial(t)
-			all[i].send("GET 5000\nPING over\n")
-		}
-		refused := 0
-		for _, c := range all {
-			switch line := c.line(); {
-			case strings.HasPrefix(line, "-BUSY clients are waiting for too many IDs. Retry later. limit_ids=10000"):
-				refused++
-			case line[0] == '-':
-				t.Fatalf("%q", line)
-			default:
-				for range 4999 {
-					if line := c.line(); line[0] == '-' {
-						t.Fatalf("%q", line)
-					}
-				}
-			}
-			c.want("over")
-		}
-		if refused == 0 || refused == len(all) {
-			t.Errorf("%d of %d were refused", refused, len(all))
-		}
-	})
-}
-
-// TestHalfClosedIsServed: a client that has stopped sending gets its whole reply,
-// behind the other clients.
-func TestHalfClosedIsServed(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		b := &slowBackend{perTick: 1024}
-		r := w.serve(t, Config{Backend: b, MaxBatch: 1_000_000})
-		defer b.refuse.Store(true)
-		for range 5 {
-			r.dial(t).send("GET 1000000\n")
-		}
-		c := r.dial(t)
-		c.send("GET 2000")
-		c.CloseWrite()
-		out, err := io.ReadAll(c)
-		if err != nil || strings.Count(string(out), "\n") != 2000 || strings.Contains(string(out), "-") {
-			t.Fatalf("%.100q, %v", out, err)
-		}
 	})
 }
 

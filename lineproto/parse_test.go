@@ -2,13 +2,8 @@ package lineproto
 
 import (
 	"math"
-	"strconv"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
-
-	"github.com/flaked/flaked/worker"
 )
 
 func TestNumber(t *testing.T) {
@@ -36,25 +31,14 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestNumberProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.StringMatching(`[0-9]{1,21}`), rapid.String()).Draw(t, "s")
-		n, ok := number([]byte(s))
-		want, err := strconv.ParseInt(s, 10, 64)
-		good := err == nil && want > 0 && s == strconv.FormatInt(want, 10)
-		if ok != good || ok && n != want {
-			t.Fatalf("number(%q) = %d, %v; ParseInt says %d, %v", s, n, ok, want, err)
-		}
-	})
-}
-
 func TestIsTag(t *testing.T) {
 	for _, good := range []string{"a", "Z", "order", "a1", "a_.:-Z9", strings.Repeat("k", 64)} {
 		if !isTag([]byte(good)) {
 			t.Errorf("%q is refused", good)
 		}
 	}
-	for _, bad := range []string{"", "1a", "_a", "-a", ".a", ":a", "a/b", "a b", "a\r", "a@", "a[", "a`", "a{", "\xe9", "a\xe9", strings.Repeat("k", 65)} {
+	for _, bad := range []string{"", "1a", "_a", "-a", ".a", ":a", "a/b", "a b", "a\r", "a@", "a[", "a`", "a{",
+		"\xe9", "a\xe9", strings.Repeat("k", 65)} {
 		if isTag([]byte(bad)) {
 			t.Errorf("%q is taken", bad)
 		}
@@ -104,34 +88,4 @@ func TestBareGETs(t *testing.T) {
 			t.Errorf("%.20q: %d, %d, crlf %v, want %d, %d, %v", tc.in, count, used, p.crlf, tc.count, tc.used, tc.crlf)
 		}
 	}
-}
-
-// TestIDs: counting decimals up gives the same bytes as formatting each.
-func TestIDs(t *testing.T) {
-	check := func(t interface{ Fatalf(string, ...any) }, r worker.Run, end string) {
-		var want []byte
-		for i := range r.Len {
-			want = append(append(want, r.At(i).String()...), end...)
-		}
-		if got := lines(end).ids([]byte("x"), r); string(got) != "x"+string(want) {
-			t.Fatalf("%+v: got %q, want %q", r, got[1:], want)
-		}
-		want = want[:0]
-		for i := range r.Len {
-			want = append(want, bulk(r.At(i).String())...)
-		}
-		if got := resp2.ids([]byte("x"), r); string(got) != "x"+string(want) {
-			t.Fatalf("%+v: got %q, want %q", r, got[1:], want)
-		}
-	}
-	check(t, worker.Run{}, "\n")
-	check(t, worker.Run{First: 1, Step: 1, Len: 1200}, "\n")
-	check(t, worker.Run{First: math.MaxInt64 - 10, Step: 1, Len: 11}, "\r\n")
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 300).Draw(t, "len")
-		step := rapid.SampledFrom([]worker.ID{1, 1, 2, 1024}).Draw(t, "step")
-		nines := int64(math.Pow10(rapid.IntRange(1, 18).Draw(t, "digits")))
-		first := rapid.OneOf(rapid.Int64Range(1, math.MaxInt64/2), rapid.Int64Range(max(1, nines-300), nines)).Draw(t, "first")
-		check(t, worker.Run{First: worker.ID(first), Step: step, Len: n}, rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "end"))
-	})
 }

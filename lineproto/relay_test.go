@@ -2,9 +2,6 @@ package lineproto
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,40 +102,6 @@ func TestCancelledWaiterHandsOnTheTurn(t *testing.T) {
 			t.Errorf("%v and %v, want that one has the turn", a, b)
 		}
 	})
-}
-
-// Waiters that are cancelled at any moment neither keep the turn nor lose it.
-func TestCancelledWaitersLoseNoTurn(t *testing.T) {
-	var r relay
-	var has atomic.Int64
-	var all sync.WaitGroup
-	for seed := range uint64(8) {
-		all.Go(func() {
-			rnd := rand.New(rand.NewPCG(seed, 1))
-			var p place[chan struct{}]
-			for range 2000 {
-				ctx, cancel := context.WithCancel(context.Background())
-				if rnd.IntN(2) == 0 {
-					go cancel()
-				}
-				_, err := r.take(ctx, &p, 1+rnd.IntN(5000), rank(rnd.IntN(numRanks)))
-				if err == nil {
-					if n := has.Add(1); n != 1 {
-						t.Errorf("%d have the turn", n)
-					}
-					if has.Add(-1); rnd.IntN(2) == 0 {
-						r.atOnce(rnd.Int64N(2))
-					}
-					r.pass(1)
-				}
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	if r.taken || r.turns.waiting(numRanks) != 0 {
-		t.Errorf("taken %v, %d wait", r.taken, r.turns.waiting(numRanks))
-	}
 }
 
 // Server.Reserve takes turns with the connections.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // idArray returns the reply to a batch of n IDs.
@@ -47,12 +45,15 @@ func TestLongArrays(t *testing.T) {
 		{"held", request("PING", x(maxKept)), bulk(x(maxKept)), false},
 		{"longest", request("PING", x(most)), bulk(x(most)), false},
 		{"too long", request("PING", x(most+1)), longArray, true},
-		{"too long together", "*3\r\n$4\r\nPING\r\n$60000\r\n" + x(60000) + "\r\n$5507\r\n" + x(5507) + "\r\n", longArray, true},
+		{"too long together", "*3\r\n$4\r\nPING\r\n$60000\r\n" + x(60000) + "\r\n$5507\r\n" + x(5507) + "\r\n",
+			longArray, true},
 		{"most arguments", mget(MaxArgs-1, 6), idArray(1001, MaxArgs-1), false},
 		{"most arguments, too long", mget(MaxArgs-1, maxTag), longArray, true},
 		{"too many arguments", mget(MaxArgs, 4), manyArgs, true},
-		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r", "-ERR Protocol error: a string longer than announced\r\n", true},
-		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40), strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
+		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r",
+			"-ERR Protocol error: a string longer than announced\r\n", true},
+		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40),
+			strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
 	}
 	// The limit falls into the header of the next string, at each of its bytes.
 	for n := MaxArray - 14; n <= MaxArray; n++ {
@@ -119,8 +120,10 @@ func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 		t.Fatalf("%d arguments are kept", cap(s.args))
 	}
 	buf = append(buf, "\r\n"...)
-	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arr.held != nil || s.srv.Counters().IDs != MaxArgs-1 {
-		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args), s.srv.Counters().IDs)
+	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arr.held != nil ||
+		s.srv.Counters().IDs != MaxArgs-1 {
+		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args),
+			s.srv.Counters().IDs)
 	}
 }
 
@@ -143,90 +146,6 @@ func TestIdleConnectionKeepsNoRequest(t *testing.T) {
 		t.Fatal("what was held is still referred to")
 	}
 	runtime.KeepAlive(s)
-}
-
-// TestFramingsAgree: commands do the same and errors have the same text in both
-// framings. Keys are the exceptions: see inRESP.
-func TestFramingsAgree(t *testing.T) {
-	word := rapid.OneOf(
-		rapid.SampledFrom([]string{"GET", "get", "MGET", "DECODE", "TIME", "WORKER", "READY", "VERSION", "PING", "FOO", "0", "5", "300", "10001", "007", "13", "a", "key:1", "a/b", "-", "x\xff"}),
-		rapid.StringMatching(`[!-)+-~]{1,70}`))
-	rapid.Check(t, func(t *rapid.T) {
-		var plainIn, respIn strings.Builder
-		for _, words := range rapid.SliceOfN(rapid.SliceOfN(word, 1, 5), 1, 20).Draw(t, "requests") {
-			if strings.EqualFold(words[0], "PING") && len(words) > 2 || strings.ContainsRune(words[0], 0xff) ||
-				isHTTP([]byte(strings.Join(words, " "))) || strings.Contains(strings.Join(words, ""), "\xff") {
-				// PING takes one argument in plain framing and many in RESP. HTTP and
-				// telnet are in plain framing only.
-				continue
-			}
-			if !meansTheSame(words) {
-				continue
-			}
-			plainIn.WriteString(strings.Join(words, " ") + "\r\n")
-			respIn.WriteString(request(inRESP(words)...))
-		}
-		config := func() Config { return Config{Backend: &fakeBackend{maxRun: rapid.IntRange(0, 3).Draw(t, "run")}} }
-		a, b := newFuzzServer(config()), newFuzzServer(config())
-		lines, _ := talk(a, plainIn.String())
-		values, closed := talk(b, respIn.String())
-		if closed {
-			t.Fatalf("%q closes", respIn.String())
-		}
-		if got := flatten(values); got != flatTime(lines) {
-			t.Fatalf("plain %q\nRESP  %q", lines, got)
-		}
-		if x, y := fmt.Sprint(a.Counters()), fmt.Sprint(b.Counters()); x != y {
-			t.Fatalf("counted %s in plain framing, %s in RESP", x, y)
-		}
-	})
-}
-
-// meansTheSame reports whether a request, or its inRESP, has the same answer in both
-// framings. Usages differ, and so do strings that are keys and not tags.
-func meansTheSame(words []string) bool {
-	isGET := strings.EqualFold(words[0], "GET")
-	switch args := words[1:]; {
-	case !isGET && !strings.EqualFold(words[0], "MGET"):
-		return true
-	case isGET && len(args) > 1, !isGET && len(args) == 0:
-		return false
-	default:
-		return !slices.ContainsFunc(args, func(s string) bool { return !isTag([]byte(s)) && (!isGET || strings.Trim(s, "0123456789") != "") })
-	}
-}
-
-// inRESP returns the form of a request in RESP. A count of GET follows a key there.
-func inRESP(words []string) []string {
-	if len(words) == 2 && strings.EqualFold(words[0], "GET") && isDigit(words[1][0]) {
-		return []string{words[0], "key", "COUNT", words[1]}
-	}
-	return words
-}
-
-// flatten returns the text of a RESP reply in plain framing, TIME in two lines.
-func flatten(out string) string {
-	var b strings.Builder
-	for len(out) > 0 {
-		head, rest, _ := strings.Cut(out, "\r\n")
-		switch head[0] {
-		case '*':
-		case '+':
-			b.WriteString(head[1:] + "\r\n")
-		case '$':
-			n, _ := strconv.Atoi(head[1:])
-			b.WriteString(rest[:n+2])
-			rest = rest[n+2:]
-		default:
-			b.WriteString(head + "\r\n")
-		}
-		out = rest
-	}
-	return b.String()
-}
-
-func flatTime(lines string) string {
-	return strings.ReplaceAll(lines, "1700000000 123\r\n", "1700000000\r\n123\r\n")
 }
 
 func TestGETArrays(t *testing.T) {
@@ -269,7 +188,8 @@ func TestGETArrays(t *testing.T) {
 func TestArraysShareReservations(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{reserve: func(context.Context, int) error { calls++; return nil }}
-	out, _ := talk(newTestServer(t, Config{Backend: b}), strings.Repeat(getArray+request("GET", "key:000000000001"), 50))
+	out, _ := talk(newTestServer(t, Config{Backend: b}),
+		strings.Repeat(getArray+request("GET", "key:000000000001"), 50))
 	if n := strings.Count(out, "$4\r\n"); n != 100 || calls != 1 {
 		t.Fatalf("%d IDs in %d reservations", n, calls)
 	}

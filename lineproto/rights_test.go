@@ -35,23 +35,34 @@ func TestRightsOfTokens(t *testing.T) {
 	no, noCRLF := noPerm("x")+"\n", noPerm("x")+"\r\n"
 	auth := func(token string) string { return request("AUTH", token) }
 	for _, row := range []struct{ name, in, out string }{
-		{"each command", "AUTH some\nNEXT x\nNEXT x 3\nRANGE x 3\nINCR x\nINCRBY x 3\nSEQ x\r\n", "OK\n" + strings.Repeat(no, 5) + noCRLF},
-		{"those permitted", "AUTH some\nNEXT order\nNEXT user:1 2\nRANGE order 3\nINCR order\nINCRBY order 3\nSEQ order\n", "OK\n1\n1\n2\n2 4\n5\n8\nname=order taken=8\n"},
+		{"each command", "AUTH some\nNEXT x\nNEXT x 3\nRANGE x 3\nINCR x\nINCRBY x 3\nSEQ x\r\n",
+			"OK\n" + strings.Repeat(no, 5) + noCRLF},
+		{"those permitted", "AUTH some\nNEXT order\nNEXT user:1 2\nRANGE order 3\nINCR order\nINCRBY order 3\n" +
+			"SEQ order\n", "OK\n1\n1\n2\n2 4\n5\n8\nname=order taken=8\n"},
 		{"IDs", "AUTH none\nGET\nGET 2\nGET x\nMGET a b\nNEXT x\n", "OK\n1000\n1001\n1002\n1003\n1004\n1005\n" + no},
-		{"neighbours of the entries", "AUTH some\nNEXT orders\nNEXT orde\nNEXT order:1\nNEXT user\nNEXT ORDER\nNEXT user:\n", "OK\n" +
-			noPerm("orders") + "\n" + noPerm("orde") + "\n" + noPerm("order:1") + "\n" + noPerm("user") + "\n" + noPerm("ORDER") + "\n1\n"},
+		{"neighbours of the entries", "AUTH some\nNEXT orders\nNEXT orde\nNEXT order:1\nNEXT user\nNEXT ORDER\n" +
+			"NEXT user:\n", "OK\n" +
+			noPerm("orders") + "\n" + noPerm("orde") + "\n" + noPerm("order:1") + "\n" + noPerm("user") + "\n" +
+			noPerm("ORDER") + "\n1\n"},
 		{"what does not exist", "AUTH some\nNEXT none\nSEQ none\nNEXT broken\nNEXT three 5\n", "OK\n" +
 			noPerm("none") + "\n" + noPerm("none") + "\n" + noPerm("broken") + "\n" + noPerm("three") + "\n"},
-		{"bad requests", "AUTH none\nNEXT 5\nNEXT x 0\nNEXT\n", "OK\n-ERR the name of a sequence must begin with a letter, not '5'\n" + badCount + "-ERR usage: NEXT name [n | key]\n"},
-		{"in the midst of a pipeline", "AUTH some\n" + strings.Repeat("NEXT order\n", 3) + "NEXT x\nNEXT x\n" + strings.Repeat("NEXT order\n", 3) + "NEXT x\nPING\n",
+		{"bad requests", "AUTH none\nNEXT 5\nNEXT x 0\nNEXT\n",
+			"OK\n-ERR the name of a sequence must begin with a letter, not '5'\n" + badCount +
+				"-ERR usage: NEXT name [n | key]\n"},
+		{"in the midst of a pipeline", "AUTH some\n" + strings.Repeat("NEXT order\n", 3) + "NEXT x\nNEXT x\n" +
+			strings.Repeat("NEXT order\n", 3) + "NEXT x\nPING\n",
 			"OK\n1\n2\n3\n" + no + no + "4\n5\n6\n" + no + "PONG\n"},
-		{"at the start of a pipeline", "AUTH some\nNEXT x\nNEXT x\nNEXT order\nNEXT order\n", "OK\n" + no + no + "1\n2\n"},
-		{"RESP in the midst of a pipeline", auth("some") + strings.Repeat(request("INCR", "order"), 3) + request("INCR", "x") + strings.Repeat(request("INCR", "order"), 2),
+		{"at the start of a pipeline", "AUTH some\nNEXT x\nNEXT x\nNEXT order\nNEXT order\n",
+			"OK\n" + no + no + "1\n2\n"},
+		{"RESP in the midst of a pipeline", auth("some") + strings.Repeat(request("INCR", "order"), 3) +
+			request("INCR", "x") + strings.Repeat(request("INCR", "order"), 2),
 			"+OK\r\n:1\r\n:2\r\n:3\r\n" + noCRLF + ":4\r\n:5\r\n"},
-		{"RESP", auth("some") + request("NEXT", "x") + request("NEXT", "x", "3") + request("RANGE", "x", "3") + request("INCRBY", "x", "3") + request("SEQ", "x") + request("NEXT", "order"),
+		{"RESP", auth("some") + request("NEXT", "x") + request("NEXT", "x", "3") + request("RANGE", "x", "3") +
+			request("INCRBY", "x", "3") + request("SEQ", "x") + request("NEXT", "order"),
 			"+OK\r\n" + strings.Repeat(noCRLF, 5) + bulk("1")},
 		{"HELLO", request("HELLO", "3", "AUTH", "me", "none", "SETNAME", "n") + request("NEXT", "x"), hello3 + noCRLF},
-		{"another token", "AUTH some\nNEXT x\nAUTH all\nNEXT x\nNEXT x\nAUTH none\nNEXT x\nNEXT order\n", "OK\n" + no + "OK\n1\n2\nOK\n" + no + noPerm("order") + "\n"},
+		{"another token", "AUTH some\nNEXT x\nAUTH all\nNEXT x\nNEXT x\nAUTH none\nNEXT x\nNEXT order\n",
+			"OK\n" + no + "OK\n1\n2\nOK\n" + no + noPerm("order") + "\n"},
 		{"a wrong token changes nothing", "AUTH some\nAUTH bad\nNEXT x\nNEXT order\n", "OK\n" + wrong + no + "1\n"},
 		{"list", "AUTH all\nNEXT x\nNEXT order\nNEXT user:1\nAUTH some\nSEQS\nSEQS u\nSEQS x\nAUTH none\nSEQS\n",
 			"OK\n1\n1\n1\nOK\nname=order taken=1\nname=user:1 taken=1\nEND\nname=user:1 taken=1\nEND\nEND\nOK\nEND\n"},
@@ -59,7 +70,8 @@ func TestRightsOfTokens(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			for _, parts := range [][]string{{row.in}, bytewise(row.in)} {
 				f := &watched{fakeSequences: newFakeSequences(), asked: map[string]bool{}}
-				if out, _ := talk(newTestServer(t, Config{Sequences: f, Authenticate: limited}), parts...); out != row.out {
+				if out, _ := talk(newTestServer(t, Config{Sequences: f, Authenticate: limited}),
+					parts...); out != row.out {
 					t.Fatalf("got %q\nwant %q", out, row.out)
 				}
 				if !strings.Contains(row.in, "AUTH all") && !onlyPermitted(f.asked) {
@@ -76,7 +88,8 @@ type watched struct {
 	asked map[string]bool
 }
 
-func (w *watched) Take(r *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error) {
+func (w *watched) Take(r *sequence.Wait, name []byte, n int, whole bool, wake func(),
+	to []worker.Run) ([]worker.Run, error) {
 	w.asked[string(name)] = true
 	return w.fakeSequences.Take(r, name, n, whole, wake, to)
 }
@@ -130,7 +143,8 @@ func FuzzRights(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		seqs := &watched{fakeSequences: newFakeSequences(), asked: map[string]bool{}}
 		seqs.list["hidden"] = &fakeSequence{start: 1, step: 1, most: 9}
-		s, err := New(Config{Backend: &fakeBackend{}, Sequences: seqs, Authenticate: func([]byte) (*sequence.Rights, bool) { return limited([]byte("some")) }})
+		s, err := New(Config{Backend: &fakeBackend{}, Sequences: seqs,
+			Authenticate: func([]byte) (*sequence.Rights, bool) { return limited([]byte("some")) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,8 @@ func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeS
 	return s, nil
 }
 
-func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake func(), to []worker.Run) ([]worker.Run, error) {
+func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake func(),
+	to []worker.Run) ([]worker.Run, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++

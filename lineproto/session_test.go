@@ -48,26 +48,6 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: if a reservation fails after part of a batch, the reply is the
-// error alone.
-func TestAllOrNothing(t *testing.T) {
-	calls := 0
-	b := &fakeBackend{maxRun: 10, reserve: func(context.Context, int) error {
-		if calls++; calls == 3 {
-			return ids.Reply(ids.CLOCK, "clock went back behind_ms=70 retry_after_ms=70")
-		}
-		return nil
-	}}
-	s := newTestServer(t, Config{Backend: b})
-	out, _ := talk(s, "GET 30\nGET 2\n")
-	if want := "-CLOCK clock went back behind_ms=70 retry_after_ms=70\n1020\n1021\n"; out != want {
-		t.Fatalf("got %q, want %q", out, want)
-	}
-	if n := s.Counters().IDs; n != 2 {
-		t.Fatalf("%d IDs were counted, 2 were answered", n)
-	}
-}
-
 // TestGETsAfterAFailedReservationGetTheError: GETs in a stretch get IDs until a reservation fails. The others get
 // the error.
 func TestGETsAfterAFailedReservationGetTheError(t *testing.T) {
@@ -166,7 +146,8 @@ func TestHelp(t *testing.T) {
 			t.Fatalf("%s: got %q", row.framing, row.out)
 		}
 		for i := range shown {
-			if c := shown[i].in(row.resp); !strings.HasPrefix(got[i], c.usage()+" ") || !strings.HasSuffix(got[i], c.help) {
+			if c := shown[i].in(row.resp); !strings.HasPrefix(got[i], c.usage()+" ") ||
+				!strings.HasSuffix(got[i], c.help) {
 				t.Errorf("%s, %s: got %q", row.framing, c.name, got[i])
 			}
 		}

@@ -132,7 +132,8 @@ func TestAcceptBackoff(t *testing.T) {
 		l := newPipeListener()
 		serveOn(t, newTestServer(t, Config{}), l)
 		const ms = time.Millisecond
-		want := []time.Duration{0, 5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1000 * ms, 1000 * ms}
+		want := []time.Duration{0, 5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1000 * ms,
+			1000 * ms}
 		for round, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
 			for _, d := range want {
 				start := time.Now()

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"bufio"
 	"crypto/tls"
 	"io"
 	"net"
@@ -52,20 +51,6 @@ func TestTranscriptsTLS(t *testing.T) {
 				t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
 			}
 		})
-	}
-}
-
-// TestTLSBatch: pipelined requests and replies longer than a TLS record are answered
-// whole.
-func TestTLSBatch(t *testing.T) {
-	r, config := serveTLS(t, Config{})
-	nc := dialTLS(t, r.addr, config)
-	go io.WriteString(nc, strings.Repeat("GET 10000\n", 10)+strings.Repeat("GET\n", 10_000)+"QUIT\n")
-	lines := 0
-	for in := bufio.NewScanner(nc); in.Scan(); lines++ {
-	}
-	if lines != 110_000 {
-		t.Errorf("%d lines", lines)
 	}
 }
 

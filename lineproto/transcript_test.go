@@ -44,7 +44,8 @@ var transcripts = []transcript{
 	{"get twice", "GET\nGET\n", "1000\n1001\n", false},
 	{"case", "get\nGet\ngEt 1\n", "1000\n1001\n1002\n", false},
 	{"crlf mirrored", "GET\r\n", "1000\r\n", false},
-	{"endings line by line", "GET\r\nGET\nPING\r\nPING\nGET\r\nGET\r\nGET\n", "1000\r\n1001\nPONG\r\nPONG\n1002\r\n1003\r\n1004\n", false},
+	{"endings line by line", "GET\r\nGET\nPING\r\nPING\nGET\r\nGET\r\nGET\n",
+		"1000\r\n1001\nPONG\r\nPONG\n1002\r\n1003\r\n1004\n", false},
 	{"blanks", " \tGET \t\n  GET\t2  \n", "1000\n1001\n1002\n", false},
 	{"empty lines", "\n\r\n \t \nGET\n\n", "1000\n", false},
 	{"nothing", "", "", false},
@@ -73,38 +74,61 @@ var transcripts = []transcript{
 	{"quit with argument", "QUIT now\nGET\n", "-ERR usage: QUIT\n1000\n", false},
 
 	{"unknown", "FOO bar\nGET\n", "-ERR unknown command \"FOO\", HELP lists them\n1000\n", false},
-	{"unknown escaped", "\x01\x80\"" + x512[:100] + "\n", `-ERR unknown command "\x01\x80\"` + x512[:29] + "\", HELP lists them\n", false},
-	{"get glued", "GETGET\nGET1\n", "-ERR unknown command \"GETGET\", HELP lists them\n-ERR unknown command \"GET1\", HELP lists them\n", false},
+	{"unknown escaped", "\x01\x80\"" + x512[:100] + "\n", `-ERR unknown command "\x01\x80\"` + x512[:29] +
+		"\", HELP lists them\n", false},
+	{"get glued", "GETGET\nGET1\n", "-ERR unknown command \"GETGET\", HELP lists them\n" +
+		"-ERR unknown command \"GET1\", HELP lists them\n", false},
 	{"CR inside", "GET\rGET\n", "-ERR unknown command \"GET\\rGET\", HELP lists them\n", false},
 	{"two CRs", "GET\r\r\n", "-ERR unknown command \"GET\\r\", HELP lists them\r\n", false},
-	{"auth where no token is asked for", "AUTH secret\nauth me secret\r\nAUTH\nAUTH a b c\n", "OK\nOK\r\n-ERR usage: AUTH [user] token\n-ERR usage: AUTH [user] token\n", false},
-	{"bad counts", "GET 0\nGET -1\nGET 10001\nGET 1.5\nGET 99999999999999999999\nGET 9223372036854775808\n", strings.Repeat(badCount, 6), false},
-	{"bad counts, spelt oddly", "GET 007\nGET +5\nGET 1e3\nGET 0x10\nGET 5x\nGET ,\nGET \"5\"\n", strings.Repeat(badCount, 2) + strings.Repeat(badTag, 5), false},
-	{"bad tags", "GET a/b\nGET a\xc3\xa9\nGET a,b\nMGET a 5\nGET " + x512[:65] + "\n", strings.Repeat(badTag, 5), false},
-	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n", usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET tag ...\n-ERR usage: DECODE id\n-ERR usage: DECODE id\n", false},
-	{"bad ids", "DECODE 0\nDECODE -5\nDECODE +5\nDECODE 05\nDECODE x\nDECODE 9223372036854775808\nDECODE 1_000\n", strings.Repeat(badID, 7), false},
+	{"auth where no token is asked for", "AUTH secret\nauth me secret\r\nAUTH\nAUTH a b c\n",
+		"OK\nOK\r\n-ERR usage: AUTH [user] token\n-ERR usage: AUTH [user] token\n", false},
+	{"bad counts", "GET 0\nGET -1\nGET 10001\nGET 1.5\nGET 99999999999999999999\nGET 9223372036854775808\n",
+		strings.Repeat(badCount, 6), false},
+	{"bad counts, spelt oddly", "GET 007\nGET +5\nGET 1e3\nGET 0x10\nGET 5x\nGET ,\nGET \"5\"\n",
+		strings.Repeat(badCount, 2) + strings.Repeat(badTag, 5), false},
+	{"bad tags", "GET a/b\nGET a\xc3\xa9\nGET a,b\nMGET a 5\nGET " + x512[:65] + "\n", strings.Repeat(badTag, 5),
+		false},
+	{"arity", "GET 5 x\nGET a b\nTIME 1\r\nMGET\nDECODE\nDECODE 1 2\n",
+		usageGET + usageGET + "-ERR usage: TIME\r\n-ERR usage: MGET tag ...\n-ERR usage: DECODE id\n" +
+			"-ERR usage: DECODE id\n", false},
+	{"bad ids", "DECODE 0\nDECODE -5\nDECODE +5\nDECODE 05\nDECODE x\nDECODE 9223372036854775808\nDECODE 1_000\n",
+		strings.Repeat(badID, 7), false},
 
 	{"next", "NEXT order\nnext order\nNEXT user\r\nNEXT order\n", "1\n2\n1\r\n3\n", false},
-	{"next pipelined", strings.Repeat("NEXT order\n", 3) + strings.Repeat("NEXT order\r\n", 2) + "NEXT order", "1\n2\n3\n4\r\n5\r\n6\n", false},
-	{"next with telnet bytes", "NE\xff\xf1XT order\nNENEXT order\n", "1\n-ERR unknown command \"NENEXT\", HELP lists them\n", false},
+	{"next pipelined", strings.Repeat("NEXT order\n", 3) + strings.Repeat("NEXT order\r\n", 2) + "NEXT order",
+		"1\n2\n3\n4\r\n5\r\n6\n", false},
+	{"next with telnet bytes", "NE\xff\xf1XT order\nNENEXT order\n",
+		"1\n-ERR unknown command \"NENEXT\", HELP lists them\n", false},
 	{"next many", "NEXT order 3\nNEXT order 1\nGET\nNEXT order\n", "1\n2\n3\n4\n1000\n5\n", false},
 	{"range", "RANGE order 10\nRANGE order 1\r\nRANGE order 1000000\n", "1 10\n11 11\r\n12 1000011\n", false},
 	{"incr", "INCR order\nINCR order\nINCRBY order 5\nINCRBY order 1000000\n", "1\n2\n7\n1000007\n", false},
 	{"steps", "NEXT by:10 2\nRANGE by:10 3\nINCRBY by:10 2\nINCR by:10\n", "0\n10\n20 40\n60\n70\n", false},
 	{"seq", "NEXT order\nSEQ order\nSEQ user\r\n", "1\nname=order taken=1\nname=user taken=0\r\n", false},
-	{"seqs", "SEQS\nNEXT order\nNEXT user\nSEQS\r\nSEQS us\nSEQS x\n", "END\n1\n1\nname=order taken=1\r\nname=user taken=1\r\nEND\r\nname=user taken=1\nEND\nEND\n", false},
-	{"sequence used up", "NEXT three 2\nNEXT three 2\nNEXT three\nNEXT three\nPING\n", "1\n2\n" + usedUp + "3\n" + usedUp + "PONG\n", false},
-	{"sequence used up within a pipeline", strings.Repeat("NEXT three\n", 5) + "PING\n", "1\n2\n3\n" + usedUp + usedUp + "PONG\n", false},
-	{"sequence unknown", "NEXT none\nSEQ none\nRANGE none 5\n", strings.Repeat("-ERR reason=no-sequence there is no sequence none\n", 3), false},
+	{"seqs", "SEQS\nNEXT order\nNEXT user\nSEQS\r\nSEQS us\nSEQS x\n",
+		"END\n1\n1\nname=order taken=1\r\nname=user taken=1\r\nEND\r\nname=user taken=1\nEND\nEND\n", false},
+	{"sequence used up", "NEXT three 2\nNEXT three 2\nNEXT three\nNEXT three\nPING\n",
+		"1\n2\n" + usedUp + "3\n" + usedUp + "PONG\n", false},
+	{"sequence used up within a pipeline", strings.Repeat("NEXT three\n", 5) + "PING\n",
+		"1\n2\n3\n" + usedUp + usedUp + "PONG\n", false},
+	{"sequence unknown", "NEXT none\nSEQ none\nRANGE none 5\n",
+		strings.Repeat("-ERR reason=no-sequence there is no sequence none\n", 3), false},
 	{"sequence fails", "NEXT broken\nSEQ broken\n", "-NOTREADY out of order\n-NOTREADY out of order\n", false},
 	{"bad names", "NEXT 5\nINCR a*\nRANGE a,b 1\nSEQ _a\nSEQS a*\nNEXT a" + x512[:128] + "\n",
-		"-ERR the name of a sequence must begin with a letter, not '5'\n-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
-			"-ERR the name of a sequence must not contain ',': use letters, digits and _ . : - { } /\n-ERR the name of a sequence must begin with a letter, not '_'\n" +
-			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n-ERR the name of a sequence has 129 bytes, at most 128 are allowed\n", false},
-	{"bad counts of values", "NEXT a 0\nNEXT a 10001\nNEXT a 05\nRANGE a 0\nRANGE a 1000001\nINCRBY a -1\nINCRBY a 1.5\nNEXT a\n", strings.Repeat(badCount, 3) + strings.Repeat(badRange, 4) + "1\n", false},
-	{"bad keys", "NEXT a 4711x\nNEXT a -x\nNEXT a \xc3\xbc\nNEXT a\n", strings.Repeat("-ERR a count must be 1 to 10000, digits only, and a key a letter, then letters, digits and _ . : -, at most 64 bytes\n", 3) + "1\n", false},
+		"-ERR the name of a sequence must begin with a letter, not '5'\n" +
+			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
+			"-ERR the name of a sequence must not contain ',': use letters, digits and _ . : - { } /\n" +
+			"-ERR the name of a sequence must begin with a letter, not '_'\n" +
+			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
+			"-ERR the name of a sequence has 129 bytes, at most 128 are allowed\n", false},
+	{"bad counts of values", "NEXT a 0\nNEXT a 10001\nNEXT a 05\nRANGE a 0\nRANGE a 1000001\nINCRBY a -1\n" +
+		"INCRBY a 1.5\nNEXT a\n", strings.Repeat(badCount, 3) + strings.Repeat(badRange, 4) + "1\n", false},
+	{"bad keys", "NEXT a 4711x\nNEXT a -x\nNEXT a \xc3\xbc\nNEXT a\n",
+		strings.Repeat("-ERR a count must be 1 to 10000, digits only, and a key a "+
+			"letter, then letters, digits and _ . : -, at most 64 bytes\n", 3) + "1\n", false},
 	{"arity of sequences", "NEXT\nNEXT a 1 2\nRANGE a\nINCR\nINCR a 5\nINCRBY a\nSEQ\nSEQS a b\n",
-		"-ERR usage: NEXT name [n | key]\n-ERR usage: NEXT name [n | key]\n-ERR usage: RANGE name n\n-ERR usage: INCR name\n-ERR usage: INCR name\n-ERR usage: INCRBY name n\n-ERR usage: SEQ name\n-ERR usage: SEQS [prefix]\n", false},
+		"-ERR usage: NEXT name [n | key]\n-ERR usage: NEXT name [n | key]\n-ERR usage: RANGE name n\n" +
+			"-ERR usage: INCR name\n-ERR usage: INCR name\n-ERR usage: INCRBY name n\n-ERR usage: SEQ name\n" +
+			"-ERR usage: SEQS [prefix]\n", false},
 	{"get of a sequence's name", "NEXT order\nGET order\nMGET order\nNEXT order\n", "1\n1000\n1001\n2\n", false},
 	{"writes of Redis", "SET a 5\nDEL a\ndecr a\nWATCH a\nGET\n", strings.Repeat(noWrites, 4) + "1000\n", false},
 
@@ -133,14 +157,17 @@ var transcripts = []transcript{
 	{"telnet option NUL", "GET\xff\xfc\x00\r\n", "1000\r\n", false},
 	{"telnet subnegotiation", "\xff\xfa\x1f\x00\nGET\n\xff\xff\xff\xf0GET\xff\xf1\xff\xf0\n", "1000\n", false},
 	{"telnet between", "GET\n\xff\xf4\xff\xfd\x06GET\n\xff\xf9", "1000\n\xff\xfb\x061001\n", false},
-	{"telnet timing marks", "\xff\xfd\x06\xff\xfd\x06GET\nG\xff\xfd\x06ET\n\xff\xfd\x05\xff\xfb\x06", "\xff\xfb\x06\xff\xfb\x061000\n\xff\xfb\x061001\n", false},
+	{"telnet timing marks", "\xff\xfd\x06\xff\xfd\x06GET\nG\xff\xfd\x06ET\n\xff\xfd\x05\xff\xfb\x06",
+		"\xff\xfb\x06\xff\xfb\x061000\n\xff\xfb\x061001\n", false},
 	{"telnet escape", "G\xff\xffET\n", "1000\n", false},
-	{"telnet does not lengthen", "PING " + strings.Repeat("\xff\xfb\x18", 300) + x512[:507] + "\n", x512[:507] + "\n", false},
+	{"telnet does not lengthen", "PING " + strings.Repeat("\xff\xfb\x18", 300) + x512[:507] + "\n", x512[:507] + "\n",
+		false},
 	{"telnet unfinished", "GET\n\xff\xfa\x01 PING\nPING\nPING\n", "1000\n", false},
 	{"telnet unfinished in a line", "GET\xff\xfa\x01\n\n", "1000\n", false},
 }
 
-const http400 = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: 127\r\n\r\n" +
+const http400 = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n" +
+	"Content-Length: 127\r\n\r\n" +
 	"This port speaks flaked's line protocol, not HTTP: send GET and a line feed, read an ID.\n" +
 	"the HTTP admin port is 127.0.0.1:7610\n"
 
@@ -175,7 +202,8 @@ func TestTranscripts(t *testing.T) {
 // countIDs counts the lines of four digits.
 func countIDs(out string) (n int64) {
 	for line := range strings.Lines(out) {
-		if id, ok := number([]byte(strings.TrimRight(strings.ReplaceAll(line, "\xff\xfb\x06", ""), "\r\n"))); ok && id >= 1000 && id <= 9999 {
+		if id, ok := number([]byte(strings.TrimRight(strings.ReplaceAll(line, "\xff\xfb\x06", ""), "\r\n"))); ok &&
+			id >= 1000 && id <= 9999 {
 			n++
 		}
 	}

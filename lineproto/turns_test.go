@@ -190,7 +190,8 @@ func TestScarcityEndsWithPlenty(t *testing.T) {
 		took   int
 		waited bool
 		want   bool
-	}{{maxSlice, false, false}, {1, true, true}, {plenty - 1, false, true}, {1, true, true}, {plenty - 1, false, true}, {1, false, false}, {0, true, true}} {
+	}{{maxSlice, false, false}, {1, true, true}, {plenty - 1, false, true}, {1, true, true}, {plenty - 1, false, true},
+		{1, false, false}, {0, true, true}} {
 		if q.note(row.took, row.waited); q.scarce != row.want {
 			t.Errorf("%+v: scarce %v", row, q.scarce)
 		}
