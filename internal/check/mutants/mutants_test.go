@@ -69,7 +69,7 @@ func TestMutantsAreCaughtByTheirTests(t *testing.T) {
 	root, wanted := asked(t)
 	fmt.Println("| mutant | caught by |")
 	fmt.Println("|---|---|")
-	for _, m := range slices.Concat(ofTheCore, ofTheWire, testedOfSequences) {
+	for _, m := range slices.Concat(ofTheCore, testedOfSequences) {
 		if !wanted.MatchString(m.name) {
 			continue
 		}
@@ -137,7 +137,7 @@ func TestMutantsFollowTheCode(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) { m.changed(t, "../../..") })
 	}
-	for _, m := range slices.Concat(ofTheCore, ofTheWire, testedOfSequences) {
+	for _, m := range slices.Concat(ofTheCore, testedOfSequences) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) { m.changed(t, "../../..") })
 	}
 }
