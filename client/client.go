@@ -18,8 +18,8 @@ type Client struct {
 	access access.Client
 	calls  sync.Pool // of *call
 	stock  *stock    // nil without Config.Prefetch
-	// values has the calls for named sequences, with connections and a state of the nodes of its own. It is nil before the
-	// first one, and guarded by mu.
+	// values has the calls for named sequences, with connections and a state of the nodes of its own. It is nil before
+	// the first one, and guarded by mu.
 	values *Client
 
 	// start runs f in a goroutine that Close waits for. Close calls quit, which ends f's

@@ -45,7 +45,8 @@ type job struct {
 }
 
 func newConnWorker(c *Client) *connWorker {
-	return &connWorker{c: c, woken: make(chan struct{}, 1), conns: make(map[*node]*conn), making: make(map[*node]chan connected)}
+	return &connWorker{c: c, woken: make(chan struct{}, 1), conns: make(map[*node]*conn),
+		making: make(map[*node]chan connected)}
 }
 
 // wake wakes a connWorker, so that it calls assign again.

@@ -232,7 +232,8 @@ func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 		return nil
 	}
 	return func() {
-		c.cfg.Logger.Warn("flaked: node marked unhealthy", "address", n.addr, "error", err, "retry_in_ms", d.Milliseconds())
+		c.cfg.Logger.Warn("flaked: node marked unhealthy", "address", n.addr, "error", err, "retry_in_ms",
+			d.Milliseconds())
 	}
 }
 

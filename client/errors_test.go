@@ -3,11 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // Errors of the network have texts without Go's internals, and wrap Go's error.
@@ -31,6 +34,21 @@ func TestNetworkErrorsAreInPlainWords(t *testing.T) {
 	} {
 		if got := inWords("a:1", row.err); got.Error() != row.want || !errors.Is(got, row.err) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// A node whose layout is used up refuses everything until somebody acts. A sequence that is used up concerns
+// nothing else.
+func TestLasting(t *testing.T) {
+	for line, want := range map[string]bool{
+		"-EXHAUSTED the layout's time field is used up":                  true,
+		"-EXHAUSTED reason=exhausted the sequence has reached its max 9": false,
+		"-NOAUTH":                            true,
+		"-NOTREADY starting reason=starting": false,
+	} {
+		if err := fmt.Errorf("x: %w", ids.ParseReply("a", line)); lasting(err) != want {
+			t.Errorf("%s: %v", line, !want)
 		}
 	}
 }

@@ -41,7 +41,8 @@ func NewFakeNode() *FakeNode { return NewFakeNodeWithToken("") }
 // is like NewFakeNode.
 func NewFakeNodeWithToken(token string) *FakeNode {
 	s := &FakeNode{cutAt: -1, Addr: "127.0.0.1:0", next: make(map[string]int64), keyed: make(map[string]int64)}
-	cfg := lineproto.Config{Backend: (*fakeBackend)(s), Sequences: (*fakeSequences)(s), Engine: lineproto.Goroutines, DrainTimeout: 20 * time.Millisecond}
+	cfg := lineproto.Config{Backend: (*fakeBackend)(s), Sequences: (*fakeSequences)(s), Engine: lineproto.Goroutines,
+		DrainTimeout: 20 * time.Millisecond}
 	if token != "" {
 		cfg.Authenticate = func(sent []byte) (*sequence.Rights, bool) { return nil, string(sent) == token }
 	}
@@ -205,7 +206,7 @@ func (b *fakeBackend) Ready() error {
 }
 
 func (b *fakeBackend) Decode(id worker.ID) (string, error) { return fmt.Sprintf("id=%d", id), nil }
-func (b *fakeBackend) Worker() string                      { return "worker=0 term=1 node=test name=test state=serving" }
+func (b *fakeBackend) Worker() string                      { return "worker=0 name=test state=serving" }
 func (b *fakeBackend) Ceiling() int64                      { return 0 }
 func (b *fakeBackend) Waits() int64                        { return 0 }
 func (b *fakeBackend) Stats() [][2]string                  { return nil }
@@ -288,7 +289,8 @@ type fakeSequences FakeNode
 var _ lineproto.Sequences = (*fakeSequences)(nil)
 
 // Take is part of lineproto.Sequences.
-func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ func(), to []worker.Run) ([]worker.Run, error) {
+func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ func(),
+	to []worker.Run) ([]worker.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := (*fakeBackend)(s).refused(true); err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequence gets values of one named sequence. Make it with Client.Sequence. Any number of goroutines may use it at once. It
-// holds no connection, so a program may make one for each name that it uses.
+// Sequence gets values of one named sequence. Make it with Client.Sequence. Any number of goroutines may use it at
+// once. It holds no connection, so a program may make one for each name that it uses.
 //
-// Errors are those of Client.Next. If a node refuses, the error wraps a *ReplyError, whose Reason says why. A refusal that
-// another node or a moment may end (NOTREADY) is tried again, at another node first.
+// Errors are those of Client.Next. If a node refuses, the error wraps a *ReplyError, whose Reason says why. A refusal
+// that another node or a moment may end (NOTREADY) is tried again, at another node first.
 type Sequence struct {
 	c     *Client
 	name  string
@@ -112,9 +112,9 @@ func (s *Sequence) one(ctx context.Context, q query, more int) (int64, error) {
 	return int64(v), nil
 }
 
-// NextKeyed returns the value that belongs to key. If it is called again, by any program and on any node, it returns the same
-// value, as long as the sequence remembers the key. So a call that failed can be repeated without a gap. Only strict
-// sequences have keys. A key is a letter, then letters, digits and _ . : -, 64 bytes at most.
+// NextKeyed returns the value that belongs to key. If it is called again, by any program and on any node, it returns
+// the same value, as long as the sequence remembers the key. So a call that failed can be repeated without a gap. Only
+// strict sequences have keys. A key is a letter, then letters, digits and _ . : -, 64 bytes at most.
 func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
 	if err := sequence.CheckKey(key); err != nil {
 		return 0, fmt.Errorf("client: %w", err)
@@ -122,8 +122,8 @@ func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
 	return s.one(ctx, query{s.next.verb + " " + key, true}, 0)
 }
 
-// Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More than
-// Config.MaxBatch values take several requests.
+// Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More
+// than Config.MaxBatch values take several requests.
 func (s *Sequence) Take(ctx context.Context, n int) ([]int64, error) {
 	if n < 1 || n > MaxTake {
 		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, MaxTake)
@@ -139,8 +139,8 @@ func (s *Sequence) Take(ctx context.Context, n int) ([]int64, error) {
 	return all, nil
 }
 
-// Range returns the first and the last of n new values that follow each other: first, first + increment, ..., last. n is 1
-// to 1,000,000.
+// Range returns the first and the last of n new values that follow each other: first, first + increment, ..., last. n
+// is 1 to 1,000,000.
 func (s *Sequence) Range(ctx context.Context, n int) (first, last int64, err error) {
 	if n < 1 || n > MaxTake {
 		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, MaxTake)
@@ -193,7 +193,8 @@ func (c *Client) refusedOfSequence(j *job, err error) {
 	}
 }
 
-// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds mu.
+// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds
+// mu.
 func (c *Client) retryLater(k *call, err error) {
 	d := retryValues
 	if reply, ok := err.(*ReplyError); ok {

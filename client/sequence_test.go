@@ -52,12 +52,13 @@ func TestSequenceRefusesBadInput(t *testing.T) {
 	_, addrs := nodes(t, 1)
 	c := open(t, Config{Addrs: addrs})
 	ctx := by(t, long)
+	with := func(cfg SequenceConfig) *Sequence { return c.SequenceWith("a", cfg) }
 	for name, call := range map[string]func() error{
 		"a name":        func() error { _, err := c.Sequence("9").Next(ctx); return err },
 		"a line in it":  func() error { _, err := c.Sequence("a\nGET").Next(ctx); return err },
 		"an empty name": func() error { _, _, err := c.Sequence("").Range(ctx, 1); return err },
-		"a prefetch":    func() error { _, err := c.SequenceWith("a", SequenceConfig{Prefetch: -1}).Next(ctx); return err },
-		"an age":        func() error { _, err := c.SequenceWith("a", SequenceConfig{MaxAge: 5}).Next(ctx); return err },
+		"a prefetch":    func() error { _, err := with(SequenceConfig{Prefetch: -1}).Next(ctx); return err },
+		"an age":        func() error { _, err := with(SequenceConfig{MaxAge: 5}).Next(ctx); return err },
 		"no values":     func() error { _, err := c.Sequence("a").Take(ctx, 0); return err },
 		"too many":      func() error { _, _, err := c.Sequence("a").Range(ctx, MaxTake+1); return err },
 		"a key":         func() error { _, err := c.Sequence("a").NextKeyed(ctx, "5"); return err },
@@ -80,8 +81,8 @@ func TestSequenceRefusesBadInput(t *testing.T) {
 	}
 }
 
-// Many goroutines ask three nodes, of which one is down and another refuses for a while. None gets a value twice, and none
-// an error.
+// Many goroutines ask three nodes, of which one is down and another refuses for a while. None gets a value twice, and
+// none an error.
 func TestSequenceGoesOverToOtherNodes(t *testing.T) {
 	servers, addrs := nodes(t, 3)
 	for i, s := range servers {
@@ -181,7 +182,8 @@ func TestPrefetchedValues(t *testing.T) {
 
 // A reply that is none of flaked ends the connection, and is never a value.
 func TestMalformedRepliesToSequences(t *testing.T) {
-	for _, reply := range []string{"x\n", "\n", "1 2\n", "-1\n", "01\n", "9223372036854775808\n", "1.5\n", strings.Repeat("1", 5000) + "\n", "1"} {
+	for _, reply := range []string{"x\n", "\n", "1 2\n", "-1\n", "01\n", "9223372036854775808\n", "1.5\n",
+		strings.Repeat("1", 5000) + "\n", "1"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

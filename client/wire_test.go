@@ -154,7 +154,8 @@ func TestTLS(t *testing.T) {
 		}
 		c.Close()
 	}
-	other := open(t, Config{Addrs: []string{secure}, TLS: &tls.Config{RootCAs: certtest.NewCA(t, "other").Pool()}, Patience: 300 * time.Millisecond})
+	other := open(t, Config{Addrs: []string{secure}, TLS: &tls.Config{RootCAs: certtest.NewCA(t, "other").Pool()},
+		Patience: 300 * time.Millisecond})
 	_, err = other.Next(t.Context())
 	var unknown *tls.CertificateVerificationError
 	if !errors.Is(err, ErrUnavailable) || !errors.As(err, &unknown) {
@@ -179,7 +180,8 @@ func TestHandshakeContinuesAfterItsCallFailed(t *testing.T) {
 			io.WriteString(nc, reply)
 		}
 	}
-	c := open(t, Config{Addrs: []string{serve(t, listen(t), slow), serve(t, listen(t), slow)}, Token: "secret", Timeout: long})
+	c := open(t, Config{Addrs: []string{serve(t, listen(t), slow), serve(t, listen(t), slow)}, Token: "secret",
+		Timeout: long})
 	began := time.Now()
 	until(t, "an ID", func() bool {
 		_, err := c.Next(by(t, 30*time.Millisecond))

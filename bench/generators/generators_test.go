@@ -34,7 +34,8 @@ func benchmarkAll(b *testing.B, workerBits, sequenceBits uint8) {
 
 	b.Run("flaked.Generator", func(b *testing.B) {
 		g, err := worker.NewGenerator(worker.GeneratorConfig{
-			Layout: layout, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
+			Layout: layout, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()),
+			Rollback: timeguard.RollbackPolicy{},
 		})
 		if err != nil {
 			b.Fatal(err)
@@ -68,7 +69,8 @@ func benchmarkAll(b *testing.B, workerBits, sequenceBits uint8) {
 	})
 	b.Run("sonyflake", func(b *testing.B) {
 		sf, err := sonyflake.New(sonyflake.Settings{
-			BitsSequence: int(sequenceBits), BitsMachineID: int(workerBits), TimeUnit: time.Millisecond, StartTime: time.UnixMilli(epoch),
+			BitsSequence: int(sequenceBits), BitsMachineID: int(workerBits), TimeUnit: time.Millisecond,
+			StartTime: time.UnixMilli(epoch),
 			MachineID: func() (int, error) { return 1, nil },
 		})
 		if err != nil {

@@ -28,7 +28,8 @@ type table struct {
 func (t *table) add(group, what, binary, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "%s  %s: %s, %s: %s\n", time.Now().Format("15:04:05"), filepath.Base(binary), group, what, text)
+	fmt.Fprintf(os.Stderr, "%s  %s: %s, %s: %s\n", time.Now().Format("15:04:05"), filepath.Base(binary), group, what,
+		text)
 	for _, r := range t.rows[group] {
 		if r.what == what {
 			r.texts[binary] = text
@@ -72,7 +73,8 @@ func main() {
 	for i, binary := range binaries {
 		for servers, measure := range map[int]func(*run){1: oneServer, 3: threeServers} {
 			all.Go(func() {
-				r := &run{binary: binary, group: results.groups[servers/3], results: results, dir: filepath.Join(dir, fmt.Sprint(i, "-", servers))}
+				r := &run{binary: binary, group: results.groups[servers/3], results: results,
+					dir: filepath.Join(dir, fmt.Sprint(i, "-", servers))}
 				defer r.end()
 				defer func() {
 					if problem := recover(); problem != nil {
@@ -113,7 +115,8 @@ func oneServer(r *run) {
 	idle(a, 9*time.Second)
 	from, since := requests(), time.Now()
 	idle(a, time.Minute)
-	r.add("f: requests to ZooKeeper per heartbeat, one sequence in use", fmt.Sprintf("%.1f", float64(requests()-from)/time.Since(since).Seconds()*3))
+	r.add("f: requests to ZooKeeper per heartbeat, one sequence in use",
+		fmt.Sprintf("%.1f", float64(requests()-from)/time.Since(since).Seconds()*3))
 	a.load(time.Until(began.Add(quiet)))
 	b := r.node()
 	r.add("a: first ID of a new node, quiet cluster", seconds(b.start().first("GET")))
@@ -160,7 +163,8 @@ func outages(r *run, a *node) {
 		took := r.zk.outage(away)
 		time.Sleep(25 * time.Second)
 		for i, name := range []string{"GET", "NEXT, segment", "NEXT, strict"} {
-			r.add(fmt.Sprintf("d: ZooKeeper is away for %s, %s refused", away, name), fmt.Sprintf("%s (away for %.1f s)", watches[i].stop(), took.Seconds()))
+			r.add(fmt.Sprintf("d: ZooKeeper is away for %s, %s refused", away, name),
+				fmt.Sprintf("%s (away for %.1f s)", watches[i].stop(), took.Seconds()))
 		}
 	}
 }

@@ -82,7 +82,8 @@ func (r *run) node() *node {
 func (n *node) start(flags ...string) *node {
 	r := n.run
 	n.since = time.Now()
-	n.cmd = r.spawn(n.name+".log", r.binary, append([]string{"serve", "--zk", r.zk.addrs(), "--state-dir", filepath.Join(r.dir, n.name),
+	n.cmd = r.spawn(n.name+".log", r.binary, append([]string{"serve", "--zk", r.zk.addrs(), "--state-dir",
+		filepath.Join(r.dir, n.name),
 		"--listen", n.addr, "--admin", "off", "--name", n.name, "--log-format", "text"}, flags...)...)
 	return n
 }

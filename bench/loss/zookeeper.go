@@ -59,7 +59,8 @@ func startZooKeeper(r *run, servers int) *zooKeeper {
 	}
 	for i := range servers {
 		must(os.MkdirAll(z.data(i), 0o700))
-		config := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
+		config := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=%d\n"+
+			"clientPortAddress=127.0.0.1\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n", z.data(i), z.clients[i])
 		if servers > 1 {
 			config += members.String()
@@ -82,8 +83,10 @@ func (z *zooKeeper) addrs() string {
 }
 
 func (z *zooKeeper) start(i int) {
-	z.servers[i] = z.run.spawn(fmt.Sprint("zk", i, ".log"), os.Getenv("FLAKED_ZK_JAVA"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dzookeeper.jmx.log4j.disable=true", "-cp", os.Getenv("FLAKED_ZK_CLASSPATH"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", z.data(i)+".cfg")
+	z.servers[i] = z.run.spawn(fmt.Sprint("zk", i, ".log"), os.Getenv("FLAKED_ZK_JAVA"), "-Xmx64m", "-XX:+UseSerialGC",
+		"-XX:TieredStopAtLevel=1",
+		"-Dzookeeper.jmx.log4j.disable=true", "-cp", os.Getenv("FLAKED_ZK_CLASSPATH"),
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", z.data(i)+".cfg")
 }
 
 // startAll starts the servers and blocks until all serve.

@@ -42,6 +42,8 @@ var errDown = errors.New("down")
 
 func TestMiddleware(t *testing.T) {
 	const random = "[0-9a-f]{32}"
+	own := func(_ *http.Request, err error) string { return "no:" + err.Error() }
+	fromProxy := func(r *http.Request) bool { return r.RemoteAddr == "192.0.2.1:1234" }
 	for _, row := range []struct {
 		name string
 		cfg  Config
@@ -62,14 +64,17 @@ func TestMiddleware(t *testing.T) {
 		{name: "the longest", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 128)}, want: "a{128}"},
 		{name: "too long", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 129)}, want: "42"},
 		{name: "two", cfg: Config{Trust: Always}, came: []string{"a", "b"}, want: "42"},
-		{name: "trusted by whom it is", cfg: Config{Trust: func(r *http.Request) bool { return r.RemoteAddr == "192.0.2.1:1234" }}, came: []string{"abc"}, want: "abc"},
+		{name: "trusted by whom it is", cfg: Config{Trust: fromProxy}, came: []string{"abc"}, want: "abc"},
 		{name: "encoded", cfg: Config{Encoding: worker.Base62}, want: "0000000000g"},
 		{name: "down", src: source{err: errDown}, want: random},
-		{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"}, want: "abc"},
+		{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"},
+			want: "abc"},
 		{name: "silent", cfg: Config{Timeout: 5 * time.Millisecond}, src: source{hangs: true}, want: random},
-		{name: "down, none", cfg: Config{Fallback: func(*http.Request, error) string { return "" }}, src: source{err: errDown}, came: []string{"abc"}, want: ""},
-		{name: "down, own", cfg: Config{Fallback: func(_ *http.Request, err error) string { return "no:" + err.Error() }}, src: source{err: errDown}, want: "no:down"},
-		{name: "down, required", cfg: Config{Required: true}, src: source{err: errDown}, code: http.StatusServiceUnavailable},
+		{name: "down, none", cfg: Config{Fallback: func(*http.Request, error) string { return "" }},
+			src: source{err: errDown}, came: []string{"abc"}, want: ""},
+		{name: "down, own", cfg: Config{Fallback: own}, src: source{err: errDown}, want: "no:down"},
+		{name: "down, required", cfg: Config{Required: true}, src: source{err: errDown},
+			code: http.StatusServiceUnavailable},
 		{name: "own header", cfg: Config{Header: "x-trace-id"}, want: "42"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -139,19 +144,21 @@ func TestLogHandler(t *testing.T) {
 	}{
 		{"plain", func(l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, `{"msg":"m","a":1,"request_id":"42"}`},
 		{"no context", func(l *slog.Logger) { l.Info("m", "a", 1) }, `{"msg":"m","a":1}`},
-		{"attributes", func(l *slog.Logger) { l.With("b", 2).InfoContext(ctx, "m") }, `{"msg":"m","b":2,"request_id":"42"}`},
+		{"attributes", func(l *slog.Logger) { l.With("b", 2).InfoContext(ctx, "m") },
+			`{"msg":"m","b":2,"request_id":"42"}`},
 		{"group", func(l *slog.Logger) { l.With("b", 2).WithGroup("g").With("c", 3).InfoContext(ctx, "m", "a", 1) },
 			`{"msg":"m","b":2,"request_id":"42","g":{"c":3,"a":1}}`},
 		{"groups", func(l *slog.Logger) { l.WithGroup("g").WithGroup("h").InfoContext(ctx, "m", "a", 1) },
 			`{"msg":"m","request_id":"42","g":{"h":{"a":1}}}`},
 	} {
 		var buf bytes.Buffer
-		plain := slog.NewJSONHandler(&buf, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		drop := func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 				return slog.Attr{}
 			}
 			return a
-		}})
+		}
+		plain := slog.NewJSONHandler(&buf, &slog.HandlerOptions{ReplaceAttr: drop})
 		row.log(slog.New(LogHandler(plain, "")))
 		if got := strings.TrimSpace(buf.String()); got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)

@@ -48,7 +48,8 @@ type checker struct {
 }
 
 func newChecker(max int) *checker {
-	return &checker{pages: map[int64]*page{}, max: max, forgotten: -1, cachedKey: -1, result: CheckResult{Examples: []string{}}}
+	return &checker{pages: map[int64]*page{}, max: max, forgotten: -1, cachedKey: -1,
+		result: CheckResult{Examples: []string{}}}
 }
 
 // add checks an ID that a connection received after the ID last, 0 for none.

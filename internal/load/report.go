@@ -77,7 +77,8 @@ func (r *run) report() *Report {
 		Conns: cfg.Conns, Pipeline: cfg.Pipeline, Batch: cfg.Batch, Rate: cfg.Rate, Warmup: cfg.Warmup.Seconds(),
 		Seconds: rounded(time.Duration(seconds).Seconds()), Interrupted: seconds < int64(cfg.Duration),
 		Requests: r.good, RequestsPerSecond: rate(r.good), IDs: ids, IDsPerSecond: rate(ids),
-		Latency: latencyOf(r.latency), Errors: ErrorsReport{r.failed, r.errors}, Unanswered: r.unanswered, Check: r.checker.result,
+		Latency: latencyOf(r.latency), Errors: ErrorsReport{r.failed, r.errors}, Unanswered: r.unanswered,
+		Check: r.checker.result,
 	}
 }
 

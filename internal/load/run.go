@@ -44,7 +44,8 @@ const interruptedGrace = time.Second
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg = cfg.complete()
 	r := &run{
-		cfg: cfg, from: int64(cfg.Warmup), checker: newChecker(maxPages), latency: hdrhistogram.New(1, int64(time.Hour), 3), errors: map[string]int64{},
+		cfg: cfg, from: int64(cfg.Warmup), checker: newChecker(maxPages),
+		latency: hdrhistogram.New(1, int64(time.Hour), 3), errors: map[string]int64{},
 	}
 	r.until.Store(r.from + int64(cfg.Duration))
 	conns := make([]*conn, 0, cfg.Conns)

@@ -108,14 +108,16 @@ func measure(t *testing.T, s *server, cfg Config) *Report {
 
 func TestGoodServer(t *testing.T) {
 	for _, cfg := range []Config{
-		{}, {Conns: 20}, {Conns: 3, Pipeline: 50}, {Pipeline: MaxPipeline, Batch: 40}, {Conns: 2, Batch: 100, Pipeline: 2},
+		{}, {Conns: 20}, {Conns: 3, Pipeline: 50}, {Pipeline: MaxPipeline, Batch: 40},
+		{Conns: 2, Batch: 100, Pipeline: 2},
 		{Conns: 7, Rate: 2000}, {Conns: 3, Pipeline: 4, Rate: 5000}, {Conns: 2, Warmup: 50 * time.Millisecond},
 	} {
 		s := serve(t, good)
 		r := measure(t, s, cfg)
 		all, due := s.last.Load()-1<<60, int64(cfg.Rate*0.3)
 		switch {
-		case r.Requests == 0 || r.Errors.Total != 0 || r.Unanswered != 0 || r.Check.Violations() != 0 || r.Check.Unchecked != 0:
+		case r.Requests == 0 || r.Errors.Total != 0 || r.Unanswered != 0 || r.Check.Violations() != 0 ||
+			r.Check.Unchecked != 0:
 			t.Errorf("%+v: %+v", cfg, r)
 		case r.Check.IDs != all || r.IDs != r.Requests*int64(r.Batch) || r.IDs > all:
 			t.Errorf("%+v: %d IDs issued: %+v", cfg, all, r)
@@ -128,6 +130,8 @@ func TestGoodServer(t *testing.T) {
 // The report shows every fault of a server.
 func TestBadServers(t *testing.T) {
 	hang := says("")
+	again := func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Load()), true }
+	back := func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Add(1) - 1<<40), true }
 	shut := func(*server, int64, string) (string, bool) { return "", false }
 	short := Config{Timeout: 60 * time.Millisecond, Duration: 200 * time.Millisecond}
 	for _, row := range []struct {
@@ -136,29 +140,36 @@ func TestBadServers(t *testing.T) {
 		cfg    Config
 		right  func(r *Report) bool
 	}{
-		{"the same again", every(10, func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Load()), true }),
+		{"the same again", every(10, again),
 			Config{}, func(r *Report) bool { return r.Check.Duplicates > 0 }},
-		{"another connection's", says("2123840256405929993\n"), Config{Conns: 10}, func(r *Report) bool { return r.Check.Duplicates >= 9 }},
-		{"back", every(10, func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Add(1) - 1<<40), true }),
+		{"another connection's", says("2123840256405929993\n"), Config{Conns: 10},
+			func(r *Report) bool { return r.Check.Duplicates >= 9 }},
+		{"back", every(10, back),
 			Config{}, func(r *Report) bool { return r.Check.Backwards > 0 && r.Check.Duplicates == 0 }},
 		{"back in a batch", func(s *server, _ int64, _ string) (string, bool) {
 			last := s.last.Add(2)
 			return fmt.Sprintf("%d\n%d\n", last, last-1), true
 		}, Config{Batch: 2}, func(r *Report) bool { return r.Check.Backwards > 0 && r.Check.Duplicates == 0 }},
-		{"an error", every(10, says("-CLOCK back\n")), Config{}, func(r *Report) bool { return r.Errors.ByCode["CLOCK"] > 0 && r.Requests > 0 }},
-		{"an error for a batch", says("-ERR count\n"), Config{Batch: 3}, func(r *Report) bool { return r.Errors.ByCode["ERR"] > 0 && r.Requests == 0 }},
-		{"an error in a batch", says("1\n-ERR\n"), Config{Batch: 2}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
+		{"an error", every(10, says("-CLOCK back\n")), Config{},
+			func(r *Report) bool { return r.Errors.ByCode["CLOCK"] > 0 && r.Requests > 0 }},
+		{"an error for a batch", says("-ERR count\n"), Config{Batch: 3},
+			func(r *Report) bool { return r.Errors.ByCode["ERR"] > 0 && r.Requests == 0 }},
+		{"an error in a batch", says("1\n-ERR\n"), Config{Batch: 2},
+			func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
 		{"garbage", says("what?\n"), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
-		{"a line without an end", says(strings.Repeat("1", 20<<10)), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
+		{"a line without an end", says(strings.Repeat("1", 20<<10)), Config{},
+			func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
 		{"two for one", says("1\n2\n"), Config{}, func(r *Report) bool { return r.Errors.ByCode["protocol"] > 0 }},
-		{"full", func(*server, int64, string) (string, bool) { return "-BUSY limit\n", false }, Config{Rate: 10, Duration: 400 * time.Millisecond},
+		{"full", func(*server, int64, string) (string, bool) { return "-BUSY limit\n", false },
+			Config{Rate: 10, Duration: 400 * time.Millisecond},
 			func(r *Report) bool { return r.Errors.ByCode["BUSY"] > 0 && r.Errors.ByCode["protocol"] == 0 }},
 		{"closes at once", func(s *server, conn int64, line string) (string, bool) {
 			if conn <= 2 {
 				return "", false
 			}
 			return good(s, conn, line)
-		}, Config{Conns: 2, Duration: 400 * time.Millisecond}, func(r *Report) bool { return r.Errors.Total == 2 && r.Errors.ByCode["closed"] == 2 && r.Requests > 0 }},
+		}, Config{Conns: 2, Duration: 400 * time.Millisecond},
+			func(r *Report) bool { return r.Errors.Total == 2 && r.Errors.ByCode["closed"] == 2 && r.Requests > 0 }},
 		{"closes now and then", every(10, shut), Config{Duration: time.Second},
 			func(r *Report) bool {
 				return r.Errors.ByCode["closed"] > 1 && r.Requests > 0 && r.Check.Violations() == 0
@@ -194,21 +205,10 @@ func TestStallDelaysEveryDueRequest(t *testing.T) {
 		r := measure(t, s, Config{Rate: rate, Duration: time.Second})
 		// 200 of 500 requests were due during the stall. Half of those waited for more than
 		// half of it.
-		if l := r.Latency; l.Count < 500 || l.Max < 360e3 || rate > 0 && (l.Count != 500 || l.Mean < 40e3) || rate == 0 && l.P90 > 40e3 {
+		if l := r.Latency; l.Count < 500 || l.Max < 360e3 || rate > 0 && (l.Count != 500 || l.Mean < 40e3) ||
+			rate == 0 && l.P90 > 40e3 {
 			t.Errorf("rate %v: %+v", rate, l)
 		}
-	}
-}
-
-// Requests that a server cannot keep up with are counted, and are in the latencies.
-func TestOverload(t *testing.T) {
-	slow := func(s *server, conn int64, line string) (string, bool) {
-		<-time.After(10 * time.Millisecond)
-		return good(s, conn, line)
-	}
-	r := measure(t, serve(t, slow), Config{Rate: 10_000, Duration: 200 * time.Millisecond, Timeout: 100 * time.Millisecond})
-	if due := r.Latency.Count; due < 1999 || due > 2001 || r.Unanswered < 1900 || r.Latency.P50 < 100e3 {
-		t.Errorf("%+v", r)
 	}
 }
 

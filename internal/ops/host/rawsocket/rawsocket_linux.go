@@ -46,7 +46,8 @@ func Detach(c net.Conn) (fd int, err error) {
 // at the end of input, and EAGAIN if there is no input. It does not block.
 func Recv(fd int, b []byte) (int, syscall.Errno) {
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			unix.MSG_DONTWAIT, 0, 0)
 		if e != syscall.EINTR {
 			return int(n), e
 		}
@@ -56,7 +57,8 @@ func Recv(fd int, b []byte) (int, syscall.Errno) {
 // Pending reports whether Recv would return input, the end of input, or an error.
 func Pending(fd int) bool {
 	var b [1]byte
-	_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1, unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
+	_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1,
+		unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
 	return e != syscall.EAGAIN
 }
 
@@ -64,7 +66,8 @@ func Pending(fd int) bool {
 // EAGAIN if the socket accepts nothing. It does not block.
 func Send(fd int, b []byte) (int, syscall.Errno) {
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		if e != syscall.EINTR {
 			return int(n), e
 		}
@@ -74,7 +77,8 @@ func Send(fd int, b []byte) (int, syscall.Errno) {
 // Poll stores the events that are ready and returns their number, 0 after an error. It
 // does not block.
 func Poll(epfd int, events []unix.EpollEvent) int {
-	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), 0, 0, 0)
 	if e != 0 {
 		return 0
 	}
