@@ -65,7 +65,7 @@ func TestAdminWithoutZooKeeper(t *testing.T) {
 	eventually(t, "they are counted", line("/metrics", `flaked_cluster_slots{cluster="default",state="live"} 1`))
 	eventually(t, "all is well", line("/readyz?verbose", "[+] zookeeper: "))
 
-	network.Cut()
+	network.cut()
 	eventually(t, "the loss is seen", line("/metrics", `flaked_worker_degraded{trouble="zookeeper",worker="0"} 1`))
 	for path, want := range map[string]string{
 		"/livez": "ok", "/readyz?verbose": "[!] zookeeper: ", "/readyz": "ok", "/v1/ids": `{"ids":["`,
@@ -80,7 +80,7 @@ func TestAdminWithoutZooKeeper(t *testing.T) {
 			t.Errorf("%s took %s", path, took)
 		}
 	}
-	network.Heal()
+	network.heal()
 	eventually(t, "all is well again", line("/metrics", `flaked_worker_degraded{trouble="zookeeper",worker="0"} 0`))
 	n.get(10)
 }

@@ -4,9 +4,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,17 +43,6 @@ func httpsGet(config *tls.Config, url, token string) (code int, body, name strin
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	return res.StatusCode, string(text), res.TLS.PeerCertificates[0].Subject.CommonName, err
-}
-
-// onSocket makes the node serve clients on a unix socket, which never uses TLS.
-func (n *node) onSocket() *node {
-	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
-	if err != nil {
-		n.site.t.Fatal(err)
-	}
-	n.site.t.Cleanup(func() { os.RemoveAll(dir) })
-	n.listen = "unix:" + filepath.Join(dir, "s")
-	return n
 }
 
 // Probes, metrics and the page answer over TLS, to other programs too. With --tls-client-ca all

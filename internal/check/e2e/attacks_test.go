@@ -10,15 +10,6 @@ import (
 // "What was found" of docs/faults.md describes most of them, without these labels. The history of
 // each test is checked at its end.
 
-// made creates the site's cluster with `flaked cluster init`, and removes --bootstrap from the
-// flags of the nodes.
-func (s *site) made(flags ...string) *site {
-	s.t.Helper()
-	s.flags = without(s.flags, "--bootstrap")
-	s.command(append([]string{"cluster", "init"}, flags...)...).wants(s.t, 0, "created cluster default: ")
-	return s
-}
-
 // V6: a node with a state directory is started with another chroot and with --bootstrap. It does
 // not create a cluster there. It puts its own cluster back only with --zk-replaced.
 func TestStateInAnotherZooKeeper(t *testing.T) {
@@ -42,7 +33,7 @@ func TestStateInAnotherZooKeeper(t *testing.T) {
 	// alone either.
 	way := newNetwork(t, zktest.Shared(t).Addr())
 	way.Cut()
-	_, chroot, _ := cutChroot(elsewhere)
+	_, chroot := cutChroot(elsewhere)
 	a.connect = way.Addr() + chroot
 	a.start()
 	a.until("it says that it needs ZooKeeper", func() bool {

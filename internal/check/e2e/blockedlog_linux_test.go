@@ -49,7 +49,7 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 		}
 	}
 	eventually(t, "it is ready", n.isReady)
-	network.Cut()
+	network.cut()
 	serves("ZooKeeper was cut off")
 	log.Close()
 	serves("the reader of the log has ended")

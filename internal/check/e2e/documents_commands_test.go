@@ -226,7 +226,6 @@ var special = map[string]settings{
 
 var (
 	uuids  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
-	digits = regexp.MustCompile(`[0-9]+`)
 	blanks = regexp.MustCompile(`\s+`)
 )
 

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -40,18 +38,6 @@ func (n *node) firstID() time.Duration {
 	}
 }
 
-// bySocket makes the node listen on a Unix socket, whose address is known before it starts.
-func bySocket(t *testing.T, n *node) *node {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	n.listen = "unix:" + filepath.Join(dir, "s")
-	return n
-}
-
 func report(t *testing.T, what string, runs []time.Duration, limit time.Duration) {
 	t.Helper()
 	slices.Sort(runs)
@@ -74,7 +60,7 @@ func TestFigures(t *testing.T) {
 		for range runs {
 			// `make run` uses these times.
 			s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "200ms", "--confirm-time", "800ms")
-			n := bySocket(t, s.node())
+			n := s.node().onSocket()
 			times = append(times, n.firstID())
 			n.stop()
 		}
@@ -90,7 +76,7 @@ func TestFigures(t *testing.T) {
 		first.until("it has run for the confirming time", func() bool { return records.slot(first.worker()).UnbrokenMs >= 450 })
 		var times []time.Duration
 		for range runs {
-			n := bySocket(t, s.node())
+			n := s.node().onSocket()
 			times = append(times, n.firstID())
 			n.stop()
 		}
@@ -102,7 +88,7 @@ func TestFigures(t *testing.T) {
 func (s *site) figuresOfResume(runs int) {
 	t := s.t.(*testing.T)
 	t.Helper()
-	n := bySocket(t, s.node())
+	n := s.node().onSocket()
 	n.start().ready()
 	var times []time.Duration
 	for range runs {

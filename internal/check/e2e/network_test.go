@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/faultnet"
@@ -16,24 +17,43 @@ func newNetwork(t testing.TB, target string) *faultnet.Link {
 	return l
 }
 
-// network inserts a link between the node and its ZooKeeper, which must be a single server, and
-// returns the link. The node uses it from its next start on.
-func (n *node) network() *faultnet.Link {
+// links are the links of a node to the servers of ZooKeeper.
+type links []*faultnet.Link
+
+func (ls links) each(do func(*faultnet.Link)) {
+	for _, l := range ls {
+		do(l)
+	}
+}
+
+func (ls links) cut() { ls.each((*faultnet.Link).Cut) }
+
+// heal lets the links carry everything at once.
+func (ls links) heal() {
+	ls.each(func(l *faultnet.Link) { l.Delay(0, 0) })
+	ls.each((*faultnet.Link).Heal)
+}
+
+// network inserts a link between the node and each server of its ZooKeeper. The node uses them from its next start
+// on.
+func (n *node) network() links {
 	n.site.t.Helper()
-	server, chroot, _ := cutChroot(n.connect)
-	l := newNetwork(n.site.t, server)
-	n.connect = l.Addr() + chroot
-	return l
+	servers, chroot := cutChroot(n.connect)
+	var addrs []string
+	for server := range strings.SplitSeq(servers, ",") {
+		l := newNetwork(n.site.t, server)
+		n.links, addrs = append(n.links, l), append(addrs, l.Addr())
+	}
+	n.connect = strings.Join(addrs, ",") + chroot
+	return n.links
 }
 
 // cutChroot splits a connect string.
-func cutChroot(connect string) (servers, chroot string, found bool) {
-	for i := range connect {
-		if connect[i] == '/' {
-			return connect[:i], connect[i:], true
-		}
+func cutChroot(connect string) (servers, chroot string) {
+	if i := strings.IndexByte(connect, '/'); i >= 0 {
+		return connect[:i], connect[i:]
 	}
-	return connect, "", false
+	return connect, ""
 }
 
 // heartbeats waits until the node's heartbeats reach ZooKeeper, or until they fail if reach is

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/worker"
 )
@@ -42,6 +44,26 @@ func newSite(t testing.TB, connect string, flags ...string) *site {
 	return s
 }
 
+// laidOut makes the site's nodes use a layout.
+func (s *site) laidOut(text string) *site {
+	s.t.Helper()
+	layout, err := worker.ParseLayout(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.ids.layout, s.flags = layout, append(s.flags, "--layout", text)
+	return s
+}
+
+// made creates the site's cluster with `flaked cluster init`, and removes --bootstrap from the
+// flags of the nodes.
+func (s *site) made(flags ...string) *site {
+	s.t.Helper()
+	s.flags = without(s.flags, "--bootstrap")
+	s.command(append([]string{"cluster", "init"}, flags...)...).wants(s.t, 0, "created cluster default: ")
+	return s
+}
+
 // without returns the flags without one flag, which must take no value.
 func without(flags []string, flag string) []string {
 	var rest []string
@@ -63,6 +85,9 @@ type node struct {
 	listen  string
 	clock   *ownclock.Clock // nil for the machine's clock
 	proc    *process
+	id      int             // in the history
+	links   links           // to the servers of ZooKeeper; nil without network
+	disk    *faultdisk.Disk // of its own; nil for the machine's
 }
 
 // node returns a node that has never run.
@@ -70,7 +95,7 @@ func (s *site) node(flags ...string) *node {
 	name := fmt.Sprintf("n%d", s.nodes)
 	s.nodes++
 	return &node{
-		site: s, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
+		site: s, id: s.nodes - 1, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
 		flags: append(append([]string{}, s.flags...), flags...), listen: "127.0.0.1:0",
 	}
 }
@@ -228,7 +253,7 @@ func (n *node) get(k int) []worker.ID {
 		n.site.t.Fatalf("%s: GET %d: %v", n.name, k, err)
 	}
 	if w := n.worker(); n.site.ids.worker(ids[0]) != int64(w) {
-		n.site.t.Errorf("%s: hands out %s, and is worker %d", n.name, n.site.ids.describe(ids[0]), w)
+		n.site.t.Errorf("%s: hands out %s, and is worker %d", n.name, ids[0], w)
 	}
 	return ids
 }
@@ -250,21 +275,28 @@ func (n *node) refuses(code string) {
 // stat returns a figure of STATS, or "" if STATS does not have it. After an error it returns the
 // text of the error.
 func (n *node) stat(name string) string {
-	c, err := n.dial()
+	c := &client{node: n, timeout: callTimeout}
+	defer c.close()
+	value, err := c.stat(name)
 	if err != nil {
 		return err.Error()
 	}
-	defer c.close()
-	for line, err := c.ask("STATS"); line != "END"; line, err = c.line() {
-		if err != nil {
-			return err.Error()
-		}
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return value
+	return value
+}
+
+// stat returns a figure of STATS, or "" if STATS does not have it.
+func (c *client) stat(name string) (value string, err error) {
+	line, err := c.ask("STATS")
+	for ; err == nil && line != "END"; line, err = c.line() {
+		if v, ok := strings.CutPrefix(line, name+" "); ok {
+			value = v
 		}
 	}
-	return ""
+	return value, err
 }
+
+// stateFile returns the path of the node's state file.
+func (n *node) stateFile() string { return filepath.Join(n.dir, "flaked.state") }
 
 // kill ends the process by SIGKILL and waits until it has ended.
 func (n *node) kill() { n.proc.kill() }
@@ -290,16 +322,12 @@ func (n *node) fails(code int, message string) {
 
 // stateReport has the fields of `flaked state show -o json` that the tests use.
 type stateReport struct {
-	Status  string   `json:"status"`
-	Damaged bool     `json:"damaged"`
-	Changed []string `json:"fingerprint_changed"`
-	Record  *struct {
+	Record *struct {
 		Node      string `json:"node"`
 		Worker    int    `json:"worker"`
 		Term      int64  `json:"term"`
 		Confirmed bool   `json:"confirmed"`
 		Stopped   bool   `json:"stopped"`
-		LoMs      int64  `json:"floor_ms"`
 		MMs       int64  `json:"reserved_until_ms"`
 		HMs       int64  `json:"lease_until_ms"`
 	} `json:"record"`
@@ -308,14 +336,21 @@ type stateReport struct {
 // stored returns the content of the state directory, as `flaked state show` reports it.
 func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
-	n.stateShow(&report)
+	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
+	}
 	return report
 }
 
-func (n *node) stateShow(report any) {
-	n.site.t.Helper()
-	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
-	if err := json.Unmarshal([]byte(r.stdout), report); err != nil {
-		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
+// onSocket makes the node serve clients on a Unix socket, which never uses TLS and whose address is known before
+// the node starts.
+func (n *node) onSocket() *node {
+	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
+	if err != nil {
+		n.site.t.Fatal(err)
 	}
+	n.site.t.Cleanup(func() { os.RemoveAll(dir) })
+	n.listen = "unix:" + filepath.Join(dir, "s")
+	return n
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/worker"
 )
 
 // command runs a command of the shipped binary with the site's ZooKeeper.
@@ -29,11 +28,7 @@ func (r result) wants(t testing.TB, code int, text string) {
 // node acquires it when the lease has expired. An operator can freeze registration.
 func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--layout", twoWorkers, "--lease", "10s")
-	var err error
-	if s.ids.layout, err = worker.ParseLayout(twoWorkers); err != nil {
-		t.Fatal(err)
-	}
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--lease", "10s").laidOut(twoWorkers)
 	a, b := s.started(), s.started()
 	a.ready().get(50)
 	b.ready().get(50)

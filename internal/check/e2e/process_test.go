@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,24 +24,30 @@ const patience = 40 * time.Second
 // within polls ok every 10 ms and reports whether it returned true within the limit. Tests use
 // it instead of a fixed sleep, so that they wait no longer than necessary.
 func within(limit time.Duration, ok func() bool) bool {
-	if ok() {
-		return true
-	}
+	return waits(context.Background(), limit, ok) || ok()
+}
+
+// waits is within, until ctx ends.
+func waits(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for !ok() {
 		select {
-		case <-deadline.C:
-			return ok()
 		case <-tick.C:
-			if ok() {
-				return true
-			}
+		case <-late.C:
+			return false
+		case <-ctx.Done():
+			return false
 		}
 	}
+	return true
 }
+
+// pass blocks for d or until ctx ends. It is for the duration of faults and for pauses, not for
+// waiting until something has happened.
+func pass(ctx context.Context, d time.Duration) { waits(ctx, d, func() bool { return false }) }
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
@@ -55,7 +63,6 @@ type process struct {
 	cmd     *exec.Cmd
 	logFile string
 	done    chan struct{} // closed when the process has ended
-	err     error         // from Wait; read it after done only
 }
 
 // cleanEnv returns the environment without the variables that set flags of flaked. It switches
@@ -100,30 +107,10 @@ func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, arg
 // launchEnv is launch with variables added to the environment.
 func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
-	p := &process{
-		t: t, name: name, cmd: exec.Command(binary, args...), done: make(chan struct{}),
-		logFile: filepath.Join(t.TempDir(), "log"),
-	}
-	log, err := os.Create(p.logFile)
+	p, err := spawn(t, env, name, filepath.Join(t.TempDir(), "log"), clock, exec.Command(binary, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close() // the child has its own descriptor
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(cleanEnv(), env...)
-	withTestTimes(p.cmd)
-	p.cmd.SysProcAttr = dieWithUs()
-	start := p.cmd.Start
-	if clock != nil {
-		start = func() error { return clock.Start(p.cmd) }
-	}
-	if err := start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		p.err = p.cmd.Wait()
-	}()
 	t.Cleanup(func() {
 		p.kill()
 		p.checkLog()
@@ -132,6 +119,32 @@ func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, b
 		}
 	})
 	return p
+}
+
+// spawn starts a command, which adds its output to the file logFile. Any goroutine may call it.
+func spawn(t testing.TB, env []string, name, logFile string, clock *ownclock.Clock, cmd *exec.Cmd) (*process, error) {
+	p := &process{t: t, name: name, cmd: cmd, done: make(chan struct{}), logFile: logFile}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own descriptor
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(cleanEnv(), env...)
+	withTestTimes(cmd)
+	cmd.SysProcAttr = dieWithUs()
+	start := cmd.Start
+	if clock != nil {
+		start = func() error { return clock.Start(cmd) }
+	}
+	if err := start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // see cmd.ProcessState
+	}()
+	return p, nil
 }
 
 func (p *process) log() string {
@@ -147,7 +160,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-var crashed = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)`)
+// crashed matches a line of a log about a panic, a fatal error or a data race.
+var crashed = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|\[signal SIG.*)|.*(DATA RACE|panic serving|runtime error:).*`)
 
 // checkLog fails the test if the log has a panic, a fatal error or a data race.
 func (p *process) checkLog() {
@@ -232,4 +246,41 @@ func executeCmd(t testing.TB, cmd *exec.Cmd) result {
 		t.Errorf("%q has not ended within %s\n%s", cmd.Args, patience, stderr.String())
 	}
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
+}
+
+// dieWithUs makes the kernel kill the child when this process ends in any way.
+func dieWithUs() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// suspended reports whether every thread of the process is stopped.
+func suspended(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		stat, err := os.ReadFile(dir + "/" + task.Name() + "/stat")
+		_, rest, ok := strings.Cut(string(stat), ") ")
+		if err == nil && (!ok || !strings.HasPrefix(rest, "T")) {
+			return false
+		}
+	}
+	return true
+}
+
+// residentKiB returns the resident memory of a process in KiB, or 0 if it is unknown.
+func residentKiB(pid int) int {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rss, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rss), " kB"))
+			return kib
+		}
+	}
+	return 0
 }

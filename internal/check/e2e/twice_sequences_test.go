@@ -83,13 +83,13 @@ func TestSkipAfterALossNeedsNoClock(t *testing.T) {
 	backup := zk.Backup(t, 0)
 	s.reported(behind)
 	s.reported(behind)
-	network.Cut()
+	network.cut()
 	busy.exhausts("order", 13*time.Second, order)
 	t.Logf("%d values, nearly all after the backup", len(order.seen))
 	busy.kill()
 	clock.Step(-11 * time.Minute)
 	zk.Restore(t, backup)
-	network.Heal()
+	network.heal()
 	behind.takes("order", 100, order)
 }
 

@@ -226,8 +226,7 @@ func TestFreezeOutlastsTheLeaseOfAClockAhead(t *testing.T) {
 	const ahead = 19 * time.Second
 	const layout = "time=41@1ms,worker=3,sequence=12,epoch=1288834974657"
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--reserve", "2s", "--lease", "3s", "--layout", layout).made("--confirm-time", "800ms", "--lease", "3s", "--layout", layout)
-	s.ids.layout = parsedLayout(t, layout)
+	s := newSite(t, zk.Addr(), "--reserve", "2s", "--lease", "3s").laidOut(layout).made("--confirm-time", "800ms", "--lease", "3s", "--layout", layout)
 	right := s.started().ready()
 	clock := new(ownclock.Clock)
 	var wrong []*node
@@ -254,7 +253,7 @@ func TestFreezeOutlastsTheLeaseOfAClockAhead(t *testing.T) {
 		}
 	}
 	from := s.ids.len()
-	network.Cut()
+	network.cut()
 	for _, n := range wrong[1:] {
 		n.kill()
 	}

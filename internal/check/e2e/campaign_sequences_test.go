@@ -1,10 +1,8 @@
-package chaos
+package e2e
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -39,8 +37,8 @@ const (
 	strictKind = 4
 )
 
-// values is what a node answered: n values from first to last, one increment apart.
-type values struct {
+// stretch is what a node answered: n values from first to last, one increment apart.
+type stretch struct {
 	first, last int64
 	asked, got  int64 // ns since the start of the run
 	n           int32
@@ -58,12 +56,11 @@ type sequenceMiss struct {
 
 // sequenceClient asks one node for values, over one connection at a time.
 type sequenceClient struct {
-	m       *machine
+	*client
+	c       *campaign
 	resp    bool // it speaks RESP
 	rng     *rand.Rand
-	conn    net.Conn
-	in      *bufio.Reader
-	answers []values
+	answers []stretch
 	misses  []sequenceMiss
 	// newest is the index in misses of the latest one of a sequence, plus 1.
 	newest [len(sequenceKinds)]int
@@ -100,20 +97,20 @@ func (c *campaign) askForValues() {
 		// All of them: ZooKeeper was restarted to copy its data, and a node may still have values of some.
 		serves := func() bool {
 			for _, kind := range sequenceKinds {
-				if line, err := m.ask("NEXT " + kind.name); err != nil || strings.HasPrefix(line, "-") && !strings.Contains(line, "reason=ceiling") {
+				if _, err := m.probe.ask("NEXT " + kind.name); err != nil && !strings.Contains(err.Error(), "reason=ceiling") {
 					return false
 				}
 			}
 			return true
 		}
-		if !within(c.t.Context(), 30*time.Second, serves) {
-			c.t.Fatalf("%s does not serve sequences: %s", m.name(), m.lastLog())
+		if !waits(c.t.Context(), 30*time.Second, serves) {
+			c.t.Fatalf("%s does not serve sequences: %s", m.name, lastLines(m.proc.log(), 1))
 		}
 	}
 	c.seq.from = c.now()
 	for _, m := range c.machines {
 		for i, resp := range []bool{false, true} {
-			client := &sequenceClient{m: m, resp: resp, rng: rand.New(rand.NewPCG(*seed, 300+uint64(2*m.id+i)))}
+			client := &sequenceClient{client: &client{node: m.node, timeout: sequenceTimeout}, c: c, resp: resp, rng: rand.New(rand.NewPCG(*chaosSeed, 300+uint64(2*m.id+i)))}
 			c.seq.clients = append(c.seq.clients, client)
 			c.seq.wg.Go(client.run)
 		}
@@ -121,18 +118,18 @@ func (c *campaign) askForValues() {
 }
 
 func (c *sequenceClient) run() {
-	defer c.hangUp()
+	defer c.close()
 	tick := time.NewTicker(sequencePace)
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.m.c.over:
+		case <-c.c.playing.Done():
 			return
 		case <-tick.C:
 		}
-		c.ask()
+		c.take()
 		if c.conn == nil {
-			pass(c.m.c.t.Context(), 50*time.Millisecond) // back off before dialling
+			pass(c.c.playing, 50*time.Millisecond) // back off before dialling
 		}
 	}
 }
@@ -142,7 +139,7 @@ type question struct {
 	kind   int
 	words  []string
 	n      int
-	answer func(q question, got []int64) ([]values, error)
+	answer func(q question, got []int64) ([]stretch, error)
 }
 
 // draw draws a request.
@@ -175,15 +172,15 @@ func (c *sequenceClient) draw() question {
 // errShape: a reply is not what the request asks for.
 var errShape = errors.New("the values do not follow each other as asked")
 
-func single(q question, got []int64) ([]values, error) {
+func single(q question, got []int64) ([]stretch, error) {
 	if len(got) != 1 {
 		return nil, errShape
 	}
-	return []values{{first: got[0], last: got[0], n: 1}}, nil
+	return []stretch{{first: got[0], last: got[0], n: 1}}, nil
 }
 
 // list splits values that ascend into parts without gaps.
-func list(q question, got []int64) (all []values, err error) {
+func list(q question, got []int64) (all []stretch, err error) {
 	step := sequenceKinds[q.kind].increment
 	if len(got) != q.n {
 		return nil, errShape
@@ -195,24 +192,24 @@ func list(q question, got []int64) (all []values, err error) {
 		case k >= 0 && v <= all[k].last:
 			return nil, errShape
 		default:
-			all = append(all, values{first: v, last: v, n: 1})
+			all = append(all, stretch{first: v, last: v, n: 1})
 		}
 	}
 	return all, nil
 }
 
-func lastOf(q question, got []int64) ([]values, error) {
+func lastOf(q question, got []int64) ([]stretch, error) {
 	if len(got) != 1 {
 		return nil, errShape
 	}
-	return []values{{first: got[0] - int64(q.n-1)*sequenceKinds[q.kind].increment, last: got[0], n: int32(q.n)}}, nil
+	return []stretch{{first: got[0] - int64(q.n-1)*sequenceKinds[q.kind].increment, last: got[0], n: int32(q.n)}}, nil
 }
 
-func bounds(q question, got []int64) ([]values, error) {
+func bounds(q question, got []int64) ([]stretch, error) {
 	if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*sequenceKinds[q.kind].increment {
 		return nil, errShape
 	}
-	return []values{{first: got[0], last: got[1], n: int32(q.n)}}, nil
+	return []stretch{{first: got[0], last: got[1], n: int32(q.n)}}, nil
 }
 
 // lines returns the number of lines of the plain reply.
@@ -223,31 +220,30 @@ func (q question) lines() int {
 	return 1
 }
 
-// ask sends a request and records the result.
-func (c *sequenceClient) ask() {
+// take sends a request and records the result.
+func (c *sequenceClient) take() {
 	q := c.draw()
 	c.asked[q.kind]++
-	camp := c.m.c
-	asked := camp.now()
-	got, refused, err := c.exchange(q)
-	at := camp.now()
+	asked := c.c.now()
+	got, err := c.exchange(q)
+	at := c.c.now()
 	if err != nil {
-		c.hangUp()
-	}
-	if err != nil || refused != "" {
-		c.note(q, asked, at, refused, err)
+		if !isRefusal(err) {
+			c.close()
+		}
+		c.note(q, asked, at, err)
 		return
 	}
 	parts, err := q.answer(q, got)
 	if err != nil {
-		camp.violated(c.m.name(), "%s: %v: %.200v", strings.Join(q.words, " "), err, got)
+		c.c.violated(c.node.name, "%s: %v: %.200v", strings.Join(q.words, " "), err, got)
 		return
 	}
 	for _, v := range parts {
-		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.m.id), uint8(q.kind)
+		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.node.id), uint8(q.kind)
 		c.answers = append(c.answers, v)
 	}
-	raise(&camp.seq.highest[q.kind], parts[len(parts)-1].last)
+	raise(&c.c.seq.highest[q.kind], parts[len(parts)-1].last)
 }
 
 func raise(highest *atomic.Int64, v int64) {
@@ -255,39 +251,28 @@ func raise(highest *atomic.Int64, v int64) {
 	}
 }
 
-// exchange sends a request and returns the numbers of the reply, or the refusal.
-func (c *sequenceClient) exchange(q question) (got []int64, refused string, err error) {
-	if c.conn == nil {
-		conn, err := net.DialTimeout("tcp", c.m.listen, clientTimeout)
-		if err != nil {
-			return nil, "", err
-		}
-		c.conn, c.in = conn, bufio.NewReader(conn)
-	}
-	_ = c.conn.SetDeadline(time.Now().Add(sequenceTimeout))
-	if _, err := io.WriteString(c.conn, q.text(c.resp)); err != nil {
-		return nil, "", err
+// exchange sends a request and returns the numbers of the reply.
+func (c *sequenceClient) exchange(q question) (got []int64, err error) {
+	if err := c.send(q.text(c.resp)); err != nil {
+		return nil, err
 	}
 	if c.resp {
-		return readRESP(c.in)
+		return c.readRESP()
 	}
 	for range q.lines() {
-		line, err := c.in.ReadString('\n')
+		line, err := c.line()
 		if err != nil {
-			return nil, "", err
-		}
-		if strings.HasPrefix(line, "-") {
-			return nil, strings.TrimSpace(line), nil
+			return nil, err
 		}
 		for word := range strings.FieldsSeq(line) {
 			v, err := strconv.ParseInt(word, 10, 64)
 			if err != nil {
-				return nil, "", err
+				return nil, err
 			}
 			got = append(got, v)
 		}
 	}
-	return got, "", nil
+	return got, nil
 }
 
 // text returns the request as it is sent.
@@ -304,40 +289,36 @@ func (q question) text(resp bool) string {
 }
 
 // readRESP reads a reply of numbers: an integer, a string, or an array of strings.
-func readRESP(in *bufio.Reader) (got []int64, refused string, err error) {
+func (c *sequenceClient) readRESP() (got []int64, err error) {
 	for left := 1; left > 0; left-- {
-		line, err := in.ReadString('\n')
+		line, err := c.line()
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		line = strings.TrimSpace(line)
 		number := strings.TrimLeft(line, ":*$")
 		if strings.HasPrefix(line, "$") {
-			if number, err = in.ReadString('\n'); err != nil {
-				return nil, "", err
+			if number, err = c.line(); err != nil {
+				return nil, err
 			}
 		}
-		if strings.HasPrefix(line, "-") {
-			return nil, line, nil
-		}
-		v, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		v, err := strconv.ParseInt(number, 10, 64)
 		switch {
 		case err != nil:
-			return nil, "", err
+			return nil, err
 		case strings.HasPrefix(line, "*"):
 			left += int(v)
 		default:
 			got = append(got, v)
 		}
 	}
-	return got, "", nil
+	return got, nil
 }
 
-// mayHaveTaken returns how many numbers a node may have taken for a request that it has not answered.
-func (q question) mayHaveTaken(refused string, err error) int64 {
+// mayHaveTaken returns how many numbers a node may have taken for a request that failed.
+func (q question) mayHaveTaken(err error) int64 {
 	var dial *net.OpError
 	notSent := errors.As(err, &dial) && dial.Op == "dial"
-	if refused != "" && !strings.Contains(refused, "reason=unknown") || notSent {
+	if notSent || isRefusal(err) && !strings.Contains(err.Error(), "reason=unknown") {
 		return 0
 	}
 	return int64(q.n)
@@ -345,29 +326,16 @@ func (q question) mayHaveTaken(refused string, err error) int64 {
 
 // note records a request that was not answered with values. It adds the request to the latest miss of the
 // sequence if the reason is the same, and at most a second has passed.
-func (c *sequenceClient) note(q question, asked, given int64, refused string, err error) {
-	why := digits.ReplaceAllString(refused, "N")
-	if err != nil {
-		why = "the connection broke"
-		if e, ok := err.(net.Error); ok && e.Timeout() {
-			why = "no answer"
-		}
-	}
-	taken := q.mayHaveTaken(refused, err)
+func (c *sequenceClient) note(q question, asked, given int64, err error) {
+	why, text := because(err)
+	taken := q.mayHaveTaken(err)
 	if k := c.newest[q.kind] - 1; k >= 0 {
 		if m := &c.misses[k]; m.why == why && asked-m.last < int64(time.Second) {
 			m.last, m.count, m.numbers = asked, m.count+1, m.numbers+taken
 			return
 		}
 	}
-	m := miss{node: c.m.id, first: asked, last: asked, given: given, count: 1, why: why, text: refused}
+	m := miss{node: c.node.id, first: asked, last: asked, given: given, count: 1, why: why, text: text}
 	c.misses = append(c.misses, sequenceMiss{m, q.kind, taken})
 	c.newest[q.kind] = len(c.misses)
-}
-
-func (c *sequenceClient) hangUp() {
-	if c.conn != nil {
-		c.conn.Close()
-		c.conn = nil
-	}
 }

@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"context"
@@ -72,12 +72,11 @@ func zkKinds() []*kind {
 		}},
 		{name: "a slot deleted", serves: true, least: time.Second, run: func(x *attack) error {
 			m := x.c.machines[x.rng.IntN(len(x.c.machines))]
-			numbers, err := x.c.workersOf(m)
+			number, err := m.holds()
 			if err != nil {
 				return nil // the node has no worker at present
 			}
-			number := numbers[x.rng.IntN(len(numbers))]
-			x.begin("worker %d, of %s", number, m.name())
+			x.begin("worker %d, of %s", number, m.name)
 			return x.c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
 				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), store.AnyVersion)
 				if errors.Is(err, store.ErrNoNode) {
@@ -99,7 +98,7 @@ func (k *kind) loses() bool {
 // has noticed the loss. After 30 s without one it records a finding. It always returns nil.
 func (c *campaign) noticed(ctx context.Context) error {
 	var last error
-	ok := within(context.WithoutCancel(ctx), 30*time.Second, func() bool {
+	ok := waits(context.WithoutCancel(ctx), 30*time.Second, func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
 			cl, err := coordinator.ReadCluster(ctx, zk)
 			switch {

@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"cmp"
@@ -80,7 +80,7 @@ func (c *campaign) availability() {
 	tracks := c.tracks()
 	for _, l := range c.loads {
 		over := window{c.ended, c.ended + int64(time.Hour)}
-		windows, longer := append(excuses(c.faults, l.m.id, c.ended, false), over), append(excuses(c.faults, l.m.id, c.ended, true), over)
+		windows, longer := append(excuses(c.faults, l.node.id, c.ended, false), over), append(excuses(c.faults, l.node.id, c.ended, true), over)
 		for _, m := range l.misses {
 			switch {
 			case excused(windows, m, c.late), m.lapsed() && excused(longer, m, c.late), m.stoodStill(c.late):
@@ -121,9 +121,7 @@ func (c *campaign) outvoted(tracks [][]showing, node int, from, to int64) bool {
 
 // amiss reports whether the node or ZooKeeper had a fault at any time between from and to.
 func (c *campaign) amiss(node int, from, to int64) bool {
-	return c.away(from, to) || slices.ContainsFunc(c.faults, func(f *fault) bool {
-		return f.node == node && f.injected <= to && (f.well == 0 || f.well >= from)
-	})
+	return c.anyFault(func(f *fault) bool { return (f.node < 0 || f.node == node) && f.touches(from, to) })
 }
 
 func TestExcusesCoverOnlyOwnFaults(t *testing.T) {

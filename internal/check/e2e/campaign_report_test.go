@@ -1,7 +1,6 @@
-package chaos
+package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -30,7 +29,7 @@ func short(d time.Duration) string {
 }
 
 func (m miss) String() string {
-	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first), moment(m.last), cmp.Or(m.text, m.why))
+	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first), moment(m.last), m.reason())
 }
 
 // thousands formats a number with commas between groups of three digits.
@@ -68,13 +67,14 @@ func (c *campaign) rows() [][]string {
 }
 
 // text returns the report.
-func (c *campaign) text(v *Verdict, figures string) string {
+func (c *campaign) text(v *verdict, figures string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "flaked fault campaign: seed %d, %s, %d faults, %s\n\n", *seed, short(time.Duration(c.ended)), len(c.faults), v)
-	for _, check := range Checks {
-		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.Violations[check])
+	fmt.Fprintf(&b, "flaked fault campaign: began %s, seed %d, %s, %d faults, %s\n\n",
+		c.began.Format(time.DateTime), *chaosSeed, short(time.Duration(c.ended)), len(c.faults), v)
+	for _, check := range allChecks {
+		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.violations[check])
 	}
-	fmt.Fprintf(&b, "%-36s %d violations\n\n", "availability, and the rest", len(c.wrong)-len(v.Findings))
+	fmt.Fprintf(&b, "%-36s %d violations\n\n", "availability, and the rest", len(c.wrong)-len(v.findings))
 	for _, w := range c.wrong {
 		fmt.Fprintf(&b, "WRONG  %s\n", w)
 	}
@@ -83,13 +83,13 @@ func (c *campaign) text(v *Verdict, figures string) string {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	w.Flush()
-	fmt.Fprintf(&b, "\n%sIDs by worker: %v\n", figures, v.Workers)
+	fmt.Fprintf(&b, "\n%sIDs by worker: %v\n", figures, v.workers)
 	return b.String()
 }
 
 // keep writes the report with the timeline and the nodes' logs to the directory of -chaos.report.
 func (c *campaign) keep(text string) error {
-	if err := os.MkdirAll(*report, 0o755); err != nil {
+	if err := os.MkdirAll(*chaosReport, 0o755); err != nil {
 		return err
 	}
 	var lines strings.Builder
@@ -97,22 +97,18 @@ func (c *campaign) keep(text string) error {
 	for _, e := range c.events {
 		fmt.Fprintf(&lines, "%s  %-9s  %s\n", moment(e.at), e.who, e.text)
 	}
-	if err := os.WriteFile(filepath.Join(*report, "report.txt"), []byte(text+"\n"+lines.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*chaosReport, "report.txt"), []byte(text+"\n"+lines.String()), 0o644); err != nil {
 		return err
 	}
-	var kept []string
 	for _, m := range c.machines {
-		kept = append(kept, m.log.Name())
-	}
-	for _, from := range kept {
-		data, err := os.ReadFile(from)
+		log, err := os.ReadFile(m.logFile)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(*report, filepath.Base(from)), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*chaosReport, filepath.Base(m.logFile)), log, 0o644); err != nil {
 			return err
 		}
 	}
-	c.t.Logf("the report is in %s", *report)
+	c.t.Logf("the report is in %s", *chaosReport)
 	return nil
 }

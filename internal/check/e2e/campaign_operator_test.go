@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (c *campaign) createSequence(kind int) error {
 func (c *campaign) prepareSequences() {
 	for kind := range sequenceKinds {
 		var err error
-		if !within(c.t.Context(), 30*time.Second, func() bool { err = c.createSequence(kind); return err == nil }) {
+		if !waits(c.t.Context(), 30*time.Second, func() bool { err = c.createSequence(kind); return err == nil }) {
 			c.t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func (c *campaign) prepareSequences() {
 // operator's work (docs/sequences.md), so ZooKeeper loses none until all nodes that are connected have
 // followed.
 func (c *campaign) operate(ctx context.Context) {
-	rng := rand.New(rand.NewPCG(*seed, 400))
+	rng := rand.New(rand.NewPCG(*chaosSeed, 400))
 	for ctx.Err() == nil {
 		pass(ctx, time.Second+time.Duration(rng.IntN(8000))*time.Millisecond)
 		if touches(c.recentLosses(), c.now(), c.now()) {
@@ -175,7 +175,7 @@ func (c *campaign) nextOf(name string) (next int64, err error) {
 // awaitFollowers blocks until all nodes with a live lock report that they have followed the operator.
 func (c *campaign) awaitFollowers() {
 	var last error
-	ok := within(c.t.Context(), healthyWithin(), func() bool {
+	ok := waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
 			_, st, err := seq.Operator{Store: zk}.Show(ctx, "none")
 			if err != nil && !errors.Is(err, seq.ErrNotFound) {
@@ -213,7 +213,7 @@ func (c *campaign) watchRecords() {
 			}
 		})
 		select {
-		case <-c.over:
+		case <-c.playing.Done():
 			return
 		default:
 		}
@@ -225,7 +225,7 @@ func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) (over bool) {
 	pause := time.NewTimer(500 * time.Millisecond)
 	defer pause.Stop()
 	select {
-	case <-c.over:
+	case <-c.playing.Done():
 		return true
 	case <-pause.C:
 	}

@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"cmp"
@@ -42,15 +42,15 @@ func (f *sequenceFindings) found(check, format string, args ...any) {
 	}
 }
 
-func (v values) String() string {
+func (v stretch) String() string {
 	return fmt.Sprintf("%s %d to %d, asked of node %d at %s, answered at %s", sequenceKinds[v.kind].name, v.first, v.last, v.node, moment(v.asked), moment(v.got))
 }
 
 // twice finds values that were answered twice. Within one answer values have no gaps, so two answers have a
 // value in common, or values of the one lie between those of the other, only if a rule is broken.
-func (f *sequenceFindings) twice(all []values) {
-	slices.SortFunc(all, func(a, b values) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
-	var highest values
+func (f *sequenceFindings) twice(all []stretch) {
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
+	var highest stretch
 	for i, v := range all {
 		if i > 0 && v.kind == highest.kind && v.first <= highest.last {
 			f.found("no value twice", "%s; %s", highest, v)
@@ -63,17 +63,17 @@ func (f *sequenceFindings) twice(all []values) {
 
 // order finds answers of a node that are not above all those that the node had given before the request was
 // sent, over all its connections and processes. In a strict sequence that holds over all nodes.
-func (f *sequenceFindings) order(all []values) {
-	key := func(v values) int {
+func (f *sequenceFindings) order(all []stretch) {
+	key := func(v stretch) int {
 		if sequenceKinds[v.kind].strict {
 			return int(v.kind)
 		}
 		return int(v.node)<<8 | int(v.kind)
 	}
-	slices.SortFunc(all, func(a, b values) int { return cmp.Compare(a.asked, b.asked) })
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.asked, b.asked) })
 	byGot := slices.Clone(all)
-	slices.SortFunc(byGot, func(a, b values) int { return cmp.Compare(a.got, b.got) })
-	highest := map[int]values{}
+	slices.SortFunc(byGot, func(a, b stretch) int { return cmp.Compare(a.got, b.got) })
+	highest := map[int]stretch{}
 	next := 0
 	for _, v := range all {
 		for ; next < len(byGot) && byGot[next].got < v.asked; next++ {
@@ -89,8 +89,8 @@ func (f *sequenceFindings) order(all []values) {
 
 // gaps finds numbers of strict sequences that are missing, beyond those of requests that were not answered and those
 // that operators skipped: jumps are the values at which they went on. unanswered is by kind.
-func (f *sequenceFindings) gaps(all []values, jumps []int64, unanswered [len(sequenceKinds)]int64) (missing int64) {
-	slices.SortFunc(all, func(a, b values) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
+func (f *sequenceFindings) gaps(all []stretch, jumps []int64, unanswered [len(sequenceKinds)]int64) (missing int64) {
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
 	var gaps [len(sequenceKinds)]int64
 	next := map[uint8]int64{}
 	for _, v := range all {
@@ -118,9 +118,9 @@ func (f *sequenceFindings) gaps(all []values, jumps []int64, unanswered [len(seq
 // records finds records whose next value is not above all that had been answered before the record was read.
 // lost are the windows in which ZooKeeper may have an older record, and frozen those for a strict sequence: nobody issues it
 // then, and the nodes that know better may be away.
-func (f *sequenceFindings) records(all []values, polls []poll, lost, frozen []window) {
-	slices.SortFunc(all, func(a, b values) int { return cmp.Compare(a.got, b.got) })
-	highest := make([]values, len(sequenceKinds))
+func (f *sequenceFindings) records(all []stretch, polls []poll, lost, frozen []window) {
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.got, b.got) })
+	highest := make([]stretch, len(sequenceKinds))
 	next := 0
 	for _, p := range polls {
 		for ; next < len(all) && all[next].got < p.asked; next++ {
@@ -266,7 +266,7 @@ func meeting(all, others []window) (met []window) {
 // or for a reason that does not apply. due is the number of requests that were answered then.
 func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 	for _, client := range c.seq.clients {
-		full, empty := c.sequenceExcuses(client.m.id)
+		full, empty := c.sequenceExcuses(client.node.id)
 		gone := join(append(slices.Clone(c.seq.gone), empty...))
 		for _, v := range client.answers {
 			if v.kind < slowKind && !touches(full, v.asked, v.asked) {
@@ -292,7 +292,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 			case c.late(m.first-int64(sequenceTimeout), m.last) > time.Second: // the machine's disk is ZooKeeper's, too
 				continue
 			}
-			if *duration < time.Minute { // of so short a campaign, nearly all is an edge: two dozen answers are due
+			if *chaosFor < time.Minute { // of so short a campaign, nearly all is an edge: two dozen answers are due
 				continue
 			}
 			f.found("availability", "%s: %s: %s", nodeName(m.node), sequenceKinds[m.kind].name, m.String())
@@ -303,7 +303,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 
 // judgeSequences checks what was answered of sequences, and returns a paragraph of the report.
 func (c *campaign) judgeSequences() string {
-	var all []values
+	var all []stretch
 	var refused, asked int
 	var unanswered [len(sequenceKinds)]int64
 	for i := range c.seq.gone {
@@ -359,10 +359,10 @@ func (c *campaign) sequenceFigures(numbers [len(sequenceKinds)]int64, asked, ref
 
 func TestSequenceFindings(t *testing.T) {
 	s := int64(time.Second)
-	answer := func(node uint8, first, last, asked, got int64) values {
-		return values{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
+	answer := func(node uint8, first, last, asked, got int64) stretch {
+		return stretch{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
 	}
-	strict := func(node uint8, first, last, asked, got int64) values {
+	strict := func(node uint8, first, last, asked, got int64) stretch {
 		v := answer(node, first, last, asked, got)
 		v.kind = strictKind
 		return v
@@ -374,28 +374,28 @@ func TestSequenceFindings(t *testing.T) {
 			Settings: seq.Settings{HardCeiling: 10},
 		}}
 	}
-	good := []values{answer(0, 1, 10, 1, 2), answer(1, 21, 30, 1, 2), answer(0, 11, 12, 3, 4)}
+	good := []stretch{answer(0, 1, 10, 1, 2), answer(1, 21, 30, 1, 2), answer(0, 11, 12, 3, 4)}
 	looks := []poll{look(0, 1, 1, 0), look(5, 1, 4, 30), look(9, 1, 5, 40)}
 	for _, row := range []struct {
 		name   string
-		values []values
+		values []stretch
 		polls  []poll
 		lost   []window
 		want   string
 	}{
 		{"good", nil, nil, nil, ""},
-		{"twice", []values{answer(1, 30, 31, 5, 6)}, nil, nil, "no value twice"},
-		{"inside", []values{answer(2, 5, 5, 5, 6)}, nil, nil, "no value twice"},
-		{"a lower one later", []values{answer(1, 13, 14, 5, 6)}, nil, nil, "order"},
-		{"a lower strict one of another node", []values{strict(0, 5, 6, 1, 2), strict(1, 1, 4, 3, 4)}, nil, nil, "order"},
-		{"strict ones that overlap", []values{strict(0, 5, 6, 1, 3), strict(1, 1, 4, 2, 4)}, nil, nil, ""},
-		{"a gap", []values{strict(0, 1, 6, 1, 2), strict(0, 8+unanswered, 30, 3, 4)}, nil, nil, "numbers without gaps"},
-		{"a gap of a request without an answer", []values{strict(0, 1, 6, 1, 2), strict(0, 7+unanswered, 30, 3, 4)}, nil, nil, ""},
-		{"a gap by an operator", []values{strict(0, 1, 6, 1, 2), strict(0, jump, jump+1, 3, 4)}, nil, nil, ""},
-		{"a gap above that of an operator", []values{strict(0, 1, 6, 1, 2), strict(0, jump+1+unanswered, jump+99, 3, 4)}, nil, nil, "numbers without gaps"},
-		{"a lower one at the same time", []values{answer(1, 13, 14, 2, 6)}, nil, nil, ""},
-		{"above the record", []values{answer(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
-		{"above an old record", []values{answer(1, 41, 45, 5, 6)}, nil, []window{{8 * s, 10 * s}}, ""},
+		{"twice", []stretch{answer(1, 30, 31, 5, 6)}, nil, nil, "no value twice"},
+		{"inside", []stretch{answer(2, 5, 5, 5, 6)}, nil, nil, "no value twice"},
+		{"a lower one later", []stretch{answer(1, 13, 14, 5, 6)}, nil, nil, "order"},
+		{"a lower strict one of another node", []stretch{strict(0, 5, 6, 1, 2), strict(1, 1, 4, 3, 4)}, nil, nil, "order"},
+		{"strict ones that overlap", []stretch{strict(0, 5, 6, 1, 3), strict(1, 1, 4, 2, 4)}, nil, nil, ""},
+		{"a gap", []stretch{strict(0, 1, 6, 1, 2), strict(0, 8+unanswered, 30, 3, 4)}, nil, nil, "numbers without gaps"},
+		{"a gap of a request without an answer", []stretch{strict(0, 1, 6, 1, 2), strict(0, 7+unanswered, 30, 3, 4)}, nil, nil, ""},
+		{"a gap by an operator", []stretch{strict(0, 1, 6, 1, 2), strict(0, jump, jump+1, 3, 4)}, nil, nil, ""},
+		{"a gap above that of an operator", []stretch{strict(0, 1, 6, 1, 2), strict(0, jump+1+unanswered, jump+99, 3, 4)}, nil, nil, "numbers without gaps"},
+		{"a lower one at the same time", []stretch{answer(1, 13, 14, 2, 6)}, nil, nil, ""},
+		{"above the record", []stretch{answer(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
+		{"above an old record", []stretch{answer(1, 41, 45, 5, 6)}, nil, []window{{8 * s, 10 * s}}, ""},
 		{"an older record", nil, []poll{look(10, 1, 4, 40)}, nil, "records do not go back"},
 		{"an older incarnation", nil, []poll{look(10, 2, 6, 40), look(11, 1, 7, 40)}, nil, "records do not go back"},
 		{"an older record after a loss", nil, []poll{look(10, 1, 4, 40)}, []window{{10 * s, 11 * s}}, ""},

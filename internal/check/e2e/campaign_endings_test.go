@@ -1,10 +1,8 @@
-package chaos
+package e2e
 
 import (
-	"bufio"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,9 +81,7 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 
 // diskFailed reports whether the node's disk had a fault before at.
 func (c *campaign) diskFailed(node int, at int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.faults, func(f *fault) bool {
+	return c.anyFault(func(f *fault) bool {
 		return f.node == node && f.injected <= at && strings.HasPrefix(f.kind.name, "disk")
 	})
 }
@@ -100,29 +96,15 @@ func (c *campaign) endings() error {
 		}
 	}
 	for _, m := range c.machines {
-		log, err := os.Open(m.log.Name())
+		log, err := os.ReadFile(m.logFile)
 		if err != nil {
 			return err
 		}
-		lines := bufio.NewScanner(log)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			if crashed(lines.Text()) {
-				c.wrong = append(c.wrong, m.name()+": its log has "+lines.Text())
-			}
+		for _, line := range crashed.FindAllString(string(log), 5) {
+			c.wrong = append(c.wrong, m.name+": its log has "+line)
 		}
-		if err := lines.Err(); err != nil {
-			return err
-		}
-		log.Close()
 	}
 	return nil
-}
-
-// crashed reports whether a line of a log is about a panic, a fatal error or a data race.
-func crashed(line string) bool {
-	return strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "[signal SIG") ||
-		strings.Contains(line, "DATA RACE") || strings.Contains(line, "panic serving") || strings.Contains(line, "runtime error:")
 }
 
 func TestEndings(t *testing.T) {
@@ -163,7 +145,7 @@ func TestEndings(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]bool{"panic: runtime error: index": true, "goes on": false, "fatal error: all goroutines are asleep": true} {
-		if crashed(line) != want {
+		if crashed.MatchString(line) != want {
 			t.Errorf("%q", line)
 		}
 	}

@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func (c *campaign) watch() {
 	defer tick.Stop()
 	for before := c.now(); ; {
 		select {
-		case <-c.over:
+		case <-c.playing.Done():
 			return
 		case <-tick.C:
 		}
@@ -63,7 +63,7 @@ func (c *campaign) watchDisk(path string) {
 	defer tick.Stop()
 	for block := make([]byte, 4096); ; {
 		select {
-		case <-c.over:
+		case <-c.playing.Done():
 			return
 		case <-tick.C:
 		}

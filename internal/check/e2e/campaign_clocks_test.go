@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"sort"
@@ -63,11 +63,11 @@ func shown(all []showing, from, to int64) (low, high time.Duration) {
 
 // steps returns the spans in which a machine's IDs may go down. Its clock went back by more than
 // the node waits for, so that the node may have acquired another worker.
-func steps(m *machine) (spans []Span) {
+func steps(m *machine) (spans []span) {
 	for i := 1; i < len(m.clocks); i++ {
 		if back := m.clocks[i-1].offset - m.clocks[i].offset; back > 5*time.Millisecond {
 			at := m.clocks[i].at
-			spans = append(spans, Span{Node: uint16(m.id), From: at - slackMs*1e6, To: at + int64(6*time.Second)})
+			spans = append(spans, span{node: uint16(m.id), from: at - slackMs*1e6, to: at + int64(6*time.Second)})
 		}
 	}
 	return spans

@@ -1,4 +1,4 @@
-package chaos
+package e2e
 
 import (
 	"context"
@@ -71,7 +71,7 @@ func (c *campaign) readState() (s endState, err error) {
 func (c *campaign) shows(workers []int) (s endState) {
 	var err error
 	slices.Sort(workers)
-	ok := within(c.t.Context(), 15*time.Second, func() bool {
+	ok := waits(c.t.Context(), 15*time.Second, func() bool {
 		s, err = c.readState()
 		return err == nil && slices.Equal(s.live(), workers)
 	})
@@ -85,12 +85,11 @@ func (c *campaign) shows(workers []int) (s endState) {
 // workers that the nodes held, with true for those that were released at the stop. highest has
 // the highest ID of each worker. lossy says that ZooKeeper lost data during the run. The records
 // of nodes that stopped earlier are then not checked, because they may be old.
-func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layout worker.Layout, lossy bool) (wrong []string) {
+func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *history, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
 	beyond := func(w int, bound int64) bool {
 		id, issued := highest[int64(w)]
-		f, err := layout.Decode(id)
-		return issued && (err != nil || layout.Time(f).UnixMilli() >= bound)
+		return issued && h.ms(id) >= bound
 	}
 	holders := map[string]int{} // by node: number of slots not released
 	nodes := map[string]bool{}  // nodes that held a worker at the end
@@ -153,19 +152,12 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, layo
 
 // lossy reports whether ZooKeeper lost data during the run.
 func (c *campaign) lossy() bool {
-	return slices.ContainsFunc(c.faults, func(f *fault) bool { return f.kind.loses() })
+	return c.anyFault(func(f *fault) bool { return f.kind.loses() })
 }
 
 func TestEndState(t *testing.T) {
-	layout := worker.Leaf()
-	id := func(w, tick int64) worker.ID {
-		id, err := layout.Encode(worker.Fields{Tick: worker.Tick(tick), Worker: w})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	epoch := layout.Time(worker.Fields{}).UnixMilli()
+	id := func(w, tick int64) worker.ID { return idAt(worker.Tick(tick), w, 0) }
+	epoch := epochMs
 	// Workers 0 and 1 belong to nodes that stopped at the end. Worker 2 belongs to a node
 	// that stopped earlier. Worker 3 was released earlier by the node of worker 0, and
 	// worker 4 at the end.
@@ -208,7 +200,7 @@ func TestEndState(t *testing.T) {
 	} {
 		s, highest := healthy()
 		row.spoil(&s, highest)
-		got := strings.Join(s.wrongWith(map[int]bool{0: false, 1: false, 4: true}, highest, layout, row.lossy), "\n")
+		got := strings.Join(s.wrongWith(map[int]bool{0: false, 1: false, 4: true}, highest, newHistory(), row.lossy), "\n")
 		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}

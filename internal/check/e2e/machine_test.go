@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
+)
+
+// machine is a node of the campaign: a clock, links, a disk and the process. A process that ends by
+// itself is started again after a second. A node's flags that differ between the machines, and between the
+// starts of one machine, are drawn: safety must not depend on them.
+type machine struct {
+	*node
+	c       *campaign
+	base    time.Duration // the clock's offset without a fault
+	logFile string
+	release bool       // the node releases its worker when it stops cleanly
+	rng     *rand.Rand // for the flags of each start
+
+	mu     sync.Mutex // guards the fields below and node.proc
+	starts int
+	wanted bool           // start the process again when it ends
+	ended  chan struct{}  // closed when the end of the process has been recorded
+	sent   syscall.Signal // sent to end the process; 0: none
+	clocks []clockAt
+
+	probe     *client // only for the goroutine that runs faultTrack
+	supervise sync.WaitGroup
+}
+
+// clockAt records a change: of the machine's clock, of the process that reads it, or of what is
+// known about the process's issuing clock.
+type clockAt struct {
+	at     int64
+	offset time.Duration
+	exact  bool // the issuing clock has this offset: a process began, or it caught up
+}
+
+// newMachine returns a machine whose node has not run. subnet is the beginning of its address.
+func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
+	m := &machine{node: c.site.node(), c: c, base: base}
+	m.rng = rand.New(rand.NewPCG(*chaosSeed, 200+uint64(m.id)))
+	m.release = m.rng.IntN(5) < 2
+	m.listen = fmt.Sprintf("%s%d:7609", subnet, m.id+1)
+	m.logFile = filepath.Join(c.dir, m.name+".log")
+	m.probe = &client{node: m.node, timeout: clientTimeout}
+	m.clock = new(ownclock.Clock)
+	if os.Geteuid() == 0 {
+		m.disk = faultdisk.New(c.t)
+		m.dir = filepath.Join(m.disk.Dir(), "state")
+	}
+	m.network()
+	m.set(base)
+	c.t.Cleanup(func() {
+		m.signal(syscall.SIGCONT)
+		m.end(syscall.SIGKILL)
+		m.supervise.Wait()
+	})
+	return m
+}
+
+// set makes the machine's clock show true time plus offset.
+func (m *machine) set(offset time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: offset})
+	m.clock.Set(offset)
+}
+
+// caughtUp records that the node's issuing clock shows the same as the machine's clock.
+func (m *machine) caughtUp() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})
+}
+
+func (m *machine) step(by time.Duration) { m.set(m.clock.Offset() + by) }
+
+// forStart draws the flags and the environment of one start. The times are short, so that a run has many events.
+// With a confirming time of confirm, a node accepts a heartbeat interval of at most slowest. The servers grant
+// sessions of at most 10 s.
+func (m *machine) forStart() (flags, env []string) {
+	flags = []string{
+		"--confirm-time", confirm.String(), "--lease", chaosLease.String(), "--log-format", "text",
+		"--heartbeat", []time.Duration{slowest / 4, slowest / 2, slowest}[m.rng.IntN(3)].String(),
+	}
+	if m.rng.IntN(2) == 0 || m.id == 0 && m.starts == 0 { // the run's first start creates the cluster
+		flags = append(flags, "--bootstrap")
+	}
+	if m.release {
+		flags = append(flags, "--release-on-exit")
+	}
+	m.starts++
+	session := []string{"2s", "6s", "30s"}[m.rng.IntN(3)]
+	return flags, []string{"FLAKED_TEST_START_TIMEOUT=20s", "FLAKED_TEST_SESSION_TIMEOUT=" + session}
+}
+
+// begin starts the process, and starts it again whenever it ends, until end is called.
+func (m *machine) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = true
+	m.launch()
+}
+
+// launch starts the process once. The caller holds mu.
+func (m *machine) launch() {
+	var env []string
+	m.flags, env = m.forStart()
+	began := m.clock.Offset()
+	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: began, exact: true})
+	p, err := spawn(m.c.t, env, m.name, m.logFile, m.clock, exec.Command(m.c.binary, m.args()...))
+	if err != nil {
+		m.c.violated(m.name, "cannot be started: %v", err)
+		return
+	}
+	ended := make(chan struct{})
+	m.proc, m.ended, m.sent = p, ended, 0
+	m.supervise.Go(func() {
+		<-p.done
+		m.mu.Lock()
+		status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		m.c.exited(exit{node: m.id, at: m.c.now(), offset: began, sent: m.sent, status: status, said: lastLines(p.log(), 1)})
+		asked := !m.wanted || m.proc != p
+		m.mu.Unlock()
+		close(ended)
+		if asked {
+			return
+		}
+		pass(m.c.playing, time.Second)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.wanted && m.proc == p && m.c.playing.Err() == nil {
+			m.launch()
+		}
+	})
+}
+
+// end ends the process by a signal and waits for the end. After 30 s it reports a violation
+// and kills the process.
+func (m *machine) end(sig syscall.Signal) {
+	m.mu.Lock()
+	m.wanted, m.sent = false, sig
+	p, ended := m.proc, m.ended
+	m.mu.Unlock()
+	if p == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(sig) // it may have ended by itself
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		m.c.violated(m.name, "has not ended 30 s after %s", sig)
+		p.kill()
+		<-ended
+	}
+}
+
+// restarted ends the process by a signal, makes a change unless that is nil, and starts it again.
+func (m *machine) restarted(sig syscall.Signal, change func() error) error {
+	m.end(sig)
+	defer m.begin()
+	if change == nil {
+		return nil
+	}
+	return change()
+}
+
+// signal sends a signal that does not end the process.
+func (m *machine) signal(sig syscall.Signal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.proc != nil {
+		_ = m.proc.cmd.Process.Signal(sig)
+	}
+}
+
+func (m *machine) pid() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proc.cmd.Process.Pid
+}
+
+// clientTimeout is the time after which a client gives up a request and closes the connection.
+const clientTimeout = 2 * time.Second
+
+// load starts the three clients of a node. Two ask for one ID about a thousand times a second,
+// and send a pipeline of fifty requests every hundredth time. The third asks for 800 IDs a
+// hundred times a second, and every fiftieth time for 10,000, which is more than a tick has.
+func (m *machine) load() *load {
+	l := m.newLoad()
+	pipeline := strings.Repeat("GET\n", 50)
+	single := func(round int) (string, int) {
+		if round%100 == 0 {
+			return pipeline, 50
+		}
+		return "GET\n", 1
+	}
+	l.add(time.Millisecond, clientTimeout, single)
+	l.add(1100*time.Microsecond, clientTimeout, single)
+	l.add(10*time.Millisecond, clientTimeout, func(round int) (string, int) {
+		if round%50 == 0 {
+			return "GET 10000\n", 10_000
+		}
+		return "GET 800\n", 800
+	})
+	return l
+}
+
+// serves reports whether the node would answer a GET with an ID.
+func (m *machine) serves() bool {
+	answer, err := m.probe.ask("READY")
+	return err == nil && answer == "OK"
+}
+
+// freshLease reports whether the node serves and has more than three quarters of its lease left.
+func (m *machine) freshLease() bool {
+	return m.figure("lease_left_ms") > (*chaosLease-*chaosLease/4).Milliseconds() && m.serves()
+}
+
+// connected reports whether the node has a fresh lease. It also
+// requires that ZooKeeper has acknowledged a heartbeat of this process, and that the issuing
+// clock has caught up with the machine's clock. A fresh lease does not suffice, because a
+// process that starts from an old state still has the rest of the old lease.
+func (m *machine) connected() bool {
+	return m.freshLease() && m.figure("heartbeat_age_ms") >= 0 && m.figure("clock_unfollowed_leap_ms") == 0
+}
+
+// figure returns a figure of STATS, or -1 if STATS does not have it or fails.
+func (m *machine) figure(name string) int64 {
+	text, err := m.probe.stat(name)
+	n, bad := strconv.ParseInt(text, 10, 64)
+	if err != nil || bad != nil {
+		return -1
+	}
+	return n
+}
+
+// until returns the time at which a bound of the node ends if it is not extended any more.
+// figure names the field of STATS with the rest of the bound in ms. If the field is missing,
+// until returns now.
+func (m *machine) until(figure string) int64 {
+	now := m.c.now()
+	return now + max(0, m.figure(figure))*int64(time.Millisecond)
+}
+
+// holds returns the worker that the node holds.
+func (m *machine) holds() (int, error) {
+	id, err := m.tryIdentity()
+	if err == nil && id.worker < 0 {
+		err = errors.New("no worker")
+	}
+	return id.worker, err
+}
+
+// leavesNothing returns a finding if a state file is left after a stop with --release-on-exit. A
+// node could use a released worker again from such a file.
+func (m *machine) leavesNothing() (wrong []string) {
+	file := m.stateFile()
+	if _, err := os.Stat(file); m.release && !os.IsNotExist(err) {
+		wrong = append(wrong, fmt.Sprintf("%s: its worker is released, and %s is still there (%v)", m.name, file, err))
+	}
+	return wrong
+}
