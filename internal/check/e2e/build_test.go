@@ -33,12 +33,14 @@ var (
 	clocked = &build{name: "flaked-clocked", cgo: "0", args: append([]string{"-tags", ownclock.Tag}, shipped.args...)}
 	// raced has the race detector. checkLog finds its reports in the logs.
 	raced = &build{name: "flaked-race", cgo: "1", args: []string{"-race", "-ldflags", "-X main.version=" + testVersion}}
-
-	buildDir struct {
-		once sync.Once
-		path string
-		err  error
-	}
+	// buildDir returns the directory of the builds.
+	buildDir = sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "flaked-e2e-")
+		if err == nil {
+			err = os.Chmod(dir, 0o755)
+		}
+		return dir, err
+	})
 )
 
 const testVersion = "v0.0.0-e2e"
@@ -68,15 +70,11 @@ func (b *build) binary(t testing.TB) string {
 }
 
 func (b *build) make() (string, error) {
-	buildDir.once.Do(func() {
-		if buildDir.path, buildDir.err = os.MkdirTemp("", "flaked-e2e-"); buildDir.err == nil {
-			buildDir.err = os.Chmod(buildDir.path, 0o755) // one test runs as another user
-		}
-	})
-	if buildDir.err != nil {
-		return "", buildDir.err
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
 	}
-	path := filepath.Join(buildDir.path, b.name)
+	path := filepath.Join(dir, b.name)
 	args := append([]string{"build", "-o", path}, b.args...)
 	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+b.cgo)
@@ -105,7 +103,7 @@ func emulated(path, emulator string) (string, error) {
 }
 
 func removeBuilds() {
-	if buildDir.path != "" {
-		os.RemoveAll(buildDir.path)
+	if dir, err := buildDir(); err == nil {
+		os.RemoveAll(dir)
 	}
 }

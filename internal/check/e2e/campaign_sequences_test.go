@@ -58,7 +58,6 @@ type sequenceMiss struct {
 type sequenceClient struct {
 	*client
 	c       *campaign
-	resp    bool // it speaks RESP
 	rng     *rand.Rand
 	answers []stretch
 	misses  []sequenceMiss
@@ -90,8 +89,7 @@ const (
 	longestRange    = 60_000
 )
 
-// askForValues starts the clients of sequences, once all nodes serve them: of each node one for plain lines and
-// one for RESP.
+// askForValues starts the clients of sequences, two of each node, once all nodes serve them.
 func (c *campaign) askForValues() {
 	for _, m := range c.machines {
 		// All of them: ZooKeeper was restarted to copy its data, and a node may still have values of some.
@@ -109,8 +107,9 @@ func (c *campaign) askForValues() {
 	}
 	c.seq.from = c.now()
 	for _, m := range c.machines {
-		for i, resp := range []bool{false, true} {
-			client := &sequenceClient{client: &client{node: m.node, timeout: sequenceTimeout}, c: c, resp: resp, rng: rand.New(rand.NewPCG(*chaosSeed, 300+uint64(2*m.id+i)))}
+		for i := range 2 {
+			rng := rand.New(rand.NewPCG(*chaosSeed, 300+uint64(2*m.id+i)))
+			client := &sequenceClient{client: &client{node: m.node, timeout: sequenceTimeout}, c: c, rng: rng}
 			c.seq.clients = append(c.seq.clients, client)
 			c.seq.wg.Go(client.run)
 		}
@@ -136,88 +135,58 @@ func (c *sequenceClient) run() {
 
 // question is a request for n values.
 type question struct {
-	kind   int
-	words  []string
-	n      int
-	answer func(q question, got []int64) ([]stretch, error)
+	kind  int
+	text  string
+	n     int
+	pair  bool // the answer is the first value and the last one
+	lines int  // of the answer
 }
 
-// draw draws a request.
+// draw draws a request: for one value, for a list, or for a range.
 func (c *sequenceClient) draw() question {
-	q := question{kind: c.rng.IntN(len(sequenceKinds)), n: 1, answer: single}
+	q := question{kind: c.rng.IntN(len(sequenceKinds)), n: 1, lines: 1}
+	name := sequenceKinds[q.kind].name
 	most := longestRange
 	if q.kind == slowKind || q.kind == strictKind {
 		most = 1000
 	}
 	switch k := c.rng.IntN(100); {
-	case k < 45:
-		q.words = []string{"NEXT"}
-	case k < 60:
-		q.words, q.n, q.answer = []string{"NEXT"}, 1+c.rng.IntN(100), list
-	case k < 70:
-		q.words = []string{"INCR"}
-	case k < 85:
-		q.words, q.n, q.answer = []string{"INCRBY"}, 1+c.rng.IntN(1000), lastOf
+	case k < 55:
+		q.text = "NEXT " + name + "\n"
+	case k < 75:
+		q.n = 1 + c.rng.IntN(100)
+		q.text, q.lines = fmt.Sprintf("NEXT %s %d\n", name, q.n), q.n
 	default:
-		n := math.Exp(c.rng.Float64() * math.Log(float64(most)))
-		q.words, q.n, q.answer = []string{"RANGE"}, max(1, int(n)), bounds
-	}
-	q.words = append(q.words, sequenceKinds[q.kind].name)
-	if q.words[0] == "RANGE" || q.words[0] == "INCRBY" || q.n > 1 {
-		q.words = append(q.words, strconv.Itoa(q.n))
+		q.n, q.pair = max(1, int(math.Exp(c.rng.Float64()*math.Log(float64(most))))), true
+		q.text = fmt.Sprintf("RANGE %s %d\n", name, q.n)
 	}
 	return q
 }
 
-// errShape: a reply is not what the request asks for.
-var errShape = errors.New("the values do not follow each other as asked")
-
-func single(q question, got []int64) ([]stretch, error) {
-	if len(got) != 1 {
-		return nil, errShape
-	}
-	return []stretch{{first: got[0], last: got[0], n: 1}}, nil
-}
-
-// list splits values that ascend into parts without gaps.
-func list(q question, got []int64) (all []stretch, err error) {
+// answer splits the numbers of the reply, which ascend, into parts without gaps. It returns nil if the reply is not
+// what the request asks for.
+func (q question) answer(got []int64) (all []stretch) {
 	step := sequenceKinds[q.kind].increment
+	if q.pair {
+		if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*step {
+			return nil
+		}
+		return []stretch{{first: got[0], last: got[1], n: int32(q.n)}}
+	}
 	if len(got) != q.n {
-		return nil, errShape
+		return nil
 	}
 	for _, v := range got {
 		switch k := len(all) - 1; {
 		case k >= 0 && v == all[k].last+step:
 			all[k].last, all[k].n = v, all[k].n+1
 		case k >= 0 && v <= all[k].last:
-			return nil, errShape
+			return nil
 		default:
 			all = append(all, stretch{first: v, last: v, n: 1})
 		}
 	}
-	return all, nil
-}
-
-func lastOf(q question, got []int64) ([]stretch, error) {
-	if len(got) != 1 {
-		return nil, errShape
-	}
-	return []stretch{{first: got[0] - int64(q.n-1)*sequenceKinds[q.kind].increment, last: got[0], n: int32(q.n)}}, nil
-}
-
-func bounds(q question, got []int64) ([]stretch, error) {
-	if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*sequenceKinds[q.kind].increment {
-		return nil, errShape
-	}
-	return []stretch{{first: got[0], last: got[1], n: int32(q.n)}}, nil
-}
-
-// lines returns the number of lines of the plain reply.
-func (q question) lines() int {
-	if q.words[0] == "NEXT" {
-		return q.n
-	}
-	return 1
+	return all
 }
 
 // take sends a request and records the result.
@@ -234,9 +203,9 @@ func (c *sequenceClient) take() {
 		c.note(q, asked, at, err)
 		return
 	}
-	parts, err := q.answer(q, got)
-	if err != nil {
-		c.c.violated(c.node.name, "%s: %v: %.200v", strings.Join(q.words, " "), err, got)
+	parts := q.answer(got)
+	if parts == nil {
+		c.c.violated(c.node.name, "%q is answered with %.200v", q.text, got)
 		return
 	}
 	for _, v := range parts {
@@ -253,13 +222,10 @@ func raise(highest *atomic.Int64, v int64) {
 
 // exchange sends a request and returns the numbers of the reply.
 func (c *sequenceClient) exchange(q question) (got []int64, err error) {
-	if err := c.send(q.text(c.resp)); err != nil {
+	if err := c.send(q.text); err != nil {
 		return nil, err
 	}
-	if c.resp {
-		return c.readRESP()
-	}
-	for range q.lines() {
+	for range q.lines {
 		line, err := c.line()
 		if err != nil {
 			return nil, err
@@ -269,45 +235,6 @@ func (c *sequenceClient) exchange(q question) (got []int64, err error) {
 			if err != nil {
 				return nil, err
 			}
-			got = append(got, v)
-		}
-	}
-	return got, nil
-}
-
-// text returns the request as it is sent.
-func (q question) text(resp bool) string {
-	if !resp {
-		return strings.Join(q.words, " ") + "\n"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(q.words))
-	for _, w := range q.words {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	return b.String()
-}
-
-// readRESP reads a reply of numbers: an integer, a string, or an array of strings.
-func (c *sequenceClient) readRESP() (got []int64, err error) {
-	for left := 1; left > 0; left-- {
-		line, err := c.line()
-		if err != nil {
-			return nil, err
-		}
-		number := strings.TrimLeft(line, ":*$")
-		if strings.HasPrefix(line, "$") {
-			if number, err = c.line(); err != nil {
-				return nil, err
-			}
-		}
-		v, err := strconv.ParseInt(number, 10, 64)
-		switch {
-		case err != nil:
-			return nil, err
-		case strings.HasPrefix(line, "*"):
-			left += int(v)
-		default:
 			got = append(got, v)
 		}
 	}

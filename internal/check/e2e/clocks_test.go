@@ -2,95 +2,33 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-var numbers = regexp.MustCompile(`-?\d+`)
-
-// These match the refusals because of the clock, as docs/protocol.md documents them.
-const (
-	behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
-	wrongClock   = `-CLOCK most voters say that this node's clock is wrong offset_ms=-?\d+`
-	// These match the error of a start that is refused because of the clock.
-	wrongAtStart = `the clock differs by \S+ from ZooKeeper and peers \(\d of \d voters say so, 5s is allowed\)\. Set it right`
-)
+// behindLastID matches the refusals of a node whose clock went back, as docs/protocol.md documents them.
+const behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
 
 // refusesLike waits until the node refuses both GET and READY with a text that matches the regular
-// expression. It returns the numbers in the refusal of GET.
-func (n *node) refusesLike(like string) []string {
+// expression.
+func (n *node) refusesLike(like string) {
 	n.site.t.Helper()
 	whole := regexp.MustCompile("^(" + like + ")$")
-	var get, ready error
 	n.until("GET and READY are refused with "+like, func() bool {
 		c, err := n.dial()
 		if err != nil {
 			return false
 		}
 		defer c.close()
-		_, get = c.get(1)
-		_, ready = c.ask("READY")
+		_, get := c.get(1)
+		_, ready := c.ask("READY")
 		return get != nil && ready != nil && whole.MatchString(get.Error()) && whole.MatchString(ready.Error())
 	})
-	return numbers.FindAllString(get.Error(), -1)
-}
-
-// startIsRefused starts the node, which must refuse to start because its clock is wrong
-// compared with ZooKeeper and the peers. The node must exit with 1 and a message that matches,
-// issue no ID, and leave its state and its slot unchanged. On a busy machine ZooKeeper may
-// answer so late that the node starts from its directory alone. startIsRefused tries again
-// then, up to ten times.
-func (n *node) startIsRefused(message string) {
-	t := n.site.t
-	t.Helper()
-	if n.site.admin == nil {
-		n.site.admin = n.site.records()
-	}
-	records := n.site.admin
-	for range 10 {
-		var slot coordinator.Slot
-		var before stateReport
-		if _, err := os.Stat(n.dir); err == nil { // it has run before
-			before = n.stored()
-		}
-		if before.Record != nil {
-			slot = records.slot(before.Record.Worker)
-		}
-		clients := n.start().clients(1)
-		alone := func() bool { return strings.Contains(n.proc.log(), "starting from the state directory alone") }
-		within(patience, func() bool { return !n.proc.running() || alone() })
-		clients.end()
-		answered := clients.answered
-		if alone() {
-			t.Logf("%s: ZooKeeper did not answer in time: again", n.name)
-			n.kill()
-			continue
-		}
-		n.fails(1, message)
-		if answered != 0 {
-			t.Errorf("%s: it answered %d IDs before it ended", n.name, answered)
-		}
-		after := n.stored()
-		if before.Record == nil && after.Record == nil {
-			return
-		}
-		if before.Record == nil || after.Record == nil || *after.Record != *before.Record {
-			t.Errorf("%s: the refusal has changed the state from %+v to %+v", n.name, before.Record, after.Record)
-		} else if now := records.slot(before.Record.Worker); now.Term != slot.Term || now.Nonce != slot.Nonce ||
-			now.LeaseUntil > slot.LeaseUntil+2000 { // a killed process's last heartbeat may come late
-			t.Errorf("%s: the refusal has changed the slot from %+v to %+v", n.name, slot, now)
-		}
-		return
-	}
-	t.Fatalf("%s: ZooKeeper never answered in time", n.name)
 }
 
 // time returns the time of the clock by which the node makes IDs.
@@ -123,59 +61,6 @@ func (n *node) goesBy(offset time.Duration) {
 func (n *node) voters(peers int) {
 	n.site.t.Helper()
 	n.until("it compares with all of the others", func() bool { return n.stat("clock_voters") == strconv.Itoa(peers+1) })
-}
-
-// firstAfter waits until the node is ready, and fails the test if an ID has a timestamp below
-// bound.
-func (n *node) firstAfter(bound int64) {
-	n.site.t.Helper()
-	if at := n.site.ids.ms(n.ready().get(100)[0]); at < bound {
-		n.site.t.Errorf("%s: an ID is %d ms below what a predecessor had reserved", n.name, bound-at)
-	}
-}
-
-const year = 365 * 24 * time.Hour
-
-// A node whose clock is wrong is refused at every start, and leaves no record behind.
-func TestWrongNodeClockRefusesEveryStart(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	records := s.records()
-	var clock ownclock.Clock
-	n := s.node().on(&clock).start().ready()
-	before := n.identity()
-	n.get(1000)
-	n.kill()
-	m := n.stored().Record.MMs
-	for range 2 {
-		for _, off := range []time.Duration{time.Hour, -time.Hour, 6 * time.Second, -6 * time.Second, year, -year} {
-			clock.Set(off)
-			n.startIsRefused(wrongAtStart)
-		}
-	}
-
-	// A new node leaves no records behind. A slot with a bound by a clock that is a year ahead
-	// would be held for a year.
-	newcomer := s.node().on(&clock)
-	for _, off := range []time.Duration{year, -year, time.Hour, -time.Hour} {
-		clock.Set(off)
-		newcomer.startIsRefused(wrongAtStart)
-		if tickets := records.tickets(); len(tickets) != 1 {
-			t.Errorf("%s: it left a ticket behind: %q", off, tickets)
-		}
-	}
-	clock.Set(0)
-	if after := n.start().ready().identity(); after.worker != before.worker || after.uuid != before.uuid {
-		t.Errorf("%+v with the clock right again, %+v before", after, before)
-	}
-	n.firstAfter(m)
-	newcomer.start().ready().get(100)
-	now := time.Now().UnixMilli()
-	for w := range 8 {
-		if slot := records.slot(w); slot.LeaseUntil > now+time.Hour.Milliseconds() {
-			t.Errorf("slot %d is bound to %s", w, time.UnixMilli(slot.LeaseUntil))
-		}
-	}
 }
 
 // A node acquires a new worker after a step back at most four times within a lease, counted

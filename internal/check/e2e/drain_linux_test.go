@@ -20,6 +20,20 @@ func (n *node) drain(flags ...string) <-chan result {
 	return done
 }
 
+// opened returns a client whose connection has been used.
+func (n *node) opened() *client {
+	n.site.t.Helper()
+	c, err := n.dial()
+	if err == nil {
+		_, err = c.get(1)
+	}
+	if err != nil {
+		n.site.t.Fatal(err)
+	}
+	n.site.t.Cleanup(c.close)
+	return c
+}
+
 // A draining node refuses new connections and says that it is not ready, but answers the open
 // ones until they are closed. It then stops cleanly and keeps its worker.
 func TestDrainAnswersOpenConnections(t *testing.T) {
@@ -27,14 +41,7 @@ func TestDrainAnswersOpenConnections(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "5m")
 	n := s.started().ready()
 	id := n.identity()
-	open, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.close()
-	if _, err := open.get(1); err != nil {
-		t.Fatal(err)
-	}
+	open := n.opened()
 	drained := n.drain()
 	n.until("new connections are refused", func() bool {
 		_, err := n.ask("PING")
@@ -69,14 +76,7 @@ func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
 	n := s.started().ready()
 	id := n.identity()
-	idle, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer idle.close()
-	if _, err := idle.get(1); err != nil {
-		t.Fatal(err)
-	}
+	idle := n.opened()
 	load := n.clients(2)
 	load.progress()
 	r := <-n.drain("--release")
@@ -112,14 +112,7 @@ func TestDrainErrors(t *testing.T) {
 	refused(t, <-n.drain(), 3, "no running node uses "+n.dir)
 	refused(t, <-n.drain("--timeout", "0s"), 2, "--timeout must be positive, not 0s")
 	n.start().ready()
-	open, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.close()
-	if _, err := open.get(1); err != nil {
-		t.Fatal(err)
-	}
+	n.opened()
 	refused(t, <-n.drain("--timeout", "100ms"), 1, "still runs 100ms after it was asked to drain")
 	began := time.Now()
 	n.proc.signal(syscall.SIGTERM)

@@ -223,22 +223,15 @@ type result struct {
 // execute runs the binary until it ends.
 func execute(t testing.TB, binary string, args ...string) result {
 	t.Helper()
-	return executeCmd(t, exec.Command(binary, args...))
-}
-
-// executeCmd runs a command. Its Env is added to cleanEnv.
-func executeCmd(t testing.TB, cmd *exec.Cmd) result {
-	t.Helper()
+	cmd := exec.Command(binary, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(cleanEnv(), cmd.Env...)
+	cmd.Env, cmd.SysProcAttr = cleanEnv(), dieWithUs()
 	withTestTimes(cmd)
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = dieWithUs()
-	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return result{code: -1}
 	}
 	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait() // see the exit code
