@@ -544,5 +544,5 @@ func (atOnce) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store
 func (atOnce) ReportLoss(int64, string) {}
 
 func (atOnce) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c"}, true
+	return ClusterInfo{UUID: "c", ConfirmTime: 4 * time.Millisecond}, true
 }

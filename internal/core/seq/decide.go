@@ -218,34 +218,34 @@ func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 // the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
 
-// renewal returns a write that takes no block and sets the record's time to now. due is false if
+// renewal returns the record with its time set to now. due is false if
 // the time is younger than after, or if the record is from before a loss of data.
-func (r Record) renewal(incarnation, now int64, after time.Duration) (c taking, due bool) {
+func (r Record) renewal(incarnation, now int64, after time.Duration) (renewed Record, due bool) {
 	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
-		return taking{}, false
+		return Record{}, false
 	}
 	budget := r.ceiling().At(r.budget(), now)
 	r.Credit, r.At = budget.Credit, budget.At
-	return taking{record: r}, true
+	return r, true
 }
 
-// returnOf returns a write that gives back the rest of the last block that a node took. It is possible only if
+// returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest taking, incarnation int64) (c taking, possible bool) {
+func (r Record) returnOf(rest taking, incarnation int64) (after Record, possible bool) {
 	ours, b := rest.record, rest.block
 	switch {
 	case r.ID != ours.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
-		return taking{}, false
+		return Record{}, false
 	case r.Incarnation != incarnation, ours.Incarnation != incarnation:
-		return taking{}, false
+		return Record{}, false
 	//mutant:s4-return-below-others by seqsim -> case false:
 	case r.Next != b.End: // (S4)
-		return taking{}, false
+		return Record{}, false
 	}
 	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))
 	r.Next = b.First
-	return taking{record: r}, true
+	return r, true
 }
 
 // raised returns the record with a higher next position.
@@ -258,21 +258,21 @@ func (r Record) raised(next int64) Record {
 // putBack returns the record that a node writes after a loss of data: the newer one of found and
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
-func putBack(found *Record, known Record, highest int64) (c taking, due bool) {
+func putBack(found *Record, known Record, highest int64) (next Record, due bool) {
 	//mutant:s8-lower-put-back by seqsim -> known = known.raised(known.Next)
 	known = known.raised(max(known.Next, highest))
 	if found == nil {
-		return taking{record: known}, true
+		return known, true
 	}
-	r, older := *found, known.newer(*found)
+	next, older := *found, known.newer(*found)
 	if older {
-		r = known
+		next = known
 	}
 	if found.ID == known.ID { // else positions of the two cannot be compared
-		r = r.raised(max(found.Next, known.Next))
+		next = next.raised(max(found.Next, known.Next))
 	}
-	r.Gen = max(found.Gen, known.Gen)
-	return taking{record: r}, older || r.Next > found.Next
+	next.Gen = max(found.Gen, known.Gen)
+	return next, older || next.Next > found.Next
 }
 
 // written returns the record as it is written: every write raises the write count and has a fresh nonce.

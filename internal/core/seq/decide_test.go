@@ -159,7 +159,7 @@ func TestRenewal(t *testing.T) {
 		"a record from before the loss": {2, minute, false},
 	} {
 		w, due := usual(nil).renewal(c.incarnation, c.now, renewAfter)
-		if due != c.due || due && (w.record.At != c.now || w.record.Credit != 10_000 || w.record.Next != 100 || w.block.Len() != 0) {
+		if due != c.due || due && (w.At != c.now || w.Credit != 10_000 || w.Next != 100) {
 			t.Errorf("%s: %v, %+v", name, due, w)
 		}
 	}
@@ -182,8 +182,8 @@ func TestReturnOf(t *testing.T) {
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
 	} {
 		w, possible := usual(c.change).returnOf(taking{record: usual(nil), block: sequence.Block{First: c.first, End: 100}}, 1)
-		if possible != c.possible || possible && (w.record.Next != c.first || w.record.Credit != 5000+100-c.first) {
-			t.Errorf("%s: %v, %+v", name, possible, w.record)
+		if possible != c.possible || possible && (w.Next != c.first || w.Credit != 5000+100-c.first) {
+			t.Errorf("%s: %v, %+v", name, possible, w)
 		}
 	}
 	rest := taking{record: usual(nil), block: sequence.Block{First: 50, End: 100}}
@@ -194,8 +194,8 @@ func TestReturnOf(t *testing.T) {
 		t.Error("the block is from an earlier incarnation")
 	}
 	full := usual(func(r *Record) { r.Credit = 9_990 })
-	if w, _ := full.returnOf(rest, 1); w.record.Credit != 10_000 {
-		t.Errorf("the credit is %d", w.record.Credit)
+	if w, _ := full.returnOf(rest, 1); w.Credit != 10_000 {
+		t.Errorf("the credit is %d", w.Credit)
 	}
 }
 
@@ -219,8 +219,8 @@ func TestPutBack(t *testing.T) {
 		"a newer life":                          {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })), usual(nil), 100, false, "new", 5, 12, 0},
 		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen, r.Next = 2, 3, 900 })), usual(nil), 100, false, "id", 900, 10, 0},
 	} {
-		w, due := putBack(c.found, c.known, c.highest)
-		if r := w.record; due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
+		r, due := putBack(c.found, c.known, c.highest)
+		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
 	}

@@ -24,15 +24,15 @@ func (s *series) restores(v view) bool {
 func (s *series) restore(v view, e situation) step {
 	r, ops := v.record, []store.Op(nil)
 	if s.restores(v) {
-		switch c, due := putBack(v.record, *s.known, s.highest); {
+		switch next, due := putBack(v.record, *s.known, s.highest); {
 		case !due:
 			ops = s.restoreKeys(v)
 		case v.record == nil:
-			c.record.Gen = max(c.record.Gen, v.state.Purged)
-			r = new(c.record.written(e.nonce, e.by))
+			next.Gen = max(next.Gen, v.state.Purged)
+			r = new(next.written(e.nonce, e.by))
 			ops = []store.Op{createRecord(s.name, *r)}
 		default:
-			r = new(c.record.written(e.nonce, e.by))
+			r = new(next.written(e.nonce, e.by))
 			ops = setRecord(s.name, *r, v.stat.Version)
 		}
 	}

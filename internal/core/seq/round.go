@@ -171,12 +171,6 @@ func (i *Issuer) endOn(sign *lostError) {
 	i.report(sign.reason) // package coordinator wakes this one
 }
 
-// situation returns what the decisions of a round go by.
-func (i *Issuer) situation() situation {
-	mono := i.cfg.Mono()
-	return situation{by: i.cfg.By, spread: i.spread, sent: mono, now: i.known.now(mono)}
-}
-
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(followed bool) (due []*series) {
@@ -185,9 +179,11 @@ func (i *Issuer) due(followed bool) (due []*series) {
 		all = i.list()
 		i.spread = spread(countUsed(all), i.nodes)
 	}
+	mono := i.cfg.Mono()
+	e := situation{sent: mono, now: i.known.now(mono), spread: i.spread}
 	var by [awaited + 1][]*series
 	for _, s := range all {
-		u := s.urgency(i.situation())
+		u := s.urgency(e)
 		by[u] = append(by[u], s)
 	}
 	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
@@ -198,7 +194,7 @@ func (i *Issuer) due(followed bool) (due []*series) {
 func countUsed(all []*series) (n int64) {
 	for _, s := range all {
 		s.mu.Lock()
-		if m, ok := s.mode.(*segment); ok && m.used() {
+		if m := s.asSegment(); m != nil && m.used() {
 			n++
 		}
 		s.mu.Unlock()

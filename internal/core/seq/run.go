@@ -71,8 +71,8 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 	var rests []taking
 	for _, s := range i.list() {
 		s.mu.Lock()
-		if s.mode != nil {
-			if rest, ok := s.mode.close(); ok {
+		if m := s.asSegment(); m != nil {
+			if rest, ok := m.drop(); ok {
 				all, rests = append(all, s), append(rests, rest)
 			}
 		}
@@ -101,10 +101,10 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 	if err != nil || i.known.judge(v) != foundGood || v.record == nil {
 		return err
 	}
-	c, possible := v.record.returnOf(rest, v.incarnation())
+	r, possible := v.record.returnOf(rest, v.incarnation())
 	if !possible {
 		return nil
 	}
-	_, err = i.write(ctx, s, v, taking{record: c.record.written(i.cfg.Nonce(), i.cfg.By)}.write(s.name, v))
+	_, err = i.write(ctx, s, v, taking{record: r}.write(s.name, v, i.cfg.Nonce(), i.cfg.By))
 	return err
 }

@@ -91,14 +91,16 @@ func (s *segment) renewAfter(e situation) time.Duration {
 
 func (s *segment) lacks() bool { return s.needs().lacking }
 
-func (s *segment) unsure() bool { return len(s.attempts) > 0 }
-
-func (s *segment) lastWritten() view { return view{} }
+// saw finds out which of the attempts was written, and obeys an operator who has raised the next value.
+func (s *segment) saw(v view, before *Record, _ situation) {
+	s.resolve(v, before)
+	s.stock.SkipTo(v.record.From)
+}
 
 // resolve finds out which of the attempts was written. At most one was, because all were made at one
 // version. If another write followed, the blocks of all attempts are lost.
-func (s *segment) resolve(v view) {
-	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == s.known.Nonce {
+func (s *segment) resolve(v view, before *Record) {
+	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == before.Nonce {
 		return // a write may still arrive: the next attempt is made at the same version
 	}
 	for _, t := range s.attempts {
@@ -118,14 +120,6 @@ func (s *segment) accept(t taking, mono int64) {
 	}
 }
 
-// saw obeys an operator who has raised the next value.
-func (s *segment) saw(v view, _ situation) { s.stock.SkipTo(v.record.From) }
-
-func (s *segment) drop() {
-	s.stock.Drop()
-	s.last, s.attempts = sequence.Block{}, nil
-}
-
 func (s *segment) next(v view, e situation) *taking {
 	want := s.needs()
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
@@ -134,12 +128,10 @@ func (s *segment) next(v view, e situation) *taking {
 			s.refuse(refusal, e.sent)
 			return nil
 		}
-		c.record = c.record.written(e.nonce, e.by)
 		return &c
 	}
-	if c, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
-		c.record = c.record.written(e.nonce, e.by)
-		return &c
+	if r, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
+		return &taking{record: r}
 	}
 	return nil
 }
@@ -221,14 +213,14 @@ func (s *segment) wrote(t taking, v view, _, now int64, err error) (woken []requ
 
 func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
 
-// close returns the positions at the end of the stock that follow each other.
-func (s *segment) close() (rest taking, ok bool) {
+// drop drops the positions that the node holds. It returns those at the end of the stock that follow each other, with
+// the ID and the incarnation of the record from which they were taken, if the node can give them back.
+func (s *segment) drop() (rest taking, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
-	if len(s.attempts) > 0 || tail.Len() == 0 || tail.End != s.last.End {
-		return taking{}, false
-	}
-	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, true
+	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
+	s.last, s.attempts = sequence.Block{}, nil
+	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
 }
 
 func (s *segment) report(u *Use) string {

@@ -25,6 +25,9 @@ type series struct {
 	secret *secret // nil: the node does not know it, or there is none
 	// mode issues the sequence known. nil if none is known.
 	mode mode
+	// lastWrite is what a write of a strict sequence has left, until the next decision. That one needs no read. It is
+	// the zero view if the record must be read.
+	lastWrite view
 
 	waiting []request
 	refusal *Refusal // of the last try to get positions
@@ -62,17 +65,10 @@ type mode interface {
 	take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	tooMany(n int64) *Refusal
-	// urgency returns how soon a round must work on the sequence, although no request waits and nothing must be read.
-	urgency(e situation) urgency
 	// lacks reports whether requests wait that the node cannot answer without a write.
 	lacks() bool
-	// unsure reports whether the outcome of a write is not known. resolve finds it out by a record that was read.
-	unsure() bool
-	resolve(v view)
-	// lastWritten returns what the last write left, and a zero view if the record must be read before the next one.
-	lastWritten() view
-	// saw takes over the rest of what was read, when the series has taken over the record.
-	saw(v view, e situation)
+	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
+	saw(v view, before *Record, e situation)
 	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	next(v view, e situation) *taking
 	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must
@@ -80,10 +76,6 @@ type mode interface {
 	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)
 	// pause returns the longest pause after tries in which other nodes were faster.
 	pause(now int64) time.Duration
-	// drop drops the positions that the node holds. close does so for good, and returns those that the node can give
-	// back, with the ID and the incarnation of the record from which the last of them were taken.
-	drop()
-	close() (rest taking, ok bool)
 	// report notes what the node holds in u, and returns it for the line of SEQ.
 	report(u *Use) string
 }
@@ -93,6 +85,18 @@ func newMode(s *series, m Mode) mode {
 		return &strict{series: s}
 	}
 	return &segment{series: s}
+}
+
+// asSegment returns the segment mode of the sequence known, nil if it has another one.
+func (s *series) asSegment() *segment {
+	m, _ := s.mode.(*segment)
+	return m
+}
+
+// asStrict returns the strict mode of the sequence known, nil if it has another one.
+func (s *series) asStrict() *strict {
+	m, _ := s.mode.(*strict)
+	return m
 }
 
 // taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a

@@ -43,9 +43,9 @@ const (
 	take             // takes positions, or renews the record
 )
 
-// write returns the step that writes t over what was read. Keys are written together with the positions, so that a key
-// has one value, whichever node wrote it.
-func (t taking) write(name string, v view) step {
+// write returns the step that writes t over what was read. Keys are written together with the positions (S16).
+func (t taking) write(name string, v view, nonce, by string) step {
+	t.record = t.record.written(nonce, by)
 	//mutant:s2-any-version by seqsim -> st := step{kind: take, taking: t, ops: setRecord(name, t.record, store.AnyVersion)}
 	st := step{kind: take, taking: t, ops: setRecord(name, t.record, v.stat.Version)}
 	if t.keys != nil {
@@ -67,13 +67,11 @@ func (s *series) wants(v view, now int64) (w wants) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, lost := v.record, s.restores(v)
-	if lost {
-		if c, due := putBack(v.record, *s.known, s.highest); due {
-			r, lost = &c.record, false
-		}
+	if lost && (r == nil || s.known.newer(*r)) {
+		r = s.known // it is put back
 	}
 	if r == nil {
-		if s.known == nil && len(s.waiting) > 0 {
+		if len(s.waiting) > 0 && s.known == nil {
 			w.templates = sequence.Templates(s.name)
 		}
 		return w
@@ -107,12 +105,18 @@ func (s *series) urgency(e situation) urgency {
 		return idle
 	case len(s.waiting) > 0:
 		return awaited
-	case s.stale, s.mode != nil && s.mode.unsure():
+	case s.stale, s.unsure():
 		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt:
+	case s.known.Kind() != Sequence, e.sent < s.retryAt, s.asSegment() == nil:
 		return idle
 	}
-	return s.mode.urgency(e)
+	return s.asSegment().urgency(e)
+}
+
+// unsure reports whether the outcome of a write is not known, but can be found out by a read.
+func (s *series) unsure() bool {
+	m := s.asSegment()
+	return m != nil && len(m.attempts) > 0
 }
 
 func (s *series) isStale() bool {
@@ -144,7 +148,8 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 		return st, err
 	}
 	s.change(func() {
-		if s.follow(v, e, refusal); s.known.Kind() == Sequence {
+		s.follow(v, e, refusal)
+		if s.known.Kind() == Sequence {
 			st = s.next(v, e)
 		}
 	})
@@ -175,40 +180,46 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 
 // follow takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) follow(v view, e situation, refusal *Refusal) {
-	s.stale, s.incarnation = false, v.incarnation()
+	s.stale, s.incarnation, s.lastWrite = false, v.incarnation(), view{}
 	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
-		if s.vanish(e.sent); refusal != nil {
+		s.vanish(e.sent)
+		if refusal != nil {
 			s.absentAt = 0
 			s.refuse(refusal, e.sent)
 		}
 		return
 	}
 	s.absentAt = 0
-	if s.mode != nil {
-		s.mode.resolve(v)
-	}
+	before := s.known
 	s.know(*v.record)
-	s.mode.saw(v, e)
+	s.mode.saw(v, before, e)
 	s.learnKey(v, e.sent)
 	if s.known.Kind() == Tombstone {
-		s.mode.drop()
+		s.drop()
+	}
+}
+
+// drop drops the positions that the node holds, if any.
+func (s *series) drop() {
+	s.lastWrite = view{}
+	if m := s.asSegment(); m != nil {
+		m.drop()
 	}
 }
 
 // damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the node did not know it.
 func (s *series) damaged(at int64) (news bool) {
-	news = s.refusal == nil || s.refusal.Reason != Frozen
-	if s.stale = false; s.mode != nil {
-		s.mode.drop()
-	}
+	news = s.refusal.reason() != Frozen
+	s.stale = false
+	s.drop()
 	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
 	return news
 }
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
+	s.known, s.secret, s.mode, s.lastWrite, s.absentAt = nil, nil, nil, view{}, at
 }
 
 // know takes over a record. Another node may have written it, or an operator.
@@ -222,7 +233,8 @@ func (s *series) know(r Record) {
 
 // accept takes over a write that was acknowledged.
 func (s *series) accept(t taking, mono int64) {
-	if s.know(t.record); t.block.Len() > 0 {
+	s.know(t.record)
+	if t.block.Len() > 0 {
 		s.refuse(nil, mono)
 		s.conflicts = 0
 		s.blocks++
@@ -246,7 +258,7 @@ func (s *series) next(v view, e situation) step {
 		return step{}
 	}
 	if t := s.mode.next(v, e); t != nil {
-		return t.write(s.name, v)
+		return t.write(s.name, v, e.nonce, e.by)
 	}
 	return step{}
 }

@@ -23,15 +23,6 @@ type strict struct {
 	writers map[string]int64
 	// keys are the keys of requests, as the node last read or wrote them.
 	keys []keyEntry
-	// written is the record and the state with their versions after a write, until the next decision. That one needs no
-	// read.
-	written view
-}
-
-// asStrict returns the strict mode of the sequence known, nil if it is not strict.
-func (s *series) asStrict() *strict {
-	m, _ := s.mode.(*strict)
-	return m
 }
 
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
@@ -67,13 +58,7 @@ func (s *strict) tooMany(n int64) *Refusal {
 	return nil
 }
 
-func (s *strict) urgency(situation) urgency { return idle }
-func (s *strict) lacks() bool               { return len(s.waiting) > 0 }
-func (s *strict) unsure() bool              { return false }
-func (s *strict) lastWritten() view         { return s.written }
-func (s *strict) resolve(view)              {}
-func (s *strict) drop()                     { s.written = view{} }
-func (s *strict) close() (taking, bool)     { return taking{}, false }
+func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 
 func (s *strict) report(u *Use) string {
 	u.Unanswered = s.unanswered
@@ -115,7 +100,8 @@ func (s *strict) next(v view, e situation) *taking {
 	}
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
-	if c.record, c.requests = c.record.written(e.nonce, e.by), all.requests; v.keys != nil {
+	c.requests = all.requests
+	if v.keys != nil {
 		c.keys = v.keys.with(all.requests, c.block.First)
 	}
 	return &c
@@ -200,8 +186,8 @@ func (s *strict) others(now int64) int {
 	return len(s.writers)
 }
 
-func (s *strict) saw(v view, e situation) {
-	if s.written = (view{}); v.keys != nil {
+func (s *strict) saw(v view, _ *Record, e situation) {
+	if v.keys != nil {
 		s.keys = v.keys.entries
 	}
 	s.sawWriter(v.record.Nonce, e)
@@ -251,9 +237,9 @@ func (s *strict) remember(t taking, v view) {
 	if v.stat.Version == store.AnyVersion-1 {
 		return // two writes were needed: see setVersion
 	}
-	s.written = v
-	s.written.record, s.written.stat, s.written.secret = &t.record, store.Stat{Version: v.stat.Version + 1}, nil
+	v.record, v.stat, v.secret = &t.record, store.Stat{Version: v.stat.Version + 1}, nil
 	if t.keys != nil {
-		s.written.keys = t.keys.written()
+		v.keys = t.keys.written()
 	}
+	s.lastWrite = v
 }

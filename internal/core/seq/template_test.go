@@ -187,7 +187,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	cl, _ := a.Cluster()
 	ctx := context.Background()
 	s2 := a.is.named("t:2")
-	e := a.is.situation()
+	e := situation{sent: a.is.cfg.Mono(), now: a.is.known.now(a.is.cfg.Mono()), nonce: a.is.cfg.Nonce()}
 	v2, err := a.is.gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,6 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	if err := a.is.work(ctx, cl, a.is.named("t:1")); err != nil { // the first one creates its sequence
 		t.Fatal(err)
 	}
-	e.nonce = a.is.cfg.Nonce()
 	_, err = s2.decide(v2, e)
 	if !errors.Is(err, errReadBefore) {
 		t.Errorf("a loss is reported: %v", err)

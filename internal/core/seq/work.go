@@ -17,13 +17,14 @@ const maxConflicts = 3
 // again if another write was faster, or if that one put back or created what the next one needs.
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
-		e := i.situation()
+		sent := i.cfg.Mono()
 		v, err := i.gather(ctx, s, tries == 0)
 		if err != nil {
 			return err
 		}
-		e.unconfirmed, e.nonce = i.unconfirmed(cluster), i.cfg.Nonce()
-		st, err := s.decide(v, e)
+		st, err := s.decide(v, situation{
+			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread, nonce: i.cfg.Nonce(), by: i.cfg.By,
+		})
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
@@ -109,9 +110,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mode != nil {
-		v = s.mode.lastWritten()
-	}
+	v = s.lastWrite
 	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
 }
 
@@ -168,7 +167,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 	if s != nil {
 		s.mu.Lock()
 		known, paths = s.known, append(paths, recordPath(s.name))
-		synced = synced || s.mode != nil && s.mode.unsure() || i.known.incarnation > s.incarnation
+		synced = synced || s.unsure() || i.known.incarnation > s.incarnation
 		s.mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
