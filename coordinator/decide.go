@@ -41,6 +41,7 @@ type Claim struct {
 
 // carriedBy reports whether a record carries one of the claim's nonces.
 func (c Claim) carriedBy(s Slot) bool {
+	//mutant:c9-ours-whatever-the-nonce by sim -> return s.Nonce != "" && s.Node == c.Node
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
 }
 
@@ -81,14 +82,17 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 		return FoundLost
 	case mine.carriedBy(*found):
 		return FoundOurs
+	//mutant:c30-forced-release-does-not-fence by TestReleaseFencesWhateverTheIncarnation -> case false:
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
 		return FoundFenced // by an operator, whatever the incarnation
 	case found.Incarnation > mine.Incarnation && found.Confirmed:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
 		return FoundLost
+	//mutant:c19-higher-term-does-not-fence by sim -> case false:
 	case found.Term > mine.Term:
 		return FoundFenced
+	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:
 	case found.Term == mine.Term && found.Confirmed:
 		return FoundFenced
 	}
@@ -104,6 +108,7 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 // above ours, and they began above our floor.
 func (c Claim) wasLost(found Slot) bool {
 	switch {
+	//mutant:c19-loss-only-fences by sim -> case true:
 	case !c.Confirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
 		return false
 	case found.Node == c.Node: // an operator does not lower the bound of the slot that he releases
@@ -171,6 +176,7 @@ func JudgeResume(found *Slot, mine Claim) error {
 		return no("the worker was released")
 	case !mine.carriedBy(*found):
 		return no("node %s (%s) holds the worker at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
+	//mutant:c15-old-copy-resumed by sim -> case false:
 	case found.Generation > mine.Generation:
 		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d", found.Generation, mine.Generation)
 	}
@@ -200,6 +206,7 @@ func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.Grac
 // JudgeFree returns whether a slot can be taken. now is our clock, leaderNow the leader's,
 // Unix ms. The earlier one counts, so that a clock that is ahead frees no slot.
 func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
+	//mutant:c7-free-by-one-clock by TestJudgeFree -> _ = leaderNow
 	now = min(now, leaderNow)
 	switch {
 	case live:
@@ -208,6 +215,7 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 		return Disconnected // unreadable: its lease bound is not known
 	case s.givenUp() && s.LeaseUntil <= now+cooldown.Milliseconds():
 		return Free
+	//mutant:c7-no-grace by TestJudgeFree -> case !s.givenUp() && s.LeaseUntil <= now:
 	case !s.givenUp() && s.LeaseUntil+c.graceMs() <= now:
 		return Free
 	case s.Released:
@@ -220,6 +228,8 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 
 // givenUp reports whether a slot was released and its last holder uses it no more. After
 // Operator.ForceRelease the holder may still run, by a clock that is behind.
+//
+//mutant:c30-forced-release-frees-at-once by TestTakeAway -> func (s Slot) givenUp() bool { return s.Released }
 func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
 
 // FullError: every slot is held.

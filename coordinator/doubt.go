@@ -32,6 +32,7 @@ func (e evidence) hasPassed(h, stamp int64) bool {
 	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
 		ahead = 0
 	}
+	//mutant:c26-clock-that-went-back-keeps-a-lease by TestSlowClockGoesOnAboveALostHolder -> return false
 	return stamp+ahead >= h
 }
 
@@ -41,6 +42,7 @@ func (e evidence) earliest() int64 {
 	if e.reading == (Reading{}) {
 		return e.now
 	}
+	//mutant:c21-clock-ahead-ends-a-freeze -> return e.now
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
@@ -74,6 +76,7 @@ func (c Claim) runsUntil(found Slot) int64 {
 // newFloor returns the floor of a doubted holding when it is confirmed. It is not before now,
 // and above all that a lost holder may have issued and borrowed.
 func (d doubt) newFloor(e evidence) int64 {
+	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, d.lastPossible(e.agreed)+1)
 	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
 }
 

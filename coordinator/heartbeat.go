@@ -156,6 +156,7 @@ func (h *Hold) Accept(b Beat, end int64) error {
 	case !b.Confirmed:
 		h.state = confirming
 	case h.state != confirmed:
+		//mutant:c9-confirmed-before-saved by internal/core/node:TestConfirmedClaimIsSavedFirst -> if err := error(nil); err != nil {
 		if _, err := h.co.Ledger.Save(claim); err != nil {
 			return err
 		}
@@ -180,6 +181,7 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 		g, err := h.writeNextTerm(ctx, v, r.Lease)
 		return Beat{LeaseUntil: g.LeaseUntil, Floor: h.Floor, Clock: g.Clock, Wait: g.Wait}.frozenBy(v, e), err
 	}
+	//mutant:c4-unacknowledged-bound by sim -> h.holding = d.holding; h.LeaseUntil = d.slot.LeaseUntil
 	h.holding = d.holding
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
@@ -216,6 +218,7 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 // checks that the cluster's record has not changed, so that no freeze came in between. written
 // means that the write was acknowledged, although the record's stat may be unknown.
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, err error) {
+	//mutant:c8-heartbeat-over-any-version by sim -> set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: store.AnyVersion}
 	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}
 	if d.cluster == nil && !d.confirms {
 		after, err = c.Store.Set(ctx, set.Path, set.Data, set.Version)

@@ -73,6 +73,7 @@ func (h *Hold) Save() error {
 // have a lease up to the horizon of cl.
 func (h *Hold) nextGrant(cl Cluster, old Slot, lease time.Duration, confirmed bool) (Slot, error) {
 	claim := h.Claim
+	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm, claim.PendingNonce = h.Term+1, h.co.Nonce()
 	claim.PendingTerm, claim.PendingNonce = max(h.Term, old.Term)+1, h.co.Nonce()
 	gen, err := h.co.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending

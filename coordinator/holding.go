@@ -197,6 +197,7 @@ func (d decision) accept(v view, after store.Stat, e evidence) (hold holding, be
 	beat = Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
 	if beat.Confirmed && !hold.Leased(e.now, e.boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs.
+		//mutant:c27-lost-holder-has-not-borrowed -> beat.Floor = max(hold.Floor, e.now)
 		beat.Floor = max(hold.Floor, e.now+cl.BorrowMs)
 	}
 	if beat.Confirmed && hold.doubt.raised {
@@ -242,6 +243,7 @@ func (c Claim) record(e evidence, term int64, nonce string, old Slot, lease time
 	s.ReportedClock = e.now
 	s.Generation = c.Generation
 	if lease > 0 {
+		//mutant:c3-lease-bound-goes-down by sim -> s.LeaseUntil = min(e.now+lease.Milliseconds(), e.horizon.usable)
 		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), e.horizon.usable))
 	}
 	s.inherit(old, e.now)

@@ -33,6 +33,7 @@ func (h horizon) saw(v, now int64) horizon {
 
 // at returns the horizon at now, ns of the boot clock. confirm is the cluster's confirming time.
 func (h horizon) at(now int64, confirm time.Duration) horizon {
+	//mutant:c23-horizon-counts-at-once by TestHorizon -> if h.next > h.usable {
 	if h.next > h.usable && now-h.since >= int64(confirm) {
 		h.usable = h.next
 		if h.known > h.next {

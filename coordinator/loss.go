@@ -52,10 +52,12 @@ func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 // that would end too early: older data can bring back an older freeze.
 func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
 	next = mine
+	//mutant:c20-loss-raises-no-incarnation by sim -> next.Confirmed, next.Incarnation = leased, l.Known
 	next.Confirmed, next.Incarnation = leased, l.Known+1
 	if found == nil || found.UUID != mine.UUID {
 		next.Horizon = next.nextHorizon(now)
 		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
+		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, found == nil || !found.Confirmed
 		return next, l.Holds && (found == nil || !found.Confirmed)
 	}
 	raised := found.Incarnation > l.Known

@@ -26,6 +26,7 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
 	}
+	//mutant:c25-lost-record-counts-as-free by sim -> _, err := c.Store.Create(ctx, slotPath(worker), freeSlot().marshal(), store.Persistent)
 	_, err := c.Store.Create(ctx, slotPath(worker), Slot{LeaseUntil: h, Lost: true}.marshal(), store.Persistent)
 	if errors.Is(err, store.ErrExists) {
 		err = nil // by its holder or another new node: the slot is held either way

@@ -27,6 +27,7 @@ func (h *Hold) reassert(ctx context.Context, v view, r Report, why string) (Beat
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
+	//mutant:c26-lapsed-holder-puts-its-record-back by TestSlowClockPutsNothingBack -> if h.doubted() {
 	if h.doubted() || e.hasPassed(h.LeaseUntil, clock.Stamp) {
 		h.co.dropTicket(ctx, h.Ticket, h.Node)
 		return Beat{}, &FencedError{h.Worker, why + ", and by ZooKeeper's clock the lease has expired", true}

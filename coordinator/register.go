@@ -149,6 +149,7 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, clock Reading, lea
 			continue
 		}
 		now := c.Now()
+		//mutant:c21-clock-ahead-ends-a-freeze by TestClockAheadEndsNoFreeze -> if cl.Frozen(now) {
 		if cl.Frozen(min(now, clock.leaderNow(now))) {
 			return Grant{}, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 		}
@@ -226,6 +227,7 @@ func (c *Coordinator) growOver(ctx context.Context, cl Cluster, stat store.Stat,
 func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) (Grant, error) {
 	c := h.co
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
+	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
 	h.holding = holding{Claim: Claim{Node: h.Node, Ticket: h.Ticket, Worker: worker, Term: old.Term, Floor: floor, ReservedUntil: floor}}
 	slot, err := h.nextGrant(cl, old, lease, false)
@@ -233,6 +235,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 		return Grant{}, err
 	}
 	sent := c.Boot()
+	//mutant:c8-acquire-over-any-version by sim -> err = c.Store.Multi(ctx, clusterOp(v, cl), store.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: store.AnyVersion})
 	err = c.Store.Multi(ctx, clusterOp(v, cl), store.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: v.stat.Version})
 	if err != nil {
 		return Grant{}, err // the outcome may be unknown: the next start reads the saved claim

@@ -96,6 +96,7 @@ func (h *Hold) writeResumed(ctx context.Context, v view, lease time.Duration) (G
 		v.cl = &cl
 	}
 	h.adopt(*v.slot)
+	//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
 	h.Floor = max(h.Floor, h.ReservedUntil)
 	return h.writeNextTerm(ctx, v, lease)
 }
@@ -133,6 +134,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 		goesOn = false
 	}
+	//mutant:c10-restart-does-not-confirm by sim -> if _ = before; false {
 	if !goesOn || !before.goesOn(v, e) { // the write may have been late
 		grant.Wait = confirmTime(*v.cl)
 	}

@@ -29,6 +29,7 @@ func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 // A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
 func (h *Hold) Release(ctx context.Context, end int64) error {
 	err := h.finish(ctx, func(s *Slot) {
+		//mutant:c29-released-below-the-floor by TestReleaseIsNotBelowTheFloor -> s.Released, s.LeaseUntil, s.State, s.Ticket = true, end, "released", ""
 		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(h.Floor, end), "released", ""
 	})
 	if err == nil && h.co.hold == h {
@@ -80,6 +81,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 		return nil // another node has the slot
 	}
 	change(slot)
+	//mutant:c8-release-over-any-version by sim -> _, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), store.AnyVersion)
 	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
 	return err
 }

@@ -33,6 +33,7 @@ const mostAsked = 64
 
 // of returns the word after a write of our slot was acknowledged. It begins anew with a new session.
 func (w word) of(session, sent, zxid int64) word {
+	//mutant:c14-word-of-the-last-session by TestWord -> if w.session != 0 {
 	if w.session == session {
 		return w
 	}
@@ -48,6 +49,7 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 // vouches reports whether a peer's chain is older than our first write by a confirming time, and has an acknowledged
 // write since. The record's last write does not count: it may have been late.
 func (w word) vouches(peer Slot, cl Cluster) bool {
+	//mutant:c11-young-chain-vouches by sim -> return peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released
 	return peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released && peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
 }
 
@@ -86,6 +88,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	all, vouched, w := true, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
+		//mutant:c11-one-peer-is-enough by TestAllPeersGiveTheirWord -> all = all || r.Found && w.given(s, r.Stat, h.Incarnation)
 		all = all && r.Found && w.given(s, r.Stat, h.Incarnation)
 		vouched = vouched || w.vouches(s, c.mine)
 		return true

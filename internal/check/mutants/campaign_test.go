@@ -13,7 +13,7 @@ import (
 // that reveal the mutant, the finding that must be reported, and the nodes' longest lease.
 var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"no wait when a tick has run out", "a second process", "no ID twice", "1m"},
-	{"a resume begins at now", "kill -9, clock back", "real-time order on a worker", "1m"},
+	{"c6-resume-at-now", "kill -9, clock back", "real-time order on a worker", "1m"},
 	{"no reserved bound: issuing up to the lease bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"the reserved bound counts before it is durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"no fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
@@ -31,12 +31,8 @@ func TestCampaignCatchesMutants(t *testing.T) {
 	}
 	for _, f := range inTheField {
 		t.Run(strings.ReplaceAll(f.mutant, " ", "-"), func(t *testing.T) {
-			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == f.mutant })
-			if i < 0 {
-				t.Fatal("there is no such mutant in the list")
-			}
 			binary := filepath.Join(t.TempDir(), "flaked")
-			mutants[i].compile(t, root, "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
+			compileCode(t, root, codeOf(t, root, f.mutant), "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
 			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/check/e2e", "-run", "TestCampaign$", "-v", "-timeout", "10m",
 				"-chaos.for", "40s", "-chaos.seed", "1", "-chaos.binary", binary, "-chaos.lease", f.lease, "-chaos.only", f.faults)
 			cmd.Dir = root
@@ -54,5 +50,27 @@ func TestCampaignCatchesMutants(t *testing.T) {
 			}
 			t.Logf("%s", strings.Join(findings, "; "))
 		})
+	}
+}
+
+// codeOf returns the code of the mutant of that name, which a directive or the list describes.
+func codeOf(t *testing.T, root, name string) map[string]string {
+	t.Helper()
+	for _, m := range plant(t, root) {
+		if m.name == name {
+			return m.mutated(t, root)
+		}
+	}
+	i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
+	if i < 0 {
+		t.Fatalf("there is no mutant %q", name)
+	}
+	return mutants[i].changed(t, root)
+}
+
+// TestCampaignNamesMutants checks that each mutant of the campaign exists. It takes no time, so it always runs.
+func TestCampaignNamesMutants(t *testing.T) {
+	for _, f := range inTheField {
+		codeOf(t, "../../..", f.mutant)
 	}
 }
