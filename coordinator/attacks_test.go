@@ -263,7 +263,7 @@ func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 		grown = true
 		v, err := other.co.readView(t.Context(), 0)
 		if err == nil {
-			err = other.co.grow(t.Context(), *v.cl, v.clStat, 0)
+			err = other.co.grow(t.Context(), v, 0)
 		}
 		other.must(err)
 	}}

@@ -65,7 +65,7 @@ type Coordinator struct {
 	// unsure is the node that may have a ticket although its creation was not
 	// acknowledged. Empty: none.
 	unsure string
-	// hold is the node's hold on a slot, or the last one. nil: there has been none.
+	// hold is the node's hold. nil: none has begun. While the node acquires another slot, it is the old one.
 	hold *Hold
 	// reading is the last comparison of our clock with the leader's; zero if there was
 	// none.

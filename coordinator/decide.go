@@ -26,7 +26,8 @@ type Claim struct {
 	// lease bound. IDs may have timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
 	Floor      int64 `json:"floor"`
 	LeaseUntil int64 `json:"-"` // the local record has this, ReservedUntil and Generation itself
-	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot.
+	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
+	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
 	Incarnation int64 `json:"incarnation,omitempty"`
 	// ReservedUntil is the reserved bound and Generation the write count of the local record, as
 	// they were when it was read.
@@ -43,14 +44,6 @@ type Claim struct {
 func (c Claim) carriedBy(s Slot) bool {
 	//mutant:c9-ours-whatever-the-nonce by sim -> return s.Nonce != "" && s.Node == c.Node
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
-}
-
-// in returns the claim after an acknowledged write in a cluster of that incarnation. The
-// claim's incarnation must not grow before the acknowledgement: else a record that another
-// holder has confirmed meanwhile would pass for an older copy.
-func (c Claim) in(cl Cluster) Claim {
-	c.Incarnation = cl.Incarnation
-	return c
 }
 
 // Finding is the meaning, for a holder, of the record that it finds.

@@ -335,9 +335,9 @@ func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
 		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
-		e := evidence{now: now, horizon: horizon{usable: 1 << 62}, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
-		s := claim.record(e, 7, "nonce", old, lease)
-		if s.Node != "me" || s.Term != 7 || s.Nonce != "nonce" || s.Generation != claim.Generation || s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
+		e := evidence{now: now, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
+		s := claim.record(e, Cluster{}, old, lease, 1<<62)
+		if s.Node != "me" || s.Term != claim.Term || s.Nonce != claim.Nonce || s.Generation != claim.Generation || s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
 			t.Fatalf("%+v", s)
 		}
 		if s.Confirmed || s.Stopped || s.Released || s.Lost || s.StoppedAt != 0 {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -58,10 +59,7 @@ func (e evidence) agreedNow() int64 {
 // previousBound returns the lease bound before our write. A later write of ours whose answer was
 // lost is ignored.
 func (hold holding) previousBound(found Slot) int64 {
-	if !hold.compared {
-		return hold.runsUntil(found)
-	}
-	return hold.comparedBound
+	return cmp.Or(hold.bound, hold.runsUntil(found))
 }
 
 // runsUntil returns the lease bound that the holder of the claim knew. The record's own may

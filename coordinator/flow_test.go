@@ -320,19 +320,19 @@ func (m *member) register() error {
 		m.claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
 	}
 	if m.h == nil || m.h.Claim != m.claim {
-		m.h = &Hold{co: m.co, holding: holding{Claim: m.claim}}
+		m.h = m.co.Recall(m.claim)
 	}
 	cl, err := ReadCluster(m.ctx(), m.co.Store)
 	if err != nil {
 		return err
 	}
-	g, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
+	confirm, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
 		m.claim = m.h.Held()
 		m.retry = m.disk.usable && m.disk.claim.Node == m.claim.Node && m.disk.claim.PendingNonce != ""
 		return err
 	}
-	m.granted(g)
+	m.granted(confirm)
 	return nil
 }
 
@@ -345,18 +345,18 @@ func (m *member) recall() *Hold {
 }
 
 func (m *member) resume() error {
-	g, err := m.recall().Resume(m.ctx(), m.wait, m.trust)
+	confirm, err := m.recall().Resume(m.ctx(), m.wait, m.trust)
 	if err != nil {
 		return err
 	}
-	m.granted(g)
+	m.granted(confirm)
 	return nil
 }
 
-func (m *member) granted(g Grant) {
-	m.note(m.name, "granted %+v", g)
+func (m *member) granted(confirm time.Duration) {
+	m.note(m.name, "granted, confirms for %s", confirm)
 	if m.agreed {
-		m.judged = g.Clock
+		m.judged = m.co.reading
 	}
 	m.up, m.retry = true, false
 	m.hold()

@@ -61,25 +61,14 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
-// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write. It reads the slot
-// first. If the record is ours, Heartbeat writes it again. If JudgeSlot finds that another node
-// has the slot, the node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while
-// the lease bound is ahead.
+// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C8). It reads the slot first, and does what
+// the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has the slot,
+// this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
 // After a *FencedError the Hold is over: another node has the slot, or a freeze keeps it
 // from a holder that never confirmed. After an error of the store it goes on.
 func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	h.Generation = r.Generation
-	beat, err := h.heartbeat(ctx, r)
-	var fenced *FencedError
-	if errors.As(err, &fenced) {
-		h.co.fenced = h.Worker
-		_ = h.co.unlock(ctx) // if it fails: Register tries again
-	}
-	return beat, err
-}
-
-func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 	if err := h.co.Settle(ctx); err != nil {
 		return Beat{}, err
 	}
@@ -98,9 +87,19 @@ func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 			}
 			continue
 		}
-		restored = restored || finding == FoundLost
-		beat, err := h.answer(ctx, finding, why, v, r)
-		if beat.Restored = restored; !outpaced(err) {
+		var beat Beat
+		switch finding {
+		case FoundOurs:
+			beat, err = h.report(ctx, v, r)
+			beat.Shown = h.co.locked == h.co.lockOf(h.Worker)
+		case FoundLost:
+			restored = true
+			beat, err = h.restore(ctx, v, r, why)
+		case FoundFenced:
+			err = h.isFenced(ctx, v, why)
+		}
+		beat.Restored = restored
+		if !outpaced(err) {
 			return beat, err
 		} // else the record has changed: read it again
 	}
@@ -108,45 +107,33 @@ func (h *Hold) heartbeat(ctx context.Context, r Report) (Beat, error) {
 
 // outpaced reports whether a heartbeat must begin anew, because a record has changed since it was read.
 func outpaced(err error) bool {
-	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) || errors.Is(err, errTakeBack)
+	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
+		errors.Is(err, errTakeBack)
 }
 
-// answer does what a heartbeat has to do about what it has found.
-func (h *Hold) answer(ctx context.Context, finding Finding, why string, v view, r Report) (Beat, error) {
-	switch {
-	case finding == FoundFenced:
-		// The record may also show that ZooKeeper has lost ours. Holders that are cut off
-		// need a freeze then.
-		lost := h.showsLoss(v, h.co.mine.UUID)
-		if lost {
-			h.co.Note(h.lossOf(v.cl, why))
-			_ = h.co.Settle(ctx) // if it fails: Register tries again
-		}
-		h.co.dropTicket(ctx, h.Ticket, h.Node)
-		return Beat{}, &FencedError{h.Worker, why, lost}
-	case finding == FoundLost && (h.co.Now() >= h.LeaseUntil || h.over(h.co.Boot())):
-		if _, err := h.co.raise(ctx, h.lossOf(v.cl, why)); err != nil { // holders that are cut off may have leases that run
-			return Beat{}, err
-		}
-		h.co.dropTicket(ctx, h.Ticket, h.Node)
-		if !h.Confirmed {
-			return Beat{}, &FencedError{h.Worker, why + ", and this node had not confirmed the worker", true}
-		}
-		return Beat{}, &FencedError{h.Worker, why + ", and the lease has expired", true}
-	case finding == FoundLost:
-		return h.reassert(ctx, v, r, why)
+// isFenced gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
+// Holders that are cut off need a freeze then (C21).
+func (h *Hold) isFenced(ctx context.Context, v view, why string) error {
+	lost := h.showsLoss(v, h.co.mine.UUID)
+	if lost {
+		h.co.Note(h.lossOf(v.cl, why))
+		_ = h.co.Settle(ctx) // if it fails: Register tries again
 	}
-	h.co.saw(*v.cl)
-	h.adopt(*v.slot)
-	beat, err := h.report(ctx, v, r)
-	beat.Shown = h.co.locked == h.co.lockOf(h.Worker)
-	return beat, err
+	h.co.dropTicket(ctx, h.Ticket, h.Node)
+	return h.giveUp(ctx, why, lost)
 }
 
-// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
+// giveUp returns a *FencedError. lost: ZooKeeper has lost data.
+func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
+	h.co.fenced = h.Worker
+	_ = h.co.unlock(ctx) // if it fails: Register tries again
+	return &FencedError{h.Worker, why, lost}
+}
+
+// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used (C9).
 //
-// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended that
-// before: the claim's new lease bound is not for it.
+// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
+// that before: the claim's new lease bound is not for it.
 func (h *Hold) Accept(b Beat, end int64) error {
 	claim := h.Claim
 	if claim.Floor = max(b.Floor, end); b.Confirmed {
@@ -171,39 +158,38 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
 // report writes our slot again: it plans, writes, and accepts the acknowledgement.
 func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
+	h.co.saw(*v.cl)
+	h.adopt(*v.slot)
 	e := h.co.gather(r)
 	d := h.plan(v, e, r)
 	switch {
 	case d.fenced != "":
-		return Beat{}, &FencedError{h.Worker, d.fenced, false}
+		return Beat{}, h.giveUp(ctx, d.fenced, false)
 	case d.renew:
 		// ZooKeeper does not know yet that the process began without it.
-		g, err := h.writeNextTerm(ctx, v, r.Lease)
-		return Beat{LeaseUntil: g.LeaseUntil, Floor: h.Floor, Clock: g.Clock, Wait: g.Wait}.frozenBy(v, e), err
+		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
+		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
 	}
-	//mutant:c4-unacknowledged-bound by sim -> h.holding = d.holding; h.LeaseUntil = d.slot.LeaseUntil
-	h.holding = d.holding
+	//mutant:c4-unacknowledged-bound by sim -> h.sends(d, v, e); h.LeaseUntil = d.slot.LeaseUntil
+	h.sends(d, v, e)
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written {
-		h.holding = h.acked(v, e, h.co.Boot())
-		d.holding = h.holding
+		h.Heard = h.Heard.with(e.boot, h.co.Boot(), v.stat.Version+1, e.beat)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
-	next, done, lapsed, takeBack := d.accept(v, after, e)
-	h.holding = next
-	if takeBack {
-		return Beat{}, errTakeBack
+	beat, err := h.accept(d, v, after, e)
+	if err != nil {
+		return Beat{}, err
 	}
-	if lapsed {
-		done.Wait = confirmTime(*v.cl)
-		h.waits(done.Wait, true)
+	if beat.Wait > 0 {
+		h.confirms(beat.Wait, true)
 	}
-	done.Clock = h.co.setReading(e.now, after)
-	h.co.rtt = max(0, done.Clock.Acked-e.now)
-	return done.frozenBy(v, e), nil
+	beat.Clock = h.co.setReading(e.now, after)
+	h.co.rtt = max(0, beat.Clock.Acked-e.now)
+	return beat.frozenBy(v, e), nil
 }
 
 // frozenBy returns the result with the freeze of registration that the cluster's record shows.
@@ -214,30 +200,27 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 	return b
 }
 
-// write writes the record that d has. If that confirms the slot, the same transaction
-// checks that the cluster's record has not changed, so that no freeze came in between. written
-// means that the write was acknowledged, although the record's stat may be unknown.
+// write writes the record that d has over the one found (C8, C13). If that confirms the slot, the same transaction
+// checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the write
+// was acknowledged, although the record's stat may be unknown.
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, err error) {
-	//mutant:c8-heartbeat-over-any-version by sim -> set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: store.AnyVersion}
-	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: v.stat.Version}
-	if d.cluster == nil && !d.confirms {
+	//mutant:c8-heartbeat-over-any-version by sim -> version := store.AnyVersion
+	version := v.stat.Version
+	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: version}
+	if d.cluster == *v.cl && !d.confirms {
 		after, err = c.Store.Set(ctx, set.Path, set.Data, set.Version)
 		return after, err == nil, err
 	}
-	cl := *v.cl
-	if d.cluster != nil {
-		cl = *d.cluster
-	}
-	if err := c.Store.Multi(ctx, clusterOp(v, cl), set); err != nil {
+	if err := c.Store.Multi(ctx, clusterOp(v, d.cluster), set); err != nil {
 		return store.Stat{}, false, err
 	}
-	c.saw(cl)
+	c.saw(d.cluster)
 	after, err = c.readBack(ctx, worker)
 	return after, true, err
 }
 
-// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that it
-// has not changed.
+// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that
+// it has not changed.
 func clusterOp(v view, cl Cluster) store.Op {
 	if cl != *v.cl {
 		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
@@ -254,7 +237,8 @@ func (c Claim) Leased(now, boot int64) bool {
 // over reports whether the lease has ended by the boot clock.
 func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
 
-// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot clock boot.
+// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot
+// clock boot.
 func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
 // readBack reads the stat of a slot that we have just written in a transaction, which

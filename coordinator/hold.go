@@ -7,24 +7,29 @@ import (
 	"time"
 )
 
-// Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about the
-// slot since. One goroutine at a time may use it.
+// Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about
+// the slot since. One goroutine at a time may use it.
 //
 //	seeking   ──Register──> confirming ──Heartbeat──> confirmed
 //	recalled  ──Resume────> confirming
 //	recalled  ──GoAlone───> alone ──Heartbeat──> confirming
 //	confirmed ──the lease ran out──> confirming
 //
-// Invariant: only Accept raises the lease bound of the claim. IDs are issued only under a confirmed claim, from its floor up to
-// its lease bound. In the states alone and confirming that is the bound of an earlier process, or of the lease before.
+// Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from its
+// floor up to its lease bound. In the states alone and confirming that is the bound of an earlier process, or of the
+// lease before.
 type Hold struct {
 	co *Coordinator
 	holding
 }
 
-// Enlist returns the Hold of a node that has no slot. ticket is that of a slot that the node holds already, or "".
-func (c *Coordinator) Enlist(node, ticket string) *Hold {
-	return &Hold{co: c, holding: holding{Claim: Claim{Node: node, Ticket: ticket}}}
+// Enlist returns the Hold of a node that has no slot.
+func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Node: node}) }
+
+// Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's until
+// the other has acquired a slot.
+func (h *Hold) Another() *Hold {
+	return &Hold{co: h.co, holding: holding{Claim: Claim{Node: h.Node, Ticket: h.Ticket}}}
 }
 
 // Recall returns the Hold of the claim in the state directory.
@@ -47,10 +52,11 @@ func (h *Hold) IsConfirmed() bool { return h.state == confirmed }
 func (h *Hold) Alone() bool { return h.state == alone }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot clock.
-func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
+func (h *Hold) ConfirmAt() int64 { return h.wait.until }
 
-// GoAlone makes the process go on from the state directory, without ZooKeeper. reserved is the reserved bound there, which the
-// process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's must not be higher.
+// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound there,
+// which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's must not
+// be higher.
 func (h *Hold) GoAlone(reserved int64, generation uint64) {
 	h.state, h.startedFrom, h.Floor = alone, generation, reserved
 }
@@ -68,61 +74,53 @@ func (h *Hold) Save() error {
 	return err
 }
 
-// nextGrant begins the next grant of the slot, with a new term and nonce, and saves it as pending before anything is
-// written to ZooKeeper. It returns the record to write in place of old. A record that will not be confirmed at once may
-// have a lease up to the horizon of cl.
-func (h *Hold) nextGrant(cl Cluster, old Slot, lease time.Duration, confirmed bool) (Slot, error) {
+// pend begins the next grant of the slot, over the record old, with a new term and nonce. It saves both as pending before
+// anything is written to ZooKeeper (C9).
+func (h *Hold) pend(old Slot) error {
 	claim := h.Claim
-	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm, claim.PendingNonce = h.Term+1, h.co.Nonce()
-	claim.PendingTerm, claim.PendingNonce = max(h.Term, old.Term)+1, h.co.Nonce()
+	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
+	claim.PendingTerm = max(h.Term, old.Term) + 1
+	claim.PendingNonce = h.co.Nonce()
 	gen, err := h.co.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending
-		return Slot{}, fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
+		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
 	h.Claim = claim
 	h.Generation = gen
 	h.granted = append(h.granted, h.PendingNonce)
-	e := h.co.gather(Report{})
-	if !confirmed {
-		e.horizon.usable = max(e.horizon.usable, cl.Horizon)
-	}
-	slot := h.in(cl).record(e, h.PendingTerm, h.PendingNonce, old, lease)
-	slot.State = "confirming"
-	return slot, nil
+	return nil
 }
 
-// begin begins to hold the slot of a pending grant whose write was sent at sent, ns of the boot clock, and is acknowledged.
-// version and bound are the slot's version and lease bound since then. The write may continue the claim's chain.
+// pendingRecord returns the record of the pending grant, to write over old.
+func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
+	slot := h.pending().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
+	slot.State, slot.Confirmed = "confirming", confirmed
+	return slot
+}
+
+// begin begins to hold the slot of the pending grant, whose write was sent at sent, ns of the boot clock, and is
+// acknowledged. version and bound are the slot's version and lease bound since then. The write may continue the claim's
+// chain.
 func (h *Hold) begin(cl Cluster, sent int64, version int32, bound int64) {
+	h.acknowledge()
+	h.Incarnation = cl.Incarnation
 	h.Heard = h.Heard.with(sent, h.co.Boot(), version, h.co.Interval)
-	h.holding = h.renewed(h.acknowledged().in(cl))
-	h.beyond, h.compared, h.comparedBound = bound > h.co.horizon.usable, true, bound
+	h.bound, h.beyond = bound, bound > h.co.horizon.usable
 	h.co.hold = h
 }
 
-// renewed returns the holding of a new grant. Of what was found out about the one before, only what must outlive it stays.
-func (hold holding) renewed(claim Claim) holding {
-	return holding{
-		Claim: claim, state: hold.state, granted: hold.granted, startedFrom: hold.startedFrom,
-		confirmAt: hold.confirmAt, firm: hold.firm,
-	}
-}
+// acknowledge makes the pending grant the claim's: its write was acknowledged, or has been found in ZooKeeper.
+func (h *Hold) acknowledge() { h.Claim, h.sinceGrant = h.pending(), sinceGrant{} }
 
-// waits makes the slot wait for the confirming time from now on. firm: no word of peers makes that shorter.
-func (h *Hold) waits(d time.Duration, firm bool) {
-	h.state, h.startedFrom, h.confirmAt, h.firm = confirming, 0, h.co.Boot()+int64(d), firm
-}
-
-// acknowledged returns the claim after the write of its pending grant was acknowledged, or
-// found in ZooKeeper.
-func (c Claim) acknowledged() Claim {
+// pending returns the claim with the pending grant as its own.
+func (c Claim) pending() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
 }
 
-// recognise takes a grant of this process for the pending one if the record found is of it. Its write was not acknowledged,
-// and has arrived after the next grant was begun.
+// recognise takes a grant of this process for the pending one if the record found is of it. Its write was not
+// acknowledged, and has arrived after the next grant was begun.
 func (h *Hold) recognise(found *Slot) {
 	if found != nil && found.Node == h.Node && found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
 		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
@@ -142,6 +140,11 @@ func (h *Hold) readView(ctx context.Context) (view, error) {
 // acknowledgement was lost.
 func (h *Hold) adopt(found Slot) {
 	if h.PendingNonce != "" && found.Nonce == h.PendingNonce {
-		h.holding = h.renewed(h.acknowledged())
+		h.acknowledge()
 	}
+}
+
+// confirms makes the slot wait for the confirming time d from now on.
+func (h *Hold) confirms(d time.Duration, firm bool) {
+	h.state, h.wait = confirming, wait{h.co.Boot() + int64(d), firm}
 }

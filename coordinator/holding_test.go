@@ -22,7 +22,7 @@ func planned() (holding, view, evidence, Report) {
 	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000, LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := holding{Claim: claim, state: confirmed, compared: true, comparedBound: claim.LeaseUntil}
+	t := holding{Claim: claim, state: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon}, beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
@@ -92,19 +92,19 @@ func TestPlan(t *testing.T) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.state = planNow, planNow, confirming
 		}, lapsed: true, h: 60_000, waits: planConfirm},
 		"and that has not waited yet": {change: func(t *holding, _ view, e *evidence, _ *Report) {
-			t.confirmAt, t.firm, t.state = e.boot+1, true, confirming
+			t.wait.until, t.wait.firm, t.state = e.boot+1, true, confirming
 		}, lapsed: true, h: 60_000, waits: planConfirm},
 		"and that has": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.confirmAt, t.firm, v.slot.Confirmed, t.state = e.boot, true, false, confirming
+			t.wait.until, t.wait.firm, v.slot.Confirmed, t.state = e.boot, true, false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
 		"a newcomer that waits": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state, t.confirmAt = false, false, confirming, e.boot+1
+			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until = false, false, confirming, e.boot+1
 		}, h: 60_000},
 		"and for which peers vouch": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state, t.confirmAt, t.word.vouched = false, false, confirming, e.boot+1, true
+			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1, true
 		}, confirmed: true, confirms: true, h: 60_000},
 		"but not after its lease had run out": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.state, t.confirmAt, t.firm, t.word.vouched = false, confirming, e.boot+1, true, true
+			v.slot.Confirmed, t.state, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true, true
 		}, h: 60_000},
 	} {
 		hold, v, e, r := planned()
@@ -127,11 +127,12 @@ func TestPlan(t *testing.T) {
 		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed || p.slot.LeaseUntil != planNow+row.h {
 			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.lapsed, p.slot.LeaseUntil-planNow)
 		}
-		if raises := p.cluster != nil; raises != row.raises || raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
+		if raises := p.cluster.Horizon != v.cl.Horizon; raises != row.raises || raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
-		if wait := p.holding.confirmAt - e.boot; row.waits > 0 && (wait != row.waits*1e6 || !p.holding.firm) {
-			t.Errorf("%s: may confirm in %d ns", name, wait)
+		hold.sends(p, v, e)
+		if left := hold.wait.until - e.boot; row.waits > 0 && (left != row.waits*1e6 || !hold.wait.firm) {
+			t.Errorf("%s: may confirm in %d ns", name, left)
 		}
 	}
 }
@@ -156,7 +157,7 @@ func TestAccept(t *testing.T) {
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
 		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *store.Stat, _ *evidence) {
-			t.LeaseUntil, v.slot.LeaseUntil, t.comparedBound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
+			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
 		"confirmed after a doubt": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700}
@@ -174,12 +175,11 @@ func TestAccept(t *testing.T) {
 		if row.change != nil {
 			row.change(&hold, &p, v, &after, &e)
 		}
-		p.holding = hold
-		next, beat, lapsed, again := p.accept(v, after, e)
-		if again != row.again || lapsed != row.lapsed || next.doubted() != row.doubted {
-			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, next.doubted())
+		beat, err := hold.accept(p, v, after, e)
+		if again, lapsed := err != nil, beat.Wait > 0; again != row.again || lapsed != row.lapsed || hold.doubted() != row.doubted {
+			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, hold.doubted())
 		}
-		if again {
+		if err != nil {
 			continue
 		}
 		if beat.Confirmed != row.confirmed || beat.Floor != planNow+row.lo || beat.LeaseUntil != p.slot.LeaseUntil {
@@ -199,7 +199,10 @@ func TestPlanProperties(t *testing.T) {
 		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"), planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
-		hold.confirmAt, hold.firm, hold.compared = e.boot+small("not before")*1e6, true, yes("compared")
+		hold.wait = wait{e.boot + small("not before")*1e6, true}
+		if !yes("compared") {
+			hold.bound = 0
+		}
 		if yes("doubt") {
 			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"), floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
 		}
@@ -225,14 +228,16 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatal("a lease that had run out stays confirmed")
 		}
 		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
-		next, beat, _, again := p.accept(v, after, e)
-		switch {
+		floor := hold.Floor
+		hold.sends(p, v, e)
+		beat, err := hold.accept(p, v, after, e)
+		switch again := err != nil; {
 		case again && !p.slot.Confirmed:
 			t.Fatal("takes back what does not count")
 		case again:
-		case beat.Floor < hold.Floor:
-			t.Fatalf("the floor went from %d to %d", hold.Floor, beat.Floor)
-		case beat.Confirmed && next.doubted():
+		case beat.Floor < floor:
+			t.Fatalf("the floor went from %d to %d", floor, beat.Floor)
+		case beat.Confirmed && hold.doubted():
 			t.Fatal("confirmed, and doubted")
 		case beat.Confirmed && !hold.Leased(e.now, e.boot) && beat.Floor < e.now:
 			t.Fatal("goes on below now after its lease had run out")

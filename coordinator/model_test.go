@@ -162,7 +162,7 @@ func (d *model) rotate(m *member) {
 	if err != nil {
 		return
 	}
-	next := m.co.Enlist(old.Node, old.Ticket)
+	next := m.h.Another()
 	g, err := next.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
 		old.ReservedUntil = max(old.ReservedUntil, t.hi)

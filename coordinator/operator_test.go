@@ -96,7 +96,7 @@ func TestByHandConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Join(cl)
-				h := c.Enlist("node-"+name, "")
+				h := c.Enlist("node-" + name)
 				if _, err := h.Register(t.Context(), cl, lease, func(Reading, []Reading) error { return nil }); err != nil {
 					return nil, err
 				}

@@ -176,7 +176,7 @@ func TestRefusedClockWritesNoSlot(t *testing.T) {
 	a := l.node("A")
 	a.skew = 10 * 365 * millis(24*time.Hour)
 	var asked Reading
-	h := a.co.Enlist("a", "")
+	h := a.co.Enlist("a")
 	_, err := h.Register(t.Context(), l.cluster(), labLease, func(own Reading, peers []Reading) error {
 		asked = own
 		return errClock
@@ -473,7 +473,7 @@ func TestGrowsInSteps(t *testing.T) {
 		}
 		return store.NoFault
 	})
-	h := a.co.Enlist("a", "")
+	h := a.co.Enlist("a")
 	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
 	if err != nil || h.Worker != 1<<15 {
 		t.Errorf("%+v, %v", h.Held(), err)
@@ -509,7 +509,7 @@ func TestThousandAtOnce(t *testing.T) {
 				return
 			}
 			co.Join(cl)
-			h := co.Enlist(fmt.Sprint("node-", i), "")
+			h := co.Enlist(fmt.Sprint("node-", i))
 			if _, err := h.Register(t.Context(), cl, labLease, func(Reading, []Reading) error { return nil }); err != nil {
 				refused.Add(1)
 				t.Error(err)
@@ -588,7 +588,9 @@ func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 	a := l.serving("A")
 	refused := errors.New("the clock is wrong")
 	for name, ticket := range map[string]string{"its own": a.claim.Ticket, "a new one": ""} {
-		_, err := a.co.Enlist(a.claim.Node, ticket).Register(t.Context(), l.cluster(), labW, func(Reading, []Reading) error { return refused })
+		other := a.h.Another()
+		other.Ticket = ticket
+		_, err := other.Register(t.Context(), l.cluster(), labW, func(Reading, []Reading) error { return refused })
 		if !errors.Is(err, refused) {
 			t.Fatalf("%s: %v", name, err)
 		}

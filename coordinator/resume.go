@@ -8,35 +8,37 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Resume renews the slot of the local record. It calls check with the clocks of the leader
+// Resume renews the slot of the local record (C15). It calls check with the clocks of the leader
 // and of the peers, then writes the slot with the next term and a new nonce.
 //
 // The claim's floor is at least the reserved bound then, which the earlier process may
-// have reached. Its lease bound is that of the local record: below it the node may issue at
-// once. The grant's LeaseUntil counts once the slot is confirmed.
+// have reached (C6). Its lease bound is that of the local record: below it the node may issue at
+// once.
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster,
 // those of check and those of the store. The node may start from the local record alone
 // only after store.ErrUnreachable or a *NotOursError with Lost.
-func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (Grant, error) {
+func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
 	if err := h.co.Settle(ctx); err != nil {
-		return Grant{}, err
+		return 0, err
 	}
 	if _, err := h.resumable(ctx); err != nil {
-		return Grant{}, err
+		return 0, err
 	}
 	ticket := h.Ticket
 	clock, err := h.co.touchTicket(ctx, &h.Claim)
 	if err != nil {
-		return Grant{}, err
+		return 0, err
 	}
 	h.co.reading = clock
-	grant, err := h.resumeWith(ctx, clock, lease, check)
+	if err = h.co.checkClocks(ctx, h.Worker, check); err == nil {
+		confirm, err = h.writeResumed(ctx, lease)
+	}
 	if err != nil && h.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
 		h.co.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ticket
 	}
-	return grant, err
+	return confirm, err
 }
 
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
@@ -62,83 +64,70 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	return v, err
 }
 
-func (h *Hold) resumeWith(ctx context.Context, clock Reading, lease time.Duration, check ClockCheck) (Grant, error) {
-	peers, err := h.co.Peers(ctx, h.Worker)
-	if err != nil {
-		return Grant{}, err
-	}
-	if err := check(clock, peers); err != nil {
-		return Grant{}, err
-	}
+// writeResumed reads the slot again, and writes it. It tries again if a record has changed meanwhile. If ZooKeeper has
+// older data than the claim, writeResumed raises the incarnation first.
+func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
 	for {
 		v, err := h.resumable(ctx)
 		if err != nil {
-			return Grant{}, err
+			return 0, err
 		}
-		grant, err := h.writeResumed(ctx, v, lease)
-		if !errors.Is(err, store.ErrBadVersion) && !errors.Is(err, store.ErrNoNode) {
-			grant.Clock = clock
-			return grant, err
+		finding, why := h.judge(v, h.co.mine.UUID, h.co.seen)
+		h.co.saw(*v.cl)
+		if finding == FoundLost {
+			cl, err := h.co.raise(ctx, h.lossOf(v.cl, why))
+			switch {
+			case outpaced(err):
+				continue
+			case err != nil:
+				return 0, err
+			}
+			v.cl = &cl
+		}
+		h.adopt(*v.slot)
+		//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
+		h.Floor = max(h.Floor, h.ReservedUntil)
+		confirm, err := h.writeNextTerm(ctx, v, lease)
+		if !outpaced(err) {
+			return confirm, err
 		}
 	}
-}
-
-// writeResumed writes a slot that resumable returned. If ZooKeeper has older data than the
-// claim, it raises the incarnation first.
-func (h *Hold) writeResumed(ctx context.Context, v view, lease time.Duration) (Grant, error) {
-	finding, why := h.judge(v, h.co.mine.UUID, h.co.seen)
-	h.co.saw(*v.cl)
-	if finding == FoundLost {
-		cl, err := h.co.raise(ctx, h.lossOf(v.cl, why))
-		if err != nil {
-			return Grant{}, err
-		}
-		v.cl = &cl
-	}
-	h.adopt(*v.slot)
-	//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
-	h.Floor = max(h.Floor, h.ReservedUntil)
-	return h.writeNextTerm(ctx, v, lease)
 }
 
 // writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the
-// process before has stopped. Otherwise a holder that ZooKeeper has lost has time to come back.
-func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (Grant, error) {
-	c, ranUntil := h.co, h.runsUntil(*v.slot)
-	e := c.gather(Report{})
-	goesOn, cl := h.goesOn(v, e), v.cl.withHorizon(e.agreedNow(), lease)
-	slot, err := h.nextGrant(cl, *v.slot, lease, goesOn)
-	if err != nil {
-		return Grant{}, err
+// process before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
+func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (confirm time.Duration, _ error) {
+	c := h.co
+	if err := h.pend(*v.slot); err != nil {
+		return 0, err
 	}
-	before := h.holding
-	e = c.gather(Report{}) // once more after the disk, which may take long
-	if goesOn = goesOn && h.goesOn(v, e); !goesOn {
+	e := c.gather(Report{}) // after the disk, which may take long
+	goesOn := h.goesOn(v, e)
+	if !goesOn {
 		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
 	}
-	slot.Confirmed, slot.UnbrokenMs = goesOn, h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
-	d := decision{slot: slot, confirms: goesOn}
-	if cl != *v.cl {
-		d.cluster = &cl
-	}
+	d := decision{confirms: goesOn, cluster: v.cl.withHorizon(e.agreedNow(), lease)}
+	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, goesOn)
+	d.slot.UnbrokenMs = h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
 	written, _, err := c.write(ctx, d, v, h.Worker)
 	if err != nil {
-		return Grant{}, err
+		return 0, err
 	}
-	clock := c.setReading(slot.ReportedClock, written)
-	h.begin(*v.cl, e.boot, v.stat.Version+1, slot.LeaseUntil)
-	grant := Grant{LeaseUntil: slot.LeaseUntil, Clock: clock}
+	clock := c.setReading(e.now, written)
+	sent := e.boot
 	e = c.gather(Report{})
+	goesOn = goesOn && h.goesOn(v, e) // the write may have been late
+	h.begin(d.cluster, sent, v.stat.Version+1, d.slot.LeaseUntil)
 	// This process does not know what the earlier process saw of ZooKeeper.
-	if e.hasPassed(ranUntil, clock.Stamp) {
+	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 		goesOn = false
 	}
-	//mutant:c10-restart-does-not-confirm by sim -> if _ = before; false {
-	if !goesOn || !before.goesOn(v, e) { // the write may have been late
-		grant.Wait = confirmTime(*v.cl)
+	//mutant:c10-restart-does-not-confirm by sim -> if _ = goesOn; false {
+	if !goesOn {
+		confirm = confirmTime(*v.cl)
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.waits(grant.Wait, slot.Confirmed && grant.Wait > 0)
-	return grant, nil
+	h.confirms(confirm, d.slot.Confirmed && confirm > 0)
+	return confirm, nil
 }

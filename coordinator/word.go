@@ -105,7 +105,7 @@ func (hold holding) vouched() bool { return hold.word.vouched && !hold.beyond }
 
 // MayConfirm reports whether the next heartbeat may confirm the slot.
 func (h *Hold) MayConfirm() bool {
-	return h.state == confirming && (h.co.Boot() >= h.confirmAt || !h.firm && h.vouched())
+	return h.state == confirming && h.wait.mayEnd(h.co.Boot(), h.vouched())
 }
 
 // RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has

@@ -35,7 +35,7 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
-	hold := c.Enlist("node-"+name, "")
+	hold := c.Enlist("node-" + name)
 	if _, err := hold.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type attempt struct {
 
 // newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
-	n.hold = n.coord.Enlist(n.cfg.Identity(), "")
+	n.hold = n.coord.Enlist(n.cfg.Identity())
 	return attempt{}
 }
 
@@ -195,10 +195,10 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 		}
 		return n.checkStart(reserved)
 	}
-	grant, err := n.hold.Resume(ctx, n.lease(), check)
+	confirm, err := n.hold.Resume(ctx, n.lease(), check)
 	o := outcome{resumed: true, err: err, leased: n.leased(), held: n.hold.Held().Nonce != ""}
 	if err == nil {
-		o.err = n.granted(grant, "resumed")
+		o.err = n.granted(confirm, "resumed")
 	}
 	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
 		o.lost = notOurs.Lost
@@ -212,22 +212,22 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 // register gets a slot for a node that has none.
 func (n *Node) register(ctx context.Context, a *attempt) error {
 	cl := n.peek().cluster // as joinCluster has just read it
-	grant, err := n.hold.Register(ctx, cl, n.lease(), n.checkClock)
+	confirm, err := n.hold.Register(ctx, cl, n.lease(), n.checkClock)
 	if err != nil {
 		a.usable = n.hold.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err
 	}
-	return n.granted(grant, "registered")
+	return n.granted(confirm, "registered")
 }
 
-// granted begins to hold a slot whose write was acknowledged. how is the log message.
-func (n *Node) granted(g coordinator.Grant, how string) error {
+// granted begins to hold a slot whose write was acknowledged. confirm is its confirming time, and how the log message.
+func (n *Node) granted(confirm time.Duration, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
 	n.mu.Unlock()
-	n.keeper.lastWait = g.Wait
+	n.keeper.lastWait = confirm
 	claim := n.hold.Held()
-	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", g.Wait.Seconds())
+	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
 	return n.beginTenure()
 }
 

@@ -41,11 +41,11 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker", "behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
-	next := n.coord.Enlist(claim.Node, claim.Ticket) // the identity and the ticket stay, only the slot changes
-	var grant coordinator.Grant
+	next := n.hold.Another() // the identity and the ticket stay, only the slot changes
+	var confirm time.Duration
 	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
 	if err == nil {
-		grant, err = next.Register(callCtx, cl, n.lease(), n.checkClock)
+		confirm, err = next.Register(callCtx, cl, n.lease(), n.checkClock)
 	}
 	if err != nil {
 		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
@@ -55,7 +55,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.refuse(Confirming, CauseNewWorker)
 	n.keeper.owed = append(n.keeper.owed, debt{n.hold, layout.Start(old.gen.Close())})
 	n.hold = next
-	if err := n.granted(grant, "acquired a new worker"); err != nil {
+	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
 	n.releaseOwed(ctx)

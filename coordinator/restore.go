@@ -7,14 +7,20 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// reassert puts our record back after ZooKeeper has lost it. First it freezes
-// registration, because new nodes may be about to confirm. Our record gets a higher term than
-// the one in ZooKeeper. why says how the loss was noticed, for the log.
-func (h *Hold) reassert(ctx context.Context, v view, r Report, why string) (Beat, error) {
+// restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it freezes
+// registration, because new nodes may be about to confirm, and holders that are cut off may have leases that run (C21).
+// why says how the loss was noticed.
+func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
+	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Boot())
 	l := h.lossOf(v.cl, why)
 	cl, err := h.co.raise(ctx, l)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Beat{}, err
+	case !h.Confirmed:
+		return Beat{}, h.yields(ctx, why+", and this node had not confirmed the worker")
+	case !runs:
+		return Beat{}, h.yields(ctx, why+", and the lease has expired")
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that
 	// freeze is long enough.
@@ -29,8 +35,7 @@ func (h *Hold) reassert(ctx context.Context, v view, r Report, why string) (Beat
 	// By our own clock the lease still runs, but that clock may have gone back.
 	//mutant:c26-lapsed-holder-puts-its-record-back by TestSlowClockPutsNothingBack -> if h.doubted() {
 	if h.doubted() || e.hasPassed(h.LeaseUntil, clock.Stamp) {
-		h.co.dropTicket(ctx, h.Ticket, h.Node)
-		return Beat{}, &FencedError{h.Worker, why + ", and by ZooKeeper's clock the lease has expired", true}
+		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
 	}
 	beat, err := h.putBack(ctx, cl, v, r)
 	if err == nil {
@@ -39,19 +44,26 @@ func (h *Hold) reassert(ctx context.Context, v view, r Report, why string) (Beat
 	return beat, err
 }
 
-// putBack creates our record, or writes it over the record found.
+// yields gives up a slot whose record ZooKeeper has lost.
+func (h *Hold) yields(ctx context.Context, why string) error {
+	h.co.dropTicket(ctx, h.Ticket, h.Node)
+	return h.giveUp(ctx, why, true)
+}
+
+// putBack creates our record, or writes it over the record found, with a higher term than that has.
 func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
 	var old Slot
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
 	h.Heard = Chain{} // of a record that is lost
-	slot, err := h.nextGrant(cl, old, r.Lease, h.Confirmed)
-	if err != nil {
+	if err := h.pend(old); err != nil {
 		return Beat{}, err
 	}
-	slot.State, slot.Confirmed = r.State, h.Confirmed
-	version, sent := int32(0), h.co.Boot()
+	e := h.co.gather(Report{})
+	slot := h.pendingRecord(e, cl, old, r.Lease, true)
+	slot.State = r.State
+	version, err := int32(0), error(nil)
 	if v.slot == nil {
 		err = h.co.createSlot(ctx, h.Worker, slot)
 	} else {
@@ -61,17 +73,17 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	if err != nil {
 		return Beat{}, err
 	}
-	h.begin(cl, sent, version, slot.LeaseUntil)
+	h.begin(cl, e.boot, version, slot.LeaseUntil)
 	written, err := h.co.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err
 	}
 	beat := Beat{
-		LeaseUntil: slot.LeaseUntil, Confirmed: slot.Confirmed, Floor: h.Floor,
-		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: h.co.setReading(slot.ReportedClock, written),
+		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
+		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: h.co.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
-		beat.ends = endsAt(slot.LeaseUntil, slot.ReportedClock, sent)
+		beat.ends = endsAt(slot.LeaseUntil, e.now, e.boot)
 	}
 	return beat, nil
 }
