@@ -56,6 +56,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	next.Confirmed, next.Incarnation = leased, l.Known+1
 	if found == nil || found.UUID != mine.UUID {
 		next.Horizon = next.nextHorizon(now)
+		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
 		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
 		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, found == nil || !found.Confirmed
 		return next, l.Holds && (found == nil || !found.Confirmed)
@@ -67,6 +68,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	next.Confirmed = next.Confirmed || found.Confirmed
 	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
 	next.Horizon = max(found.Horizon, next.nextHorizon(now))
+	//mutant:c21-loss-freezes-nothing -> next.FrozenUntil, next.FrozenBy = found.FrozenUntil, ""
 	next.FrozenUntil, next.FrozenBy = max(found.FrozenUntil, next.Horizon), ""
 	if raised {
 		next.Incarnation, next.FrozenBy = found.Incarnation, found.FrozenBy
@@ -85,6 +87,7 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	leased := c.Now() < l.LeaseUntil
 	for now := max(c.Now(), c.latest.Mtime); ; {
 		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
+		//mutant:c21-loss-freezes-nothing -> if _ = stamp; true {
 		if err != nil || stamp == 0 || cl.FrozenUntil >= mine.lastLease(stamp) {
 			c.saw(cl)
 			return cl, err

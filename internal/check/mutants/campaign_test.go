@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -12,12 +11,12 @@ import (
 // inTheField lists the mutants that the fault campaign must catch too. Each row has the faults
 // that reveal the mutant, the finding that must be reported, and the nodes' longest lease.
 var inTheField = []struct{ mutant, faults, finding, lease string }{
-	{"no wait when a tick has run out", "a second process", "no ID twice", "1m"},
+	{"c1-no-tick-wait", "a second process", "no ID twice", "1m"},
 	{"c6-resume-at-now", "kill -9, clock back", "real-time order on a worker", "1m"},
-	{"no reserved bound: issuing up to the lease bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
-	{"the reserved bound counts before it is durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
-	{"no fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
-	{"no lease bound: issuing up to the reserved bound", "cut off beyond", "nothing where it must refuse", "12s"},
+	{"c1-no-reserved-bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
+	{"c5-not-durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
+	{"c18-no-fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
+	{"c1-no-lease-bound", "cut off beyond", "nothing where it must refuse", "12s"},
 }
 
 // TestCampaignCatchesMutants runs in `make nightly`.
@@ -30,7 +29,7 @@ func TestCampaignCatchesMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range inTheField {
-		t.Run(strings.ReplaceAll(f.mutant, " ", "-"), func(t *testing.T) {
+		t.Run(f.mutant, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "flaked")
 			compileCode(t, root, codeOf(t, root, f.mutant), "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
 			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/check/e2e", "-run", "TestCampaign$", "-v", "-timeout", "10m",
@@ -53,7 +52,7 @@ func TestCampaignCatchesMutants(t *testing.T) {
 	}
 }
 
-// codeOf returns the code of the mutant of that name, which a directive or the list describes.
+// codeOf returns the code of the mutant of that name.
 func codeOf(t *testing.T, root, name string) map[string]string {
 	t.Helper()
 	for _, m := range plant(t, root) {
@@ -61,11 +60,8 @@ func codeOf(t *testing.T, root, name string) map[string]string {
 			return m.mutated(t, root)
 		}
 	}
-	i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
-	if i < 0 {
-		t.Fatalf("there is no mutant %q", name)
-	}
-	return mutants[i].changed(t, root)
+	t.Fatalf("there is no mutant %q", name)
+	return nil
 }
 
 // TestCampaignNamesMutants checks that each mutant of the campaign exists. It takes no time, so it always runs.
