@@ -132,7 +132,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) decodeID(text string) (decoded, error) {
-	id, err := worker.Decimal.Decode(text)
+	id, err := worker.ParseID(text)
 	if err != nil || id < 1 || text[0] == '0' || text[0] == '+' {
 		return decoded{}, ids.ErrNoID
 	}

@@ -2,11 +2,9 @@ package localcache
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -113,62 +111,6 @@ func TestSyncsPerSave(t *testing.T) {
 	step("resumed", 3, func() { r = r.with(func(m *memory) { m.Stopped = false }) })
 }
 
-func TestInvalidate(t *testing.T) {
-	image, _ := saved(t)
-	f := memfile.New(image)
-	c := mustNew(t, f)
-	if err := c.Invalidate(); err != nil {
-		t.Fatal(err)
-	}
-	if l := c.Load(); l.Status != StatusReleased || !l.Record.Released || memoryOf(l.Record).Node != "n-1" {
-		t.Fatalf("%+v", l)
-	}
-	for i := range 2 {
-		im := f.Disk()
-		clear(im[i*blockSize : (i+1)*blockSize])
-		if l := reload(t, im); l.Status != StatusReleased {
-			t.Errorf("block %d lost: %+v", i, l)
-		}
-	}
-	mustSave(t, c, sample())
-	if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Record.Released {
-		t.Errorf("saved after release: %+v", l)
-	}
-
-	// If an Invalidate is cut short, the next one completes it.
-	f = memfile.New(image)
-	n := 0
-	f.FailWrites = func(int64, int) (int, error) {
-		if n++; n == 3 { // proof, first block, second block
-			return 0, errIO
-		}
-		return 0, nil
-	}
-	if err := mustNew(t, f).Invalidate(); !errors.Is(err, errIO) {
-		t.Fatal(err)
-	}
-	f.FailWrites = nil
-	f.Crash()
-	if err := mustNew(t, f).Invalidate(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 {
-		im := f.Disk()
-		clear(im[i*blockSize : (i+1)*blockSize])
-		if l := reload(t, im); l.Status != StatusReleased {
-			t.Errorf("second try, block %d lost: %+v", i, l)
-		}
-	}
-
-	f = memfile.New(nil)
-	if err := mustNew(t, f).Invalidate(); err != nil {
-		t.Fatal(err)
-	}
-	if l := reload(t, f.Disk()); l.Status != StatusReleased {
-		t.Errorf("empty file invalidated: %+v", l)
-	}
-}
-
 func TestNewRefusesOtherFormats(t *testing.T) {
 	for _, version := range []byte{formatVersion - 1, formatVersion + 1} {
 		for i := range 2 {
@@ -213,24 +155,6 @@ func TestUnreadableBlock(t *testing.T) {
 	}
 }
 
-func TestLoadNamesChangedFingerprintParts(t *testing.T) {
-	image, _ := saved(t)
-	fp := fpA
-	fp.Inode, fp.MachineID, fp.BirthTime = "j", "n", ""
-	c, err := New(memfile.New(image), fp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{PartMachineID, PartInode, PartBirthTime}
-	if got := c.Load().Changed; !reflect.DeepEqual(got, want) {
-		t.Errorf("changed %v, want %v", got, want)
-	}
-	mustSave(t, c, sample())
-	if got := c.Load(); got.Changed != nil || got.Record.Fingerprint != fp {
-		t.Errorf("after Save: %+v", got)
-	}
-}
-
 func TestFailedSaveChangesNothingUntilItSucceeds(t *testing.T) {
 	f := memfile.New(nil)
 	c := mustNew(t, f)
@@ -250,37 +174,6 @@ func TestFailedSaveChangesNothingUntilItSucceeds(t *testing.T) {
 	f.FailSyncs = nil
 	if got := mustSave(t, c, r); got != g+4 {
 		t.Errorf("generation %d after %d and three failures", got, g)
-	}
-}
-
-func TestTooLargeWritesNothing(t *testing.T) {
-	image, _ := saved(t)
-	f := memfile.New(image)
-	c := mustNew(t, f)
-	r := sample()
-	r.Payload = json.RawMessage(`"` + strings.Repeat("x", blockSize) + `"`)
-	if _, err := c.Save(r); !errors.Is(err, ErrTooLarge) {
-		t.Fatal(err)
-	}
-	if f.Crash(); string(f.Disk()) != string(image) {
-		t.Error("the file changed")
-	}
-}
-
-func TestFullDisk(t *testing.T) {
-	f := memfile.New(nil)
-	f.Full = true
-	c := mustNew(t, f)
-	mustSave(t, c, sample())
-	mustSave(t, c, sample())
-
-	f = memfile.New(make([]byte, 100))
-	f.Full = true
-	if _, err := mustNew(t, f).Save(sample()); err != nil {
-		t.Log(err) // restoring the size may need room
-	}
-	if _, err := f.WriteAt([]byte{1}, FileSize); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("growing on a full disk: %v", err)
 	}
 }
 
@@ -307,25 +200,6 @@ func TestLoadDuringStalledSync(t *testing.T) {
 	}
 	if got := c.Load().Record.ReservedUntil; got != sample().ReservedUntil+1000 {
 		t.Errorf("M %d afterwards", got)
-	}
-}
-
-func TestClose(t *testing.T) {
-	f := memfile.New(nil)
-	c := mustNew(t, f)
-	for range 2 {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if f.Closed() != 1 {
-		t.Errorf("closed %d times", f.Closed())
-	}
-	if _, err := c.Save(sample()); !errors.Is(err, ErrClosed) {
-		t.Errorf("Save: %v", err)
-	}
-	if err := c.Invalidate(); !errors.Is(err, ErrClosed) {
-		t.Errorf("Invalidate: %v", err)
 	}
 }
 

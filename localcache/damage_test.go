@@ -112,29 +112,3 @@ func TestOneLostBlockRaisesTheBound(t *testing.T) {
 		})
 	}
 }
-
-// TestZeroedBlockCountsAsLost shows why a blank block counts as lost. The first Save fails after
-// block 0, and the next one writes only block 1. If block 1 then turns into zeros, the
-// ReservedUntil in block 0 is too low without the slack.
-func TestZeroedBlockCountsAsLost(t *testing.T) {
-	f := memfile.New(nil)
-	n := 0
-	f.FailWrites = func(int64, int) (int, error) {
-		if n++; n == 2 {
-			return 0, errIO
-		}
-		return 0, nil
-	}
-	c := mustNew(t, f)
-	r := sample()
-	if _, err := c.Save(r); err == nil {
-		t.Fatal("the second write should have failed")
-	}
-	r.ReservedUntil += 9000
-	mustSave(t, c, r)
-	image := f.Disk()
-	clear(image[blockSize:])
-	if l := reload(t, image); l.Record.ReservedUntil < r.ReservedUntil {
-		t.Errorf("M %d below %d", l.Record.ReservedUntil, r.ReservedUntil)
-	}
-}

@@ -1,8 +1,6 @@
 package localcache
 
-import (
-	"errors"
-)
+import "errors"
 
 // stateName is the record file's name in the state directory.
 const stateName = "flaked.state"
@@ -40,7 +38,7 @@ type Examination struct {
 	TellsMachines bool
 	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
 	// 0 if the filesystem does not count inodes.
-	FreeBytes, Bytes   uint64
+	FreeBytes          uint64
 	FreeInodes, Inodes uint64
 	// Locked reports whether a running node uses the directory. LockedBy is its process id,
 	// 0 if that is not visible.

@@ -53,7 +53,7 @@ func Examine(dir string) (x Examination, err error) {
 		return x, err
 	}
 	x.Filesystem = filesystemName(sf)
-	x.FreeBytes, x.Bytes = uint64(sf.Bavail)*uint64(sf.Bsize), uint64(sf.Blocks)*uint64(sf.Bsize)
+	x.FreeBytes = uint64(sf.Bavail) * uint64(sf.Bsize)
 	x.FreeInodes, x.Inodes = uint64(sf.Ffree), uint64(sf.Files)
 	if x.Missing {
 		return x, nil
@@ -65,14 +65,17 @@ func Examine(dir string) (x Examination, err error) {
 	return x, nil
 }
 
-// TrySync writes a block to an unnamed file in dir and syncs it, n times, in the same way
+// TrySync writes a block to a temporary file in dir and syncs it, n times, in the same way
 // as a record is written. It returns the duration of each write with its sync.
 func TrySync(dir string, n int) ([]time.Duration, error) {
-	f, err := nameless(dir)
+	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, err
+	}
 	block := make([]byte, blockSize)
 	var took []time.Duration
 	for i := range n {
@@ -87,16 +90,4 @@ func TrySync(dir string, n int) ([]time.Duration, error) {
 		took = append(took, time.Since(begin))
 	}
 	return took, nil
-}
-
-// nameless returns a file in dir that disappears when it is closed.
-func nameless(dir string) (*os.File, error) {
-	if f, err := unnamedFile(dir); err == nil {
-		return f, nil
-	}
-	f, err := os.CreateTemp(dir, ".doctor-*") // where there is no O_TMPFILE
-	if err != nil {
-		return nil, err
-	}
-	return f, os.Remove(f.Name())
 }

@@ -2,7 +2,6 @@ package localcache
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,12 +21,4 @@ func filesystemName(st unix.Statfs_t) string {
 		return name
 	}
 	return fmt.Sprintf("filesystem 0x%x", magic)
-}
-
-func unnamedFile(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), dir), nil
 }

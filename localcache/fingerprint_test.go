@@ -75,45 +75,6 @@ func drawFingerprint(t *rapid.T) Fingerprint {
 	return Fingerprint{part("machine-id"), part("product UUID"), part("filesystem"), part("inode"), part("birth time")}
 }
 
-// TestChangeOfADecisivePartIsACopy changes one part to another value, and hides others.
-func TestChangeOfADecisivePartIsACopy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		then := drawFingerprint(t)
-		if got := then.Changed(then); got != nil {
-			t.Fatalf("%+v differs from itself: %v", then, got)
-		}
-		now := then
-		hides := func(part *string) {
-			if rapid.Bool().Draw(t, "hides") {
-				*part = ""
-			}
-		}
-		hides(&now.MachineID)
-		hides(&now.ProductUUID)
-		hides(&now.BirthTime)
-		part := rapid.SampledFrom([]string{PartMachineID, PartProductUUID, PartFilesystem, PartInode, PartBirthTime}).Draw(t, "changed")
-		decisive := true
-		switch part {
-		case PartMachineID:
-			now.MachineID = "another"
-			decisive = now.ProductUUID == "" // or else it has not changed, and is the stronger identity
-		case PartProductUUID:
-			now.ProductUUID = "another"
-			decisive = then.ProductUUID != "" || now.MachineID == "" // or else it has become readable
-		case PartFilesystem:
-			now.Filesystem = "another"
-		case PartInode:
-			now.Inode = "another"
-		case PartBirthTime:
-			now.BirthTime = "another"
-			decisive = then.BirthTime != ""
-		}
-		if got := now.Changed(then); decisive && !slices.Contains(got, part) {
-			t.Errorf("%s of %+v is not that of %+v: %v", part, now, then, got)
-		}
-	})
-}
-
 // TestResumeNeedsTheSameFileAndMachine says of any two fingerprints what the same file on the same
 // machine has at least.
 func TestResumeNeedsTheSameFileAndMachine(t *testing.T) {

@@ -287,19 +287,3 @@ func needRoot(t testing.TB) {
 		t.Skip("needs root")
 	}
 }
-
-func TestTellsMachines(t *testing.T) {
-	for name, row := range map[string]struct {
-		fp   Fingerprint
-		want bool
-	}{
-		"nothing":        {Fingerprint{}, false},
-		"the file alone": {Fingerprint{Filesystem: "f", Inode: "i", BirthTime: "b"}, false},
-		"machine-id":     {Fingerprint{MachineID: "m"}, true},
-		"product UUID":   {Fingerprint{ProductUUID: "p"}, true},
-	} {
-		if got := row.fp.TellsMachines(); got != row.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

@@ -10,16 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestSaveOnFullTmpfs(t *testing.T) {
-	needRoot(t)
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("cannot mount: %v", err)
-	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	saveOnFull(t, dir)
-}
-
 func TestSaveOnFullExt4(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()

@@ -165,30 +165,6 @@ func TestIssuingCoasts(t *testing.T) {
 	}
 }
 
-func TestIssuingCoastsToItsLimit(t *testing.T) {
-	clock := newFake()
-	c := NewIssuing(clock)
-	c.SetCoast(time.Second)
-	clock.step(-700 * time.Millisecond)
-	clock.pass(time.Millisecond)
-	if lead := c.Lead(); lead > 700*time.Millisecond || lead < 699*time.Millisecond {
-		t.Fatalf("lead %s", lead)
-	}
-	clock.step(-700 * time.Millisecond) // in sum beyond the limit
-	clock.pass(time.Millisecond)
-	if got := c.Now(); got != clock.wall || c.Lead() != 0 {
-		t.Errorf("off by %s, lead %s: it is to go back with the wall clock", time.Duration(got-clock.wall), c.Lead())
-	}
-	// A correction after a step back is not a leap.
-	clock.step(-time.Second)
-	clock.pass(time.Millisecond)
-	clock.step(time.Second)
-	clock.pass(time.Millisecond)
-	if got := c.Now(); got != clock.wall || c.Ahead() != 0 || c.Lead() != 0 {
-		t.Errorf("off by %s, ahead %s, lead %s", time.Duration(got-clock.wall), c.Ahead(), c.Lead())
-	}
-}
-
 // However the wall clock steps, a clock that coasts is never ahead of it by more than the
 // limit. It goes back only after a step beyond the limit, and then to the wall clock.
 func TestIssuingCoastsWithinBounds(t *testing.T) {
@@ -231,16 +207,6 @@ func (c *interruptedClock) Wall() int64 {
 		c.pass(10 * time.Millisecond)
 	}
 	return wall
-}
-
-func TestIssuingRetriesAnInterruptedSample(t *testing.T) {
-	clock := &interruptedClock{fakeClock: *newFake()}
-	c := NewIssuing(clock)
-	clock.interrupts = 2
-	clock.pass(time.Second)
-	if got := c.Now(); got != clock.wall {
-		t.Errorf("off by %s", time.Duration(got-clock.wall))
-	}
 }
 
 func TestIssuingConcurrently(t *testing.T) {

@@ -66,14 +66,6 @@ func TestParseRollbackPolicy(t *testing.T) {
 	}
 }
 
-func TestStartWait(t *testing.T) {
-	for floor, want := range map[int64]time.Duration{900: 0, 1000: 0, 4000: 3 * time.Second} {
-		if wait := StartWait(1000, floor); wait != want {
-			t.Errorf("at 1000 for %d: %s", floor, wait)
-		}
-	}
-}
-
 func TestLease(t *testing.T) {
 	day := 24 * time.Hour
 	rows := []struct{ most, served, want time.Duration }{

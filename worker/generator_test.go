@@ -60,37 +60,6 @@ func mustNext(t testing.TB, g *Generator) ID {
 	return id
 }
 
-func TestNextCarriesItsFields(t *testing.T) {
-	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = Twitter(); cfg.Datacenter, cfg.Worker = 3, 31 })
-	for want := range int64(3) {
-		f, err := Twitter().Decode(mustNext(t, g))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f != (Fields{Tick: Twitter().TickAt(c.Now()), Datacenter: 3, Worker: 31, Sequence: want}) {
-			t.Fatalf("%+v", f)
-		}
-	}
-}
-
-func TestGeneratorWaitsForTheNextTick(t *testing.T) {
-	g, c := newManual(t, func(cfg *GeneratorConfig) {
-		cfg.SequenceStart = StartRandom
-		cfg.Rand = func(n uint32) uint32 { return n - 1 }
-	})
-	first := Leaf().TickAt(c.Now())
-	for range 4096 - 99 {
-		mustNext(t, g)
-	}
-	if tick := Leaf().TickAt(c.Now()); tick != first {
-		t.Fatalf("the clock moved %d ticks before the tick ran out", tick-first)
-	}
-	f, _ := Leaf().Decode(mustNext(t, g))
-	if f.Tick != first+1 || f.Sequence != 0 {
-		t.Fatalf("after the tick ran out: %+v; want tick %d from 0", f, first+1)
-	}
-}
-
 func TestFirstSequenceOfATick(t *testing.T) {
 	rows := []struct {
 		name  string
@@ -165,19 +134,6 @@ func TestATickHasAllOfItsNumbers(t *testing.T) {
 				t.Errorf("a full tick gave %+v, %+v, %v", run, pause, err)
 			}
 		})
-	}
-}
-
-// At one ID a tick the low bits must not all be the same.
-func TestRandomStartSpreadsLowRates(t *testing.T) {
-	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.SequenceStart = StartRandom })
-	odd := 0
-	for range 1000 {
-		odd += int(mustNext(t, g) & 1)
-		c.step(time.Millisecond)
-	}
-	if odd < 350 || odd > 650 {
-		t.Errorf("%d of 1000 are odd", odd)
 	}
 }
 
@@ -332,20 +288,6 @@ func TestTimeFieldUsedUp(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
-	g, c := newManual(t, nil)
-	mustNext(t, g)
-	end := Leaf().TickAt(c.Now()) + 1
-	g.Close()
-	g.Close()
-	if _, err := g.Next(context.Background()); !errors.Is(err, ErrClosed) || !errors.Is(g.Ready(), ErrClosed) {
-		t.Fatal(err)
-	}
-	if g.End() != end {
-		t.Fatalf("end %d, want %d", g.End(), end)
-	}
-}
-
 // After Close has returned no reservation succeeds, and none reaches End.
 func TestNoIDAfterClose(t *testing.T) {
 	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}})
@@ -426,40 +368,6 @@ func TestNoDuplicatesBetweenGoroutines(t *testing.T) {
 	slices.Sort(merged)
 	if n := len(slices.Compact(slices.Clone(merged))); n != len(merged) {
 		t.Errorf("%d IDs, %d different", len(merged), n)
-	}
-}
-
-func TestWaitersAtTheCeilingShareOneSleep(t *testing.T) {
-	var sleeps atomic.Int64
-	asleep := make(chan struct{}, 64)
-	wake := make(chan struct{})
-	g, c := newManual(t, func(cfg *GeneratorConfig) {
-		cfg.Sleep = func(context.Context, time.Duration) error {
-			sleeps.Add(1)
-			asleep <- struct{}{}
-			<-wake
-			return nil
-		}
-	})
-	if run, err := g.Reserve(context.Background(), 5000); err != nil || run.Len != 4096 {
-		t.Fatalf("%d, %v", run.Len, err)
-	}
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if _, err := g.Next(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	<-asleep
-	c.step(time.Millisecond)
-	close(wake)
-	wg.Wait()
-	// The goroutines that came during the first sleep shared it. Only one that came after
-	// that sleep, with the old reading of the clock, may sleep again.
-	if n := sleeps.Load(); n > 20 {
-		t.Errorf("%d sleeps", n)
 	}
 }
 

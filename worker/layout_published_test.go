@@ -69,6 +69,7 @@ func TestEpochsAndEnds(t *testing.T) {
 		// "until to 2024-11-20 21:24:16", in the time zone of the authors, UTC+8.
 		{"uid-generator", "2016-05-19T16:00:00Z", "2024-11-20T13:24:16Z"},
 		{"pearflower", "2016-12-31T16:00:00Z", "2085-01-18T19:14:08Z"},
+		{"time=60@1h,worker=2,sequence=1", "2010-11-04T01:42:54.657Z", "9999-12-31T23:59:59Z"}, // beyond int64
 		{"js53", "2025-01-01T00:00:00Z", "2112-02-09T13:44:29.44Z"},
 	} {
 		l, err := ParseLayout(row.layout)

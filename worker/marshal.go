@@ -4,17 +4,22 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+	"strconv"
 )
 
-// ParseID reads an ID in decimal, as String writes it.
-func ParseID(text string) (ID, error) { return Decimal.Decode(text) }
+// ParseID reads an ID in decimal, as String writes it: without a sign and without leading zeros.
+func ParseID(text string) (ID, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if id := ID(n); err == nil && id >= 0 && id.String() == text {
+		return id, nil
+	}
+	return 0, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to %d", text, math.MaxInt64)
+}
 
 // MarshalJSON returns the ID in decimal as a JSON string. JavaScript, and other programs
 // that read numbers as doubles, would round a number.
 func (id ID) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 1, 21)
-	b[0] = '"'
-	return append(Decimal.Append(b, id), '"'), nil
+	return strconv.AppendQuote(nil, id.String()), nil
 }
 
 // UnmarshalJSON reads an ID from a JSON string or number that has only decimal digits. null
@@ -31,7 +36,7 @@ func (id *ID) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalText returns the ID in decimal.
-func (id ID) MarshalText() ([]byte, error) { return Decimal.Append(nil, id), nil }
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText reads an ID in decimal.
 func (id *ID) UnmarshalText(b []byte) error { return id.set(string(b)) }

@@ -81,32 +81,6 @@ func TestBorrowing(t *testing.T) {
 	}
 }
 
-// Borrowed ticks are below the limit, and Try does not wait for the limit to rise.
-func TestBorrowingStopsAtTheLimit(t *testing.T) {
-	c := &manualClock{}
-	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
-	now := Leaf().TickAt(c.Now())
-	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now, Sleep: c.sleep, Borrow: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Extend(now + 2)
-	for n := 0; n < 2*4096; {
-		run, _, err := g.Try(10_000, 0)
-		if err != nil {
-			t.Fatalf("after %d: %v", n, err)
-		}
-		n += run.Len
-	}
-	if _, _, err := g.Try(1, 0); !errors.Is(err, ErrLimit) || !errors.Is(g.Ready(), ErrLimit) {
-		t.Fatalf("%v, ready: %v", err, g.Ready())
-	}
-	g.Extend(now + 3)
-	if f, _ := Leaf().Decode(mustNext(t, g)); f.Tick != now+2 {
-		t.Fatalf("%+v", f)
-	}
-}
-
 func TestRollbacksAreCounted(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
 	if err != nil {

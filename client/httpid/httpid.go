@@ -45,8 +45,6 @@ type Config struct {
 	IDs Source
 	// Header is the name of the header. Empty means X-Request-Id.
 	Header string
-	// Encoding is how IDs are written. The zero Encoding is decimal.
-	Encoding worker.Encoding
 	// Trust reports whether to keep the ID that a request brings in its header. Use Always,
 	// or a function that recognises your own proxy. nil means never. A client could
 	// otherwise have its request logged with the ID of another request.
@@ -137,7 +135,7 @@ func (c *Config) id(r *http.Request) (string, error) {
 	if ahead, ok := c.IDs.(interface{ TryNext() (worker.ID, bool) }); ok {
 		// TryNext needs no context with a timer, which costs several times as much.
 		if id, ok := ahead.TryNext(); ok {
-			return c.Encoding.Encode(id), nil
+			return id.String(), nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), c.Timeout)
@@ -146,7 +144,7 @@ func (c *Config) id(r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.Encoding.Encode(id), nil
+	return id.String(), nil
 }
 
 // isToken reports whether name can be the name of a header. It catches common mistakes only.

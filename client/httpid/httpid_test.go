@@ -65,7 +65,6 @@ func TestMiddleware(t *testing.T) {
 		{name: "too long", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 129)}, want: "42"},
 		{name: "two", cfg: Config{Trust: Always}, came: []string{"a", "b"}, want: "42"},
 		{name: "trusted by whom it is", cfg: Config{Trust: fromProxy}, came: []string{"abc"}, want: "abc"},
-		{name: "encoded", cfg: Config{Encoding: worker.Base62}, want: "0000000000g"},
 		{name: "down", src: source{err: errDown}, want: random},
 		{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"},
 			want: "abc"},
