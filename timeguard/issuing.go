@@ -117,7 +117,7 @@ func (c *Issuing) sample() {
 	if diff > int64(LeapTolerance) {
 		diff -= c.followSuspend(diff)
 	}
-	//mutant:clock-follows-a-leap by sim -> if false {
+	//mutant:clock-follows-a-leap by TestIssuingFollowsStepsButNotLeaps -> if false {
 	if diff > int64(LeapTolerance) {
 		c.ahead.Store(diff)
 		return

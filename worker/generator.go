@@ -133,7 +133,7 @@ func (g *Generator) next(from *snowflake) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
-		//mutant:c28-value-before-its-time by sim:one-rollback-bit -> if true {
+		//mutant:c28-value-before-its-time by sim:one-rollback-bit -> if _ = tick; true {
 		if g.free[value] <= tick { // (C28)
 			return value, true
 		}
