@@ -108,7 +108,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
 	}
 	if cfg.MaxBatch == 0 {
-		cfg.MaxBatch = lineproto.DefaultMaxBatch
+		cfg.MaxBatch = lineproto.MaxBatch
 	}
 	if cfg.Events == nil {
 		cfg.Events = new(Events)

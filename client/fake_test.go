@@ -41,7 +41,7 @@ func NewFakeNode() *FakeNode { return NewFakeNodeWithToken("") }
 // is like NewFakeNode.
 func NewFakeNodeWithToken(token string) *FakeNode {
 	s := &FakeNode{cutAt: -1, Addr: "127.0.0.1:0", next: make(map[string]int64), keyed: make(map[string]int64)}
-	cfg := lineproto.Config{Backend: (*fakeBackend)(s), Sequences: (*fakeSequences)(s), Engine: lineproto.Goroutines,
+	cfg := lineproto.Config{Backend: (*fakeBackend)(s), Sequences: (*fakeSequences)(s), Goroutines: true,
 		DrainTimeout: 20 * time.Millisecond}
 	if token != "" {
 		cfg.Authenticate = func(sent []byte) (*sequence.Rights, bool) { return nil, string(sent) == token }

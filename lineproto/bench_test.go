@@ -16,13 +16,13 @@ import (
 // the cores, so ns/op includes both. The clients allocate nothing. An op is one GET.
 func BenchmarkLoopback(b *testing.B) {
 	for _, bc := range []struct {
-		engine          Engine
+		goroutines      bool
 		conns, pipeline int
 	}{
-		{Auto, 1, 1}, {Auto, 50, 1}, {Auto, 1, 16}, {Auto, 50, 16}, {Auto, 1, 100}, {Auto, 50, 100},
-		{Goroutines, 50, 1}, {Goroutines, 50, 16}, {Goroutines, 50, 100},
+		{false, 1, 1}, {false, 50, 1}, {false, 1, 16}, {false, 50, 16}, {false, 1, 100}, {false, 50, 100},
+		{true, 50, 1}, {true, 50, 16}, {true, 50, 100},
 	} {
-		w := wire{"tcp", bc.engine}
+		w := wire{"tcp", bc.goroutines}
 		b.Run(fmt.Sprintf("%s/conns=%d/pipeline=%d", w, bc.conns, bc.pipeline), func(b *testing.B) {
 			// IDs have 19 digits, as in production.
 			backend := &fakeBackend{}

@@ -51,21 +51,20 @@ const anyNumber = 1 << 20
 // getIndex is the index of GET's row. Stretches of bare GETs are counted under it.
 const getIndex = 0
 
-// commandTable returns the command table in the order of HELP. maxBatch is for the help
-// texts.
-func commandTable(maxBatch int) []command {
+// commandTable returns the command table in the order of HELP.
+func commandTable() []command {
 	return append([]command{
 		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
-			help: fmt.Sprintf("one ID, or n IDs (1 to %d). A tag is ignored", maxBatch),
+			help: fmt.Sprintf("one ID, or n IDs (1 to %d). A tag is ignored", MaxBatch),
 			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).getKey,
-				help: fmt.Sprintf("one ID for any key, or n IDs (1 to %d)", maxBatch)}},
+				help: fmt.Sprintf("one ID for any key, or n IDs (1 to %d)", MaxBatch)}},
 		{name: "MGET", args: "tag ...", min: 1, max: anyNumber, run: (*session).mget,
 			help: "one ID for each tag, or one error",
 			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
 				help: "one ID for each key, or one error"}},
 		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: (*session).next,
 			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d). "+
-				"A retry with the key gets the same value", maxBatch)},
+				"A retry with the key gets the same value", MaxBatch)},
 		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).rangeOf,
 			help: fmt.Sprintf("the first and the last of n consecutive values (1 to %d)", maxRange)},
 		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).incr,
@@ -162,7 +161,7 @@ func (s *session) get(_ context.Context, args [][]byte) *ids.ReplyError {
 		s.begin(order{n: 1})
 		return nil
 	case len(bytes.Trim(arg, "0123456789+-.")) > 0:
-		return s.srv.errTag
+		return errTag
 	default:
 		return s.getMany(arg)
 	}
@@ -171,8 +170,8 @@ func (s *session) get(_ context.Context, args [][]byte) *ids.ReplyError {
 // getMany begins an order for as many IDs as count says.
 func (s *session) getMany(count []byte) *ids.ReplyError {
 	n, ok := number(count)
-	if !ok || n > int64(s.srv.cfg.MaxBatch) {
-		return s.srv.errCount
+	if !ok || n > int64(MaxBatch) {
+		return errCount
 	}
 	s.begin(order{n: int(n), many: true})
 	return nil
@@ -194,7 +193,7 @@ func (s *session) getKey(_ context.Context, args [][]byte) *ids.ReplyError {
 func (s *session) mget(ctx context.Context, keys [][]byte) *ids.ReplyError {
 	for _, k := range keys {
 		if !isTag(k) {
-			return s.srv.errTag
+			return errTag
 		}
 	}
 	return s.mgetKeys(ctx, keys)
@@ -202,8 +201,8 @@ func (s *session) mget(ctx context.Context, keys [][]byte) *ids.ReplyError {
 
 // mgetKeys executes MGET in RESP, where any string is a key.
 func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
-	if len(keys) > s.srv.cfg.MaxBatch {
-		return ids.Reply(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", s.srv.cfg.MaxBatch))
+	if len(keys) > MaxBatch {
+		return ids.Reply(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", MaxBatch))
 	}
 	s.begin(order{n: len(keys), many: true})
 	return nil
@@ -297,3 +296,9 @@ func errUnknown(verb []byte) *ids.ReplyError {
 	}
 	return ids.Reply(ids.ERR, "unknown command "+strconv.QuoteToASCII(string(verb))+", HELP lists them")
 }
+
+var (
+	errTag = ids.Reply(ids.ERR, fmt.Sprintf(
+		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
+	errCount = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+)

@@ -14,7 +14,6 @@ import (
 // Defaults of Config.
 const (
 	DefaultMaxConns         = 10_000
-	DefaultMaxBatch         = 10_000
 	DefaultIdleTimeout      = 10 * time.Minute
 	DefaultFirstByteTimeout = 5 * time.Second
 	DefaultAuthTimeout      = 30 * time.Second
@@ -22,10 +21,9 @@ const (
 	DefaultDrainTimeout     = 5 * time.Second
 )
 
-// maxMaxBatch bounds the memory for the reservations of one GET n: 24 MB if a Backend
-// reserves single IDs. It is a quarter of the IDs that the default layout makes in a
-// second.
-const maxMaxBatch = 1_000_000
+// MaxBatch is the most IDs or values of one request: n of GET n, of GET key COUNT n in RESP and of
+// NEXT name n, and the keys of an MGET.
+const MaxBatch = 10_000
 
 // minTimeout is the shortest timeout that is accepted. A shorter one is a mistake: a
 // bare number meant as seconds is nanoseconds. The sweeper could not keep to it either.
@@ -51,10 +49,6 @@ type Config struct {
 	// are being refused, the process needs up to 256 descriptors more for each
 	// listener.
 	MaxConns int
-	// MaxBatch is the most IDs or values of one request, 1 to 1,000,000. It bounds n of
-	// GET n, of GET key COUNT n in RESP and of NEXT name n, and the keys of an MGET. 0 means
-	// 10,000.
-	MaxBatch int
 	// IdleTimeout closes a connection that has not been sent a reply for this long. 0
 	// means 10 minutes. It cannot be switched off.
 	IdleTimeout time.Duration
@@ -74,10 +68,9 @@ type Config struct {
 	// DrainTimeout bounds the end of Serve: connections that have not been answered
 	// when it has passed are cut. 0 means 5 seconds.
 	DrainTimeout time.Duration
-	// Engine selects how connections are served. 0 (Auto) means event loops on Linux.
-	// Goroutines serve connections elsewhere, and connections that are not plain TCP or
-	// unix sockets.
-	Engine Engine
+	// Goroutines makes a goroutine serve each connection. false means an event loop on Linux, and
+	// goroutines elsewhere and for connections that are not plain TCP or unix sockets.
+	Goroutines bool
 	// Measure turns on Counters.Durations: how long requests take. It costs reading a
 	// clock now and then (measureEvery).
 	Measure bool
@@ -89,30 +82,14 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// Engine is a way to serve connections.
-type Engine uint8
-
-const (
-	Auto Engine = iota
-	// With EventLoops, Serve fails on systems that have none.
-	EventLoops
-	Goroutines // one for each connection
-)
-
 // withDefaults replaces zero fields by their defaults and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("Config.Backend is required")
 	}
-	c.MaxConns, c.MaxBatch = cmp.Or(c.MaxConns, DefaultMaxConns), cmp.Or(c.MaxBatch, DefaultMaxBatch)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	if c.MaxConns < 0 {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
-	}
-	if c.MaxBatch < 0 || c.MaxBatch > maxMaxBatch {
-		return c, fmt.Errorf("Config.MaxBatch is %d, must be 1 to %d", c.MaxBatch, maxMaxBatch)
-	}
-	if c.Engine > Goroutines {
-		return c, fmt.Errorf("Config.Engine is %d, must be 0 to 2", c.Engine)
 	}
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
 	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, min(DefaultFirstByteTimeout, c.IdleTimeout))

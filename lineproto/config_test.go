@@ -13,13 +13,11 @@ func TestConfig(t *testing.T) {
 		cfg        Config
 	}{
 		{"defaults", "", Config{Backend: b}},
-		{"all set", "", Config{Backend: b, MaxConns: 1, MaxBatch: 1, IdleTimeout: time.Second,
+		{"all set", "", Config{Backend: b, MaxConns: 1, IdleTimeout: time.Second,
 			FirstByteTimeout: time.Second, WriteTimeout: time.Second, DrainTimeout: time.Second}},
 		{"short idle lowers first byte", "", Config{Backend: b, IdleTimeout: time.Second}},
 		{"no backend", "Backend", Config{}},
 		{"MaxConns", "MaxConns", Config{Backend: b, MaxConns: -1}},
-		{"MaxBatch", "MaxBatch", Config{Backend: b, MaxBatch: -1}},
-		{"MaxBatch large", "MaxBatch", Config{Backend: b, MaxBatch: maxMaxBatch + 1}},
 		{"idle", "IdleTimeout", Config{Backend: b, IdleTimeout: -1}},
 		{"seconds for nanoseconds", "WriteTimeout", Config{Backend: b, WriteTimeout: 5}},
 		{"drain", "DrainTimeout", Config{Backend: b, DrainTimeout: -time.Second}},
@@ -39,7 +37,7 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := s.cfg; c.MaxConns == 0 || c.MaxBatch == 0 || c.IdleTimeout == 0 ||
+			if c := s.cfg; c.MaxConns == 0 || c.IdleTimeout == 0 ||
 				c.FirstByteTimeout > c.IdleTimeout || c.WriteTimeout == 0 || c.DrainTimeout == 0 {
 				t.Fatalf("%+v", c)
 			}

@@ -113,21 +113,21 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// wire is a kind of socket, and an engine that serves it.
+// wire is a kind of socket, and what serves it: goroutines, or an event loop where the system has one.
 type wire struct {
-	network string
-	engine  Engine
+	network    string
+	goroutines bool
 }
 
 func (w wire) String() string {
-	return w.network + "/" + map[Engine]string{Auto: "auto", EventLoops: "loops", Goroutines: "goroutines"}[w.engine]
+	return w.network + "/" + map[bool]string{false: "loops", true: "goroutines"}[w.goroutines]
 }
 
 // wires runs a test over each wire. Clients must see no difference between them.
 func wires(t *testing.T, test func(t *testing.T, w wire)) {
 	for _, network := range []string{"tcp", "unix"} {
-		for _, engine := range engines {
-			w := wire{network, engine}
+		for _, goroutines := range []bool{false, true} {
+			w := wire{network, goroutines}
 			t.Run(w.String(), func(t *testing.T) { test(t, w) })
 		}
 	}
@@ -183,7 +183,7 @@ func (w wire) listen(t testing.TB) net.Listener {
 // serve serves cfg until the test ends.
 func (w wire) serve(t testing.TB, cfg Config) *running {
 	t.Helper()
-	cfg.Engine = w.engine
+	cfg.Goroutines = w.goroutines
 	return serveOn(t, newTestServer(t, cfg), w.listen(t))
 }
 

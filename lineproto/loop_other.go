@@ -12,9 +12,7 @@ import (
 // loop does not exist on this system: engines have a nil one.
 type loop struct{}
 
-func newLoop(*engine) (*loop, error) {
-	return nil, errors.New("event loops are available on Linux only. Use Auto or Goroutines")
-}
+func newLoop(*engine) (*loop, error) { return nil, errors.ErrUnsupported }
 
 func (*loop) run(context.Context, *sync.WaitGroup)                    {}
 func (*loop) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}

@@ -165,10 +165,10 @@ func TestHalfClosedClientsGetHalfOfTheBacklog(t *testing.T) {
 func TestOrderLeavesTheBacklogWithItsConnection(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b := &slowBackend{perTick: 64}
-		r := w.serve(t, Config{Backend: b, MaxBatch: 1_000_000})
+		r := w.serve(t, Config{Backend: b})
 		for i := range 30 {
 			c := r.dial(t)
-			c.send("GET 1000000\n")
+			c.send("GET 10000\n")
 			switch i % 3 {
 			case 0:
 				until(t, "it is accepted", func() bool { return r.backlog.Load() > 0 })

@@ -88,7 +88,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
 	if !s.gather(s.keeps()) {
-		e = s.srv.errGathered
+		e = errGathered
 	}
 	switch {
 	case e != nil:

@@ -125,6 +125,8 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 var (
 	errManyArgs  = ids.Reply(ids.ERR, fmt.Sprintf("request of more than %d arguments", MaxArgs))
 	errLongArray = ids.Reply(ids.ERR, fmt.Sprintf("request longer than %d bytes", MaxArray))
+	errGathered  = ids.Reply(ids.BUSY, fmt.Sprintf(
+		"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered))
 )
 
 // protocolError returns an error that begins like Redis's. Some clients look for these

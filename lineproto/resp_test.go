@@ -80,8 +80,8 @@ func TestLongArrays(t *testing.T) {
 						size, len(got), got, closed, len(out), out, tc.closed)
 				}
 			}
-			for _, engine := range engines {
-				w := wire{"tcp", engine}
+			for _, goroutines := range []bool{false, true} {
+				w := wire{"tcp", goroutines}
 				c := w.serve(t, Config{}).dial(t)
 				c.send(in)
 				c.CloseWrite()

@@ -64,7 +64,9 @@ type waiter interface {
 }
 
 var (
-	errRange    = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange))
+	errRange = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange))
+	errNext  = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only, "+
+		"and a key a letter, then letters, digits and _ . : -, at most %d bytes", MaxBatch, maxTag))
 	errStopping = ids.Reply(ids.NOTREADY, "stopping")
 )
 
@@ -81,10 +83,10 @@ func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
 	}
 	n, ok := number(args[1])
 	if !ok && bytes.ContainsFunc(args[1], func(r rune) bool { return r < '0' || r > '9' }) {
-		return s.srv.errNext
+		return errNext
 	}
-	if !ok || n > int64(s.srv.cfg.MaxBatch) {
-		return s.srv.errCount
+	if !ok || n > int64(MaxBatch) {
+		return errCount
 	}
 	return s.ask(seqMany, args[0], int(n))
 }

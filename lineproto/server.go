@@ -21,8 +21,6 @@ type Server struct {
 	// help and helpRESP are the lines of HELP in the two framings.
 	help, helpRESP []string
 
-	errTag, errCount, errNext, errLong, errGathered *ids.ReplyError
-
 	began    time.Time
 	counters counters
 	clients  atomic.Int64 // the greatest clientID so far
@@ -48,18 +46,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:    cfg,
 		began:  time.Now(),
 		closed: make(chan struct{}),
-		table:  commandTable(cfg.MaxBatch),
-		errTag: ids.Reply(ids.ERR, fmt.Sprintf(
-			"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag)),
-		errCount: ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", cfg.MaxBatch)),
-		errNext: ids.Reply(ids.ERR, fmt.Sprintf(
-			"a count must be 1 to %d, digits only, and a key a letter, then letters, "+
-				"digits and _ . : -, at most %d bytes",
-			cfg.MaxBatch, maxTag)),
-		errLong: ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)),
-
-		errGathered: ids.Reply(ids.BUSY, fmt.Sprintf(
-			"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered)),
+		table:  commandTable(),
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
@@ -81,8 +68,7 @@ func (s *Server) lookup(verb []byte, resp bool) int {
 
 // Serve answers the connections that l accepts, until ctx is done or l fails or is
 // closed. It closes l and returns when all of its connections have ended. It returns
-// nil if ctx was done, else the error of Accept. It also returns an error if
-// Config.Engine is EventLoops and there are none. Serve may be called for several
+// nil if ctx was done, else the error of Accept. Serve may be called for several
 // listeners at once. MaxConns counts their connections together.
 //
 // At the end Serve drains. For 10 ms (drainGrace) connections are served as before, so
@@ -98,10 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 
 	e := newEngine(s)
-	if err := s.openLoop(e, l, log); err != nil {
-		l.Close()
-		return err
-	}
+	e.openLoop(l, log)
 	defer e.loop.close()
 	e.loop.run(calls, &e.wg)
 	accepted := make(chan error, 1)
@@ -110,7 +93,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { defer close(swept); e.sweep(stopSweep) }()
 	watched := make(chan struct{})
 	go func() { defer close(watched); e.loop.watch(stopSweep, calls, &e.wg) }()
-	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", s.cfg.MaxBatch)
+	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", MaxBatch)
 
 	var err error
 	select {
@@ -145,26 +128,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
 // openLoop makes the event loop of an engine, unless its connections need goroutines.
-// It returns an error only if the Config demands event loops.
-func (s *Server) openLoop(e *engine, l net.Listener, log hclog.Logger) error {
+func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
 	switch l.(type) {
 	case *net.TCPListener, *net.UnixListener:
 	default:
-		return nil // not for TLS
+		return // not for TLS
 	}
-	if s.cfg.Engine == Goroutines {
-		return nil
+	if e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
+		return
 	}
-	loop, err := newLoop(e)
-	switch {
-	case err == nil:
-		e.loop = loop
-	case s.cfg.Engine == EventLoops:
-		return err
-	case runtime.GOOS == "linux":
+	var err error
+	if e.loop, err = newLoop(e); err != nil {
 		log.Warn("failed to create an event loop, serving with goroutines", "error", err)
 	}
-	return nil
 }
 
 // busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients

@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
@@ -139,7 +140,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			s.refuse(ids.Reply(ids.ERR, "request contains a NUL byte"), nil)
 		case lineTooLong:
 			s.mirror()
-			s.refuse(s.srv.errLong, line)
+			s.refuse(ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)), line)
 		}
 	}
 }

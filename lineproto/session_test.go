@@ -103,9 +103,9 @@ func TestMultilineBackend(t *testing.T) {
 // TestOutputIsBounded: no request makes a step write much more than outBound.
 func TestOutputIsBounded(t *testing.T) {
 	const most = outBound + 256*(idLine)
-	s := newTestServer(t, Config{MaxBatch: 100_000})
+	s := newTestServer(t, Config{})
 	ss := &session{srv: s}
-	in := []byte(strings.Repeat("GET 100000\n", 3) + strings.Repeat("GET\n", 3000) + "HELP\nPING\n")
+	in := []byte(strings.Repeat("GET 10000\n", 30) + strings.Repeat("GET\n", 3000) + "HELP\nPING\n")
 	steps, total := 0, 0
 	for {
 		used, st := ss.consume(t.Context(), in, false, maxSlice)
@@ -128,7 +128,7 @@ func TestOutputIsBounded(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	s := newTestServer(t, Config{MaxBatch: 500})
+	s := newTestServer(t, Config{})
 	out, _ := talk(s, "HELP\r\n")
 	array, _ := talk(s, request("HELP"))
 	_, array, _ = strings.Cut(array, "\r\n") // its length
@@ -151,7 +151,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s, %s: got %q", row.framing, c.name, got[i])
 			}
 		}
-		if !strings.HasPrefix(got[0], row.first) || !strings.Contains(got[0], "(1 to 500)") {
+		if !strings.HasPrefix(got[0], row.first) || !strings.Contains(got[0], "(1 to 10000)") {
 			t.Errorf("%s: got %q", row.framing, got[0])
 		}
 	}

@@ -75,23 +75,6 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-func TestFirstByteTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newPipeListener()
-		serveOn(t, newTestServer(t, Config{MaxConns: 4}), l)
-		silent1, silent2 := l.dial(), l.dial()
-		over := l.dial() // the third of four
-		within(t, "over half the limit", closedAfter(t, over), 5*time.Second, 6*time.Second)
-		over = l.dial()
-		time.Sleep(4 * time.Second)
-		io.WriteString(over, "P")
-		time.Sleep(9 * time.Minute)
-		ask(t, over, "ING\n", "PONG\n")
-		ask(t, silent1, "PING\n", "PONG\n")
-		ask(t, silent2, "PING\n", "PONG\n")
-	})
-}
-
 func TestWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipeListener()

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package lineproto
-
-// engines are the engines that this system has.
-var engines = []Engine{Goroutines}
