@@ -238,6 +238,34 @@ func TestSkipCoversALostRecord(t *testing.T) {
 	}
 }
 
+// Twenty losses in a row bring back the record that the skip before has just written. Each time a block is taken that is
+// not paid for yet. Then the oldest copy comes back.
+func TestLossesInARowDoNotAddUp(t *testing.T) {
+	const between = 12_000 // ms
+	c := Ceiling(1000)
+	skipFrom := func(b Budget, now int64) (skip, at int64) {
+		skip, wait := c.Skip(b, now)
+		if wait > 0 {
+			skip, _ = c.Skip(b, now+wait)
+		}
+		return skip, now + wait
+	}
+	oldest := Budget{c.Burst(), 0}
+	b, now, next := oldest, int64(0), int64(0)
+	for range 20 {
+		skip, at := skipFrom(b, now+between)
+		block := c.Burst() / 8
+		b, now, next = c.Pay(b, block, at), at, next+skip+block
+	}
+	// The sequence gives all that the record allows, until the last loss.
+	now += between
+	b = c.At(b, now)
+	next += max(0, b.Credit)
+	if skip, _ := skipFrom(oldest, now); skip < next {
+		t.Errorf("skipped to %d, issued were %d", skip, next)
+	}
+}
+
 func TestCeilingDoesNotOverflow(t *testing.T) {
 	c := Ceiling(math.MaxInt64)
 	if c.Burst() != math.MaxInt64 || c.over(math.MaxInt64) != math.MaxInt64 || maxSkip(c) != math.MaxInt64 {

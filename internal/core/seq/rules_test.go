@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -110,20 +109,6 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 		if _, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, ErrStartNeeded) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// The names that operators changed last are still in /seq after a node has raised the incarnation.
-func TestRaiseOfTheIncarnationKeepsTheChangedNames(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	a.store.Expire()
-	_ = a.round()
-	s.create("order", plain(), settings(1000)) // a has not heard of it
-	a.noteLoss()
-	_ = a.round()
-	if st := s.view("order").state; st.Incarnation != 1 || !slices.Equal(st.Changed, []string{"order"}) {
-		t.Errorf("%+v", st)
 	}
 }
 
