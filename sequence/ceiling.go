@@ -9,12 +9,13 @@ import (
 // Burst is the time whose positions may be taken at once after a pause.
 const Burst = 10 * time.Second
 
-// Ceiling bounds the positions of a sequence that are taken in a second. Because of it, the age of
-// a record that ZooKeeper lost bounds the positions that the record had advanced.
+// Ceiling bounds the positions of a sequence that are taken in a second (S6 in docs/sequences.md). Because of it, the
+// age of a record that ZooKeeper lost bounds the positions that the record had advanced.
 type Ceiling int64
 
 // Budget is what a record says about the ceiling: Credit positions may be taken at the time At, in
-// milliseconds of sequence time, which is the same for all nodes. The credit is negative for a while after a loss of data.
+// milliseconds of sequence time, which is the same for all nodes. The credit is negative for a while after a loss of
+// data (S14).
 type Budget struct{ Credit, At int64 }
 
 // Burst returns the most credit that a sequence saves up.
@@ -66,7 +67,7 @@ func (c Ceiling) Spend(b Budget, n, now int64) (after Budget, wait int64) {
 
 // Skip returns the most positions that may have been taken beyond a record that ZooKeeper has lost
 // since, if an older copy of it has budget b. If the copy has not paid for an earlier skip, wait is the
-// time in milliseconds until it may be skipped from, else losses of data in a row would add up. c must be
+// time in milliseconds until it may be skipped from, else losses of data in a row would add up (S13, S14). c must be
 // the hard ceiling of the sequence.
 func (c Ceiling) Skip(b Budget, now int64) (skip, wait int64) {
 	earned := c.over(now - b.At)

@@ -26,7 +26,8 @@ func CheckName[T string | []byte](name T) error {
 	}
 	for i := range len(name) {
 		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && !strings.ContainsRune("_.:-{}/", rune(c)) {
-			return fmt.Errorf("the name of a sequence must not contain %q: use letters, digits and _ . : - { } /", first(name, i))
+			const text = "the name of a sequence must not contain %q: use letters, digits and _ . : - { } /"
+			return fmt.Errorf(text, first(name, i))
 		}
 	}
 	return nil
@@ -44,7 +45,8 @@ func CheckKey(key string) error {
 		good = isLetter(c) || '0' <= c && c <= '9' || strings.ContainsRune("_.:-", rune(c))
 	}
 	if !good {
-		return fmt.Errorf("key %.80q must begin with a letter, go on with letters, digits and _ . : -, and have %d bytes at most", key, MaxKey)
+		return fmt.Errorf("key %.80q must begin with a letter, go on with letters, digits and _ . : -, "+
+			"and have %d bytes at most", key, MaxKey)
 	}
 	return nil
 }

@@ -47,9 +47,11 @@ func (m Map) Check() error {
 	case m.Keyed() && m.Increment != 1:
 		return fmt.Errorf("increment must be 1 with salt or scatter, not %d", m.Increment)
 	case m.top() < m.Start:
-		return fmt.Errorf("max (%d) must be at least (start + 1) * %d - 1 with %d bits of salt", m.Max, 1<<m.Salt, m.Salt)
+		return fmt.Errorf("max (%d) must be at least (start + 1) * %d - 1 with %d bits of salt",
+			m.Max, 1<<m.Salt, m.Salt)
 	case m.Scatter > 0 && m.Max-m.Start < int64(1)<<(m.Scatter-1):
-		return fmt.Errorf("scatter must have fewer than %d bits, because start (%d) to max (%d) are not more than 2^%d values. Or raise max", m.Scatter, m.Start, m.Max, m.Scatter-1)
+		return fmt.Errorf("scatter must have fewer than %d bits, because start (%d) to max (%d) are not more than "+
+			"2^%d values. Or raise max", m.Scatter, m.Start, m.Max, m.Scatter-1)
 	}
 	return nil
 }

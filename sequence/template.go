@@ -8,7 +8,8 @@ import (
 // separators are the bytes before the * of a template's name.
 const separators = "_.:-/"
 
-var errTemplate = fmt.Errorf("the name of a template must end with one of %s and *, as in order:*", strings.Join(strings.Split(separators, ""), " "))
+var errTemplate = fmt.Errorf("the name of a template must end with one of %s and *, as in order:*",
+	strings.Join(strings.Split(separators, ""), " "))
 
 // IsTemplate reports whether a name is meant as that of a template.
 func IsTemplate(name string) bool { return strings.HasSuffix(name, "*") }

@@ -18,12 +18,13 @@ func NewKey() (k Key) {
 	return k
 }
 
-// ParseKey parses the 32 hexadecimal digits that `flaked seq key` prints.
-func ParseKey(text string) (k Key, err error) {
-	if n, err := hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])); err != nil || n != len(k) || len(text) != 2*len(k) {
-		return Key{}, fmt.Errorf("the key of a sequence must have %d hexadecimal digits", 2*len(k))
+// ParseKey parses a key of 32 hexadecimal digits.
+func ParseKey(text string) (Key, error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(Key{}) {
+		return Key{}, fmt.Errorf("the key of a sequence must have %d hexadecimal digits", 2*len(Key{}))
 	}
-	return k, nil
+	return Key(b), nil
 }
 
 // Hex returns the key as 32 hexadecimal digits.

@@ -1,76 +1,10 @@
 package seq
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 )
-
-// Reason says in one word why a node answers no value. The reasons are words on the wire.
-type Reason string
-
-const (
-	// NoSequence: no sequence has this name.
-	NoSequence Reason = "no-sequence"
-	// NoBlock: the node has no positions left and cannot reach ZooKeeper.
-	NoBlock Reason = "no-block"
-	// CeilingReached: the nodes have taken as many positions as the ceiling allows.
-	CeilingReached Reason = "ceiling"
-	// Confirming: ZooKeeper was reached again a short time ago, and may have lost data.
-	Confirming Reason = "confirming"
-	// Frozen: ZooKeeper has lost data, and an operator must give the next value.
-	Frozen Reason = "frozen"
-	// Exhausted: the next value would be above max.
-	Exhausted Reason = "exhausted"
-	// Unknown: the positions were sent to ZooKeeper, and it is not known whether they were written.
-	Unknown Reason = "unknown"
-	// WrongMode: the sequence cannot answer this kind of request.
-	WrongMode Reason = "wrong-mode"
-	// TooManyNames: clients ask for more unknown names than the node looks up.
-	TooManyNames Reason = "too-many-names"
-	// TooMany: one request asks for more than the sequence can ever give at once.
-	TooMany Reason = "too-many"
-)
-
-// reasons are all reasons.
-var reasons = [...]Reason{NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany}
-
-// codes are the error codes of the reasons, which tell a client what to do next.
-var codes = map[Reason]ids.Code{
-	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
-	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY,
-	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
-	Exhausted: ids.EXHAUSTED,
-}
-
-// Refusal is the error of a request that gets no value. It wraps the *ids.ReplyError that a client gets.
-type Refusal struct {
-	Reason Reason
-	// Text says what happened and what to do.
-	Text string
-	// RetryAfter is the time after which a retry may succeed. 0: not known.
-	RetryAfter time.Duration
-}
-
-func (r *Refusal) Error() string { return r.Unwrap().Error() }
-
-func (r *Refusal) Unwrap() error {
-	text := "reason=" + string(r.Reason)
-	if r.RetryAfter > 0 {
-		text += fmt.Sprintf(" retry_after_ms=%d", max(1, r.RetryAfter.Milliseconds()))
-	}
-	return ids.Reply(codes[r.Reason], text+" "+r.Text)
-}
-
-// reason returns the reason, and "" for no refusal.
-func (r *Refusal) reason() Reason {
-	if r == nil {
-		return ""
-	}
-	return r.Reason
-}
 
 // finding says what a record that was read shows, compared with the one that the node knows.
 type finding int
@@ -164,16 +98,16 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
 		return taking{}, r.overCeiling(wait)
 	//mutant:s15-skip-uses-up by TestPlan -> case skip > left:
 	case skip > left/10:
-		return taking{}, &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and up to %d values of this sequence may have been "+
-			"issued since. An operator must say where it goes on", skip)}
+		return taking{}, frozen(skip)
 	}
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
-	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt)
+	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt) // a later loss may lose all of this incarnation (S13)
 	r.Incarnation = incarnation
-	//mutant:s14-unpaid by seqsim -> return r.taking(block, sequence.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}), nil
-	return r.taking(block, hard.Pay(r.budget(), n, now)), nil
+	//mutant:s14-unpaid by seqsim -> paid := sequence.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}
+	paid := hard.Pay(r.budget(), n, now)
+	return r.taking(block, paid), nil
 }
 
 // taking returns the write that takes a block and leaves a budget.
@@ -186,16 +120,7 @@ func (r Record) taking(b sequence.Block, left sequence.Budget) taking {
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const reserveParts = 10
 
-func tooMany(most int64, advice string) *Refusal {
-	return &Refusal{Reason: TooMany, Text: fmt.Sprintf("the sequence gives at most %d values at once. Ask for fewer%s", most, advice)}
-}
-
-func (r Record) overCeiling(waitMs int64) *Refusal {
-	return &Refusal{Reason: CeilingReached, RetryAfter: time.Duration(waitMs) * time.Millisecond, Text: fmt.Sprintf(
-		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling", r.ceiling())}
-}
-
-// skip returns the positions that the first block after a loss of data leaves out. Usually they are
+// skip returns the positions that the first block after a loss of data leaves out (S13). Usually they are
 // what may have been taken since this record was written. There may also have been an incarnation between the
 // record's and the present one, of which all is lost: the first block of that incarnation skipped from an
 // older copy, perhaps further than this record would.
@@ -213,7 +138,7 @@ func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	return skip, wait
 }
 
-// firstBlockPart divides the burst: the first block after a loss of data is no larger. If data is lost
+// firstBlockPart divides the burst: the first block after a loss of data is no larger (S14). If data is lost
 // again, and nobody knows of that block, the next skip covers it: the confirming time lies between
 // the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
@@ -255,7 +180,7 @@ func (r Record) raised(next int64) Record {
 	return r
 }
 
-// putBack returns the record that a node writes after a loss of data: the newer one of found and
+// putBack returns the record that a node writes after a loss of data (S8): the newer one of found and
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
 func putBack(found *Record, known Record, highest int64) (next Record, due bool) {

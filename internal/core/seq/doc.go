@@ -3,17 +3,20 @@
 //
 // Where to begin reading:
 //
-//   - Issuer (issuer.go) is all sequences of a node. Take issues values, or makes a request wait.
-//   - series (series.go) is one sequence of the node: its record as last known, and the requests that wait. Its mode issues
-//     the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write, and keys.go has the
-//     keys of strict requests.
+//   - Issuer (issuer.go) is all sequences of a node. Take issues values, or makes a request wait. refusal.go has the
+//     words for a request that gets none.
+//   - series (series.go) is one sequence of the node: its record as last known, and the requests that wait. Its mode
+//     issues the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write. keys.go
+//     has the keys of strict requests.
 //   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
-//     happens there. For each series, work (work.go) reads all that a decision needs, decides, and makes one write: a step.
-//   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back, which
-//     block to take.
-//   - loss.go follows the changes of operators, and reports that ZooKeeper has lost data. Package coordinator raises the
-//     incarnation. Then restore.go puts back what the node knows better. time.go keeps the sequence time.
+//     happens there. For each series, work (work.go) reads what a decision needs, decides, and makes one write: a step.
+//   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back,
+//     which block to take.
+//   - loss.go follows the changes of operators, and says what a loss of data is to a node. restore.go puts back what
+//     the node knows better. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.
+//
+// Marks like (S7) name the rules of docs/sequences.md.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

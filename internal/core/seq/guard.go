@@ -49,9 +49,9 @@ func (o Operator) clock() Clock {
 	return o.Clock
 }
 
-// guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed. Only a
-// node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper could
-// lose both. v is what was read of the name.
+// guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
+// Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
+// could lose both. v is what was read of the name.
 func (o Operator) guard(ctx context.Context, name string, v view) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change

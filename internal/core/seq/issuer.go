@@ -97,8 +97,7 @@ type Issuer struct {
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 	gone    totals                     // of the series that were forgotten
 
-	// read is when /seq was last read so that the node knew all changes, ns of the monotonic clock. It is the time at which the read
-	// was sent.
+	// read is when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.
 	read atomic.Int64
 	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but
 	// does not wait for the disk.
@@ -179,7 +178,9 @@ func nonce() string {
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *Refusal, or sequence.ErrPending if the node has to
 // fetch positions first. Then it calls wake once, later, and the caller calls Take again with the same w.
-func (i *Issuer) Take(w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run) ([]worker.Run, error) {
+func (i *Issuer) Take(
+	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
+) ([]worker.Run, error) {
 	for {
 		s, err := i.seriesOf(name)
 		if err != nil {
@@ -244,7 +245,7 @@ func (i *Issuer) meet(name string) (*series, error) {
 		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
 	}
 	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
-		return nil, &Refusal{Reason: TooManyNames, Text: "too many unknown sequences are asked for. Retry later", RetryAfter: time.Second}
+		return nil, tooManyNames()
 	}
 	return i.named(name), nil
 }

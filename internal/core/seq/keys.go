@@ -19,8 +19,8 @@ const keysDir = "/seq/r"
 
 func keysPath(id string) string { return keysDir + "/" + id }
 
-// maxKeys is the number of keys that are remembered of a sequence. No clock ends a key: one that is wrong would give
-// the key another value.
+// maxKeys is the number of keys that are remembered of a sequence (S16). No clock ends a key: one that is wrong would
+// give the key another value.
 const maxKeys = 1000
 
 // keyHash is the first 96 bits of the SHA-256 of a key.

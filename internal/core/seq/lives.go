@@ -9,8 +9,8 @@ import (
 )
 
 // A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
-// What the name has issued in all its lives binds each later life by value: Record.Above. How long nodes that are cut
-// off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs.
+// What the name has issued in all its lives binds each later life by value: Record.Above (S17). How long nodes that are
+// cut off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs (S18).
 
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
@@ -57,23 +57,27 @@ func (old *Record) forgets(st State) bool {
 func (r Record) after(old *Record, lost bool) (Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
-		r.Credit, r.At = min(r.Credit, old.Credit), old.At
+		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
 		r.Above = old.highestIssued()
 	}
 	//mutant:s17-begins-again by seqsim ->
 	r.Next = r.PositionAbove(r.Above) // (S17)
 	switch {
 	case lost && r.Next > 0:
-		return Record{}, refused("start must be above %d, the highest value that this name is known to have had", r.Above)
+		return Record{}, refused("start must be above %d, the highest value that this name is known to have had",
+			r.Above)
 	case lost:
 		r.Above = r.Value(0) - 1
 	case r.goesOn(old):
 		r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck
 	case r.Next > 0 && r.Scatter > 0:
-		return Record{}, refused("start must be above %d, the highest value that this name could have before, because scattered values have no order. Or all of the map must be as before: then the name keeps its key and goes on", r.Above)
+		return Record{}, refused("start must be above %d, the highest value that this name could have before, "+
+			"because scattered values have no order. Or all of the map must be as before: "+
+			"then the name keeps its key and goes on", r.Above)
 	}
 	if r.Next >= r.Positions() {
-		return Record{}, refused("max must be above %d, the highest value that this name could have before it was deleted", r.highestIssued())
+		return Record{}, refused("max must be above %d, the highest value that this name could have before "+
+			"it was deleted", r.highestIssued())
 	}
 	return r.withPeak(), nil
 }
@@ -93,7 +97,8 @@ func (o Operator) keyFor(ctx context.Context, r Record, old *Record) (Record, []
 	}
 	k, err := o.Key(ctx, *old)
 	if errors.Is(err, ErrNoKey) {
-		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper", r.Highest(0))
+		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
+			r.Highest(0))
 	}
 	return r, []store.Op{writeKey(r.ID, k)}, err
 }

@@ -10,6 +10,18 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
+// What a loss of data is to a node, in the order of time:
+//
+//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see judge. The node reports it,
+//     and package coordinator raises the incarnation (S7).
+//  2. The node reads the later incarnation: knowledge.entered. It fixes the sequence time that it puts back, by the
+//     last read that it was sure of: knowledge.least, knowledge.sure (S24).
+//  3. One node puts /seq back: State.PutIn. Its time has jumped: State.Jumped. Waits for deleted lives begin anew
+//     (S18).
+//  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it
+//     tells so at each heartbeat: State.PutAt. The others note when they have read that: knowledge.putAt.
+//  5. When the confirming time has passed since the later of entered and putAt, the node takes positions (S9).
+
 // never is the incarnation of a node that has not read /cluster.
 const never = -1
 
@@ -49,13 +61,21 @@ func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 	if k.state == nil || k.state.Time != st.Time {
 		k.first = answered
 	}
-	if k.state == nil && st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds() || k.state != nil && st.PutAt != k.state.PutAt {
+	if k.hearsOfPutBack(st) {
 		k.putAt = answered
 	}
 	if sure || k.state == nil || k.owes() {
 		k.sure = read
 	}
 	k.state = &st
+}
+
+// hearsOfPutBack reports whether st says that a node still puts records back, and the node has not read that before.
+func (k *knowledge) hearsOfPutBack(st State) bool {
+	if k.state != nil {
+		return st.PutAt != k.state.PutAt
+	}
+	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
 }
 
 // enter notes a later incarnation. now is ns of the monotonic clock.
@@ -109,13 +129,15 @@ func (known State) putBack(found *State, incarnation, least int64) (next State, 
 	}
 	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
 	next.Jumped = next.Time
-	return next, found.PutIn < incarnation || next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+	return next, lacks || found.PutIn < incarnation
 }
 
-// report reports a loss of data, which package coordinator owns.
+// report reports a loss of data, which package coordinator owns (S7).
 func (i *Issuer) report(found string) {
 	if !i.known.reported {
-		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared", "incarnation", i.known.incarnation, "found", found)
+		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
+			"incarnation", i.known.incarnation, "found", found)
 	}
 	i.known.reported = true
 	//mutant:s7-no-report by seqsim ->
@@ -157,14 +179,17 @@ func (v view) belongs(uuid string) error {
 		path, found = statePath, v.state.Cluster
 	}
 	if found != uuid {
-		return fmt.Errorf("%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name", path, found, uuid)
+		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
+		return fmt.Errorf(text, path, found, uuid)
 	}
 	return nil
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
 // sure as in knowledge.learn. again means that they were written, and must be read again.
-func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool) (followed, again bool, err error) {
+func (i *Issuer) compare(
+	ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool,
+) (followed, again bool, err error) {
 	now, k := i.cfg.Mono(), &i.known
 	switch k.judge(v) {
 	case foundLost:
@@ -196,7 +221,7 @@ func (i *Issuer) compare(ctx context.Context, cluster ClusterInfo, v view, sent 
 		}
 		i.markChanged(v.state.Changed, true)
 		err = i.meetAll(ctx) // changes before the loss and after it cannot be counted together
-	default:
+	default: // (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.state.since(k.state.Changes)
 		if i.markChanged(names, all); all {

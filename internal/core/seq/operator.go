@@ -46,7 +46,7 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
-// are cut off may issue values: see Record.IssuableFor.
+// are cut off may issue values (S18): see Record.IssuableFor.
 func (o Operator) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := o.look(ctx, name)
@@ -83,7 +83,9 @@ func outpaced(err error) bool {
 
 // update changes a record and /seq in one write, and tries again if another write was faster. old is
 // nil if there is no record, and jump is false for other changes.
-func (o Operator) update(ctx context.Context, name string, jump bool, change func(st State, old *Record) (Record, error)) (Record, error) {
+func (o Operator) update(
+	ctx context.Context, name string, jump bool, change func(st State, old *Record) (Record, error),
+) (Record, error) {
 	for {
 		v, bound, err := o.look(ctx, name)
 		if err != nil {
@@ -101,7 +103,7 @@ func (o Operator) update(ctx context.Context, name string, jump bool, change fun
 		}
 		r = r.written(nonce(), o.By)
 		if data := r.marshal(); len(data) > maxRecord {
-			return Record{}, fmt.Errorf("the record of the sequence has %d bytes, at most %d are allowed", len(data), maxRecord)
+			return Record{}, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), maxRecord)
 		}
 		if jump {
 			if err := o.guard(ctx, name, v); err != nil {

@@ -13,7 +13,8 @@ import (
 var ErrExists = errors.New("sequence exists already")
 
 // ErrStartNeeded: ZooKeeper has lost data before, so the start must be given.
-var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so this name may have had values that no record knows. It needs a start above all of them")
+var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so this name may have had values " +
+	"that no record knows. It needs a start above all of them")
 
 // Definition is what an operator says of a sequence that is created.
 type Definition struct {
@@ -67,7 +68,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 			return Record{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
 		case d.Mode == Strict && old != nil && old.Mode == Segment && old.IssuableFor(st) > 0:
-			return Record{}, ErrTooEarly // those values would come after higher ones of the strict life
+			return Record{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
 		r := newRecord(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
@@ -87,7 +88,8 @@ func (s Settings) Check() error {
 	case s.Ceiling < 1:
 		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
 	case s.Ceiling > s.HardCeiling:
-		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d", s.HardCeiling, s.Ceiling)
+		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d",
+			s.HardCeiling, s.Ceiling)
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ type Change struct {
 }
 
 // ErrLostAgain: ZooKeeper has lost data after the operator has made sure of a next value.
-var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values may have been issued. Make sure of the next value once more")
+var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values may have been issued. " +
+	"Make sure of the next value once more")
 
 // ChangeError says why a sequence cannot be changed or created so. The text begins with the name of a setting.
 type ChangeError string
@@ -95,20 +96,24 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 func (c Change) position(r Record) (p int64, err error) {
 	switch {
 	case r.Scatter > 0 && r.Kind() == Template:
-		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again with a start above %d", r.Highest(0))
+		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again "+
+			"with a start above %d", r.Highest(0))
 	case c.NextPosition != nil:
 		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {
 			return 0, refused("next-position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
 		}
 		return p, nil
 	case r.Scatter > 0:
-		return 0, refused("next is not for scattered sequences, because their values have no order. Use --next-position")
+		return 0, refused("next is not for scattered sequences, because their values have no order. " +
+			"Use --next-position")
 	}
 	switch p = r.PositionAtOrAbove(*c.Next); {
 	case p < r.Next:
-		return 0, refused("next cannot be %d, because values up to %d may have been issued. Give a higher one", *c.Next, r.Highest(r.Next-1))
+		return 0, refused("next cannot be %d, because values up to %d may have been issued. Give a higher one",
+			*c.Next, r.Highest(r.Next-1))
 	case p >= r.Positions():
-		return 0, refused("next cannot be %d, because there is no value from there up to the max, %d. Give a higher --max too, or a lower --next", *c.Next, r.Max)
+		return 0, refused("next cannot be %d, because there is no value from there up to the max, %d. "+
+			"Give a higher --max too, or a lower --next", *c.Next, r.Max)
 	}
 	return p, nil
 }

@@ -282,11 +282,12 @@ func (v view) incarnation() int64 {
 	return v.cluster.Incarnation
 }
 
-// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read. So
+// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
 // a node or an operator who does not know of a loss of data writes nothing.
 func (v view) checks() []store.Op {
-	//mutant:s10-state by TestSkipKnowsTheTimeThatIsPutBack -> return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: store.AnyVersion}}
-	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: v.version}}
+	//mutant:s10-state by TestSkipKnowsTheTimeThatIsPutBack -> version := int32(store.AnyVersion)
+	version := v.version
+	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: version}}
 }
 
 // setState returns the operations that write /seq, if it is as it was read.
@@ -295,8 +296,9 @@ func (v view) setState(st State) []store.Op {
 }
 
 func (v view) checkCluster() store.Op {
-	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> return store.CheckOp{Path: clusterPath, Version: store.AnyVersion}
-	return store.CheckOp{Path: clusterPath, Version: v.clusterVersion}
+	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
+	version := v.clusterVersion
+	return store.CheckOp{Path: clusterPath, Version: version}
 }
 
 // parseView parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
@@ -328,8 +330,13 @@ func parseView(found []store.Record) (v view, err error) {
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
 func parseRecord(b []byte) (r Record, err error) {
-	if err := json.Unmarshal(b, &r); err != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.ID == "" || r.Gen < 1 || r.Next < 0 || r.Mode != Segment && r.Mode != Strict || r.Keyed() && r.MaxNames == 0 && r.KeyCheck == "" {
+	if err := json.Unmarshal(b, &r); err != nil || !r.usable() {
 		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
 	}
 	return r, nil
+}
+
+func (r Record) usable() bool {
+	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.Gen >= 1 && r.Next >= 0 &&
+		(r.Mode == Segment || r.Mode == Strict) && (!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }

@@ -30,17 +30,13 @@ func (i *Issuer) Round(ctx context.Context) error {
 	}
 	i.forget()
 	if err != nil {
-		i.refuseAll(&Refusal{Reason: NoBlock, Text: "this node holds no values of the sequence, and ZooKeeper cannot be reached. Retry, or try another node", RetryAfter: time.Second})
+		i.refuseAll(noBlock(textUnreachable))
 	}
 	return err
 }
 
 // soon is when a node that has just started may have a worker.
 const soon = 100 * time.Millisecond
-
-func confirming(left time.Duration) *Refusal {
-	return &Refusal{Reason: Confirming, Text: "this node reached ZooKeeper a short time ago, and ZooKeeper may have lost data. Retry, or try another node", RetryAfter: left}
-}
 
 func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	sent := i.cfg.Mono()
@@ -77,7 +73,8 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
-	f := following{coordinator.Followed{Changes: i.known.state.Changes + 1, Incarnation: i.known.incarnation}, i.session, *i.known.state}
+	f := following{session: i.session, state: *i.known.state}
+	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)
 	i.saveFirst(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
@@ -86,7 +83,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	}
 }
 
-// noteSession notes a new connection to ZooKeeper, which may have lost the last writes.
+// noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
 func (i *Issuer) noteSession() {
 	if session := i.cfg.Store.SessionID(); session != i.session {
 		i.session, i.follows = session, 0

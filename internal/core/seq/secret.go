@@ -47,7 +47,7 @@ func (r Record) withKey() (Record, []store.Op) {
 }
 
 // writeKey returns the operation that writes the key of the record with this ID.
-func writeKey(id string, k sequence.Key) store.Op {
+func writeKey(id string, k sequence.Key) store.CreateOp {
 	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
@@ -68,7 +68,8 @@ func (r Record) values(s *secret) sequence.Values {
 // appendRuns appends the values of a block to to.
 func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.Run {
 	if !v.Keyed() {
-		return append(to, worker.Run{First: worker.ID(v.Map.Value(b.First)), Step: worker.ID(v.Increment), Len: int(b.Len())})
+		first := worker.ID(v.Map.Value(b.First))
+		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})
 	}
 	for p := b.First; p < b.End; p++ {
 		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
@@ -76,18 +77,10 @@ func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.
 	return to
 }
 
-func lostKey(name string) *Refusal {
-	return &Refusal{Reason: Frozen, Text: "the key of sequence " + name + " is missing in ZooKeeper, and this node does not know it. " +
-		"Start a node that does, or delete the sequence and create it again"}
-}
-
-func wrongMode(name string) *Refusal {
-	return &Refusal{Reason: WrongMode, Text: "the values of " + name + " are salted or scattered, so no range of them exists. Use NEXT with a count"}
-}
-
 // keyDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
 func (s *series) keyDue(r Record, now int64) bool {
-	return s.known == nil || s.known.ID != r.ID || s.secret == nil || s.stale || now-s.secret.checked >= int64(renewAfter)
+	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
+	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
 // keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
@@ -99,10 +92,11 @@ func (s *series) keyBack(v view, r Record) []store.Op {
 	if _, ok := r.keyIn(*v.secret); ok {
 		return nil
 	}
+	write := writeKey(r.ID, s.secret.key)
 	if v.secret.Found {
-		return []store.Op{store.SetOp{Path: secretPath(r.ID), Data: []byte(s.secret.key.Hex()), Version: v.secret.Stat.Version}}
+		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
 	}
-	return []store.Op{writeKey(r.ID, s.secret.key)}
+	return []store.Op{write}
 }
 
 // learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic

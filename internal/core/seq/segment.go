@@ -28,13 +28,13 @@ type segment struct {
 func (s *segment) take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
 	case r.w.Key != "":
-		return to, false, &Refusal{Reason: WrongMode, Text: "keys are for strict sequences, and " + s.name + " is not one. Leave the key out"}
+		return to, false, noKeys(s.name)
 	//mutant:s3-overtaking by TestTake -> case false:
-	case len(s.waiting) > 0 && r.w.Since == 0: // order on one node: no request overtakes those that wait
+	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
 		return s.wait(r, now, to)
 	//mutant:s5-no-hold by TestTake -> case false:
-	case now-readAt >= int64(s.known.hold()): // an operator may have deleted the sequence, or raised the next value
-		s.refuse(&Refusal{Reason: NoBlock, Text: "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back", RetryAfter: time.Second}, now)
+	case now-readAt >= int64(s.known.hold()): // an operator may have deleted it, or raised the next value (S5)
+		s.refuse(noBlock(textHold), now)
 		return s.wait(r, now, to)
 	}
 	to, ok := s.issue(r, to)
@@ -98,7 +98,7 @@ func (s *segment) saw(v view, before *Record, _ situation) {
 }
 
 // resolve finds out which of the attempts was written. At most one was, because all were made at one
-// version. If another write followed, the blocks of all attempts are lost.
+// version (S2). If another write followed, the blocks of all attempts are lost.
 func (s *segment) resolve(v view, before *Record) {
 	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == before.Nonce {
 		return // a write may still arrive: the next attempt is made at the same version
@@ -140,9 +140,9 @@ func (s *segment) next(v view, e situation) *taking {
 func (s *segment) demand(e situation, need int64) sequence.Demand {
 	budget := s.known.ceiling().At(s.known.budget(), e.now)
 	d := sequence.Demand{
-		Supply: max(s.known.supply(), e.spread), Smallest: s.known.Block, Last: s.last.Len(), Need: need, Credit: budget.Credit,
+		Rate: s.window.rate(s.issued, e.sent), Supply: max(s.known.supply(), e.spread), Need: need,
+		Smallest: s.known.Block, Last: s.last.Len(), Credit: budget.Credit,
 	}
-	d.Rate = s.window.rate(s.issued, e.sent)
 	s.window.roll(s.issued, e.sent)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), sequence.MaxBlock))
 	return d

@@ -131,7 +131,7 @@ func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker
 	case s.known == nil:
 		return s.wait(r, now, to)
 	case r.whole && s.known.Keyed():
-		return to, false, wrongMode(s.name)
+		return to, false, noRange(s.name)
 	}
 	return s.mode.take(r, now, readAt, to)
 }
@@ -170,7 +170,7 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 	case s.refusal != nil && s.refusedAt >= since:
 		return to, false, s.refusal
 	case now-since >= int64(patience):
-		return to, false, &Refusal{Reason: NoBlock, Text: "ZooKeeper did not give this node any values in time. Retry, or try another node", RetryAfter: time.Second}
+		return to, false, noBlock(textPatience)
 	}
 	s.waiting = append(s.waiting, r)
 	return to, true, sequence.ErrPending
@@ -188,8 +188,4 @@ func (s *series) refuse(r *Refusal, now int64) {
 	if s.refusal, s.refusedAt = r, now; r != nil {
 		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
 	}
-}
-
-func noSequence(name string) *Refusal {
-	return &Refusal{Reason: NoSequence, Text: "there is no sequence " + name + ". Create it first"}
 }

@@ -62,6 +62,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 // describe returns the line of SEQ. mu is held.
 func (s *series) describe() string {
 	r := s.known
-	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s", s.name, r.Mode, r.Start,
-		r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(), s.mode.report(new(Use)))
+	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
+		s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
+		s.mode.report(new(Use)))
 }

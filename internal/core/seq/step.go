@@ -46,8 +46,9 @@ const (
 // write returns the step that writes t over what was read. Keys are written together with the positions (S16).
 func (t taking) write(name string, v view, nonce, by string) step {
 	t.record = t.record.written(nonce, by)
-	//mutant:s2-any-version by seqsim -> st := step{kind: take, taking: t, ops: setRecord(name, t.record, store.AnyVersion)}
-	st := step{kind: take, taking: t, ops: setRecord(name, t.record, v.stat.Version)}
+	st := step{kind: take, taking: t}
+	//mutant:s2-any-version by seqsim -> st.ops = setRecord(name, t.record, store.AnyVersion)
+	st.ops = setRecord(name, t.record, v.stat.Version)
 	if t.keys != nil {
 		st.ops = append(st.ops, t.keys.write(t.record.ID)...)
 		st.dirs = t.keys.dirs()
@@ -156,8 +157,8 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 	return st, nil
 }
 
-// errReadBefore: what was read is older than what another step of this round has written, and must be read again. It shows
-// no loss of data.
+// errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
+// shows no loss of data.
 var errReadBefore = errors.New("read before it was written")
 
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
@@ -213,7 +214,7 @@ func (s *series) damaged(at int64) (news bool) {
 	news = s.refusal.reason() != Frozen
 	s.stale = false
 	s.drop()
-	s.refuse(&Refusal{Reason: Frozen, Text: "the record of sequence " + s.name + " in ZooKeeper is damaged. Restore or remove it: " + recordPath(s.name)}, at)
+	s.refuse(damaged(s.name), at)
 	return news
 }
 
@@ -244,7 +245,7 @@ func (s *series) accept(t taking, mono int64) {
 // next returns the step that takes positions for the sequence known, if any.
 func (s *series) next(v view, e situation) step {
 	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
-	if s.known.hasKey() && s.secret == nil { // under another key, positions would get values that others had
+	if s.known.hasKey() && s.secret == nil { // under another key, positions would get values that others had (S21)
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}
 	}

@@ -132,18 +132,13 @@ func (b *batch) add(r request, most int64) bool {
 func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
-	case r.Incarnation < incarnation:
-		return taking{}, &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and later values of this sequence may have been issued. " +
-			"An operator must find out the highest one, and say where the sequence goes on"}
+	case r.Incarnation < incarnation: // (S15)
+		return taking{}, frozenStrict()
 	case n > r.Positions()-r.Next:
 		return taking{}, r.exhausted()
 	}
 	b := sequence.Block{First: r.Next, End: r.Next + n}
 	return r.taking(b, sequence.Budget{Credit: r.Credit, At: now}), nil
-}
-
-func (r Record) exhausted() *Refusal {
-	return &Refusal{Reason: Exhausted, Text: fmt.Sprintf("the sequence has reached its max %d. Raise it", r.Max)}
 }
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.
@@ -161,11 +156,6 @@ func (t taking) unknown(name string) {
 	for _, r := range t.requests {
 		r.w.Result = &sequence.Result{Err: refusal}
 	}
-}
-
-func unknown(n int64, name string) *Refusal {
-	return &Refusal{Reason: Unknown, RetryAfter: time.Second, Text: fmt.Sprintf(
-		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)}
 }
 
 // strictPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them.
@@ -210,7 +200,7 @@ func (s *strict) sawWriter(nonce string, e situation) {
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
 func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
-	case err == nil: // no value is answered before: it must be higher than all that any node has answered
+	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.accept(t, now)
 		s.unanswered += t.block.Len()
 		t.granted(s.values)
@@ -224,7 +214,7 @@ func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []re
 	case outpaced(err):
 		s.waiting = append(t.requests, s.waiting...)
 		return nil, 0
-	default:
+	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += t.block.Len()
 		//mutant:s27-unknown-outcome by seqsim -> t.granted(s.values)
 		t.unknown(s.name)

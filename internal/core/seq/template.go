@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -11,11 +10,14 @@ import (
 
 // A template is a record whose name ends with *, such as order:*. It issues no values itself. If a node is
 // asked for an unknown name that a template matches, it creates the sequence with the template's values and
-// settings. Among several templates that match, the one with the longest name counts.
+// settings (S22). Among several templates that match, the one with the longest name counts.
 
 // newRecord returns the record of a sequence that did not exist.
 func newRecord(m sequence.Map, s Settings, st State) Record {
-	return Record{ID: nonce(), Map: m, Settings: s, Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation, Above: -1}
+	return Record{
+		ID: nonce(), Map: m, Settings: s, Above: -1,
+		Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
+	}
 }
 
 // withPeak returns a new record with its peak: nothing above the burst can have been issued.
@@ -24,28 +26,18 @@ func (r Record) withPeak() Record {
 	return r
 }
 
-// frozenTemplate returns the refusal of a template from before a loss of data, and nil for another. A sequence that
-// the template has created may be lost, and would begin again.
-func (r Record) frozenTemplate(name string, incarnation int64) *Refusal {
-	//mutant:s15-template by seqsim -> if true {
-	if r.Incarnation == incarnation {
-		return nil
-	}
-	if r.Scatter > 0 { // a forgotten sequence would have another key, and so its values again in another order
-		return &Refusal{Reason: Frozen, Text: fmt.Sprintf("ZooKeeper has lost data, and perhaps scattered sequences that the template %s had created. Delete the template, and create it again with a start above %d", name, r.Highest(0))}
-	}
-	return &Refusal{Reason: Frozen, Text: "ZooKeeper has lost data, and perhaps sequences that the template " + name +
-		" had created. An operator must set the first value of new ones"}
-}
-
 // create returns the template after it has created a sequence, and the sequence. name is the template's.
 func (r Record) create(name string, st State) (template, created Record, refusal *Refusal) {
-	if refusal := r.frozenTemplate(name, st.Incarnation); refusal != nil {
-		return Record{}, Record{}, refusal
-	}
-	//mutant:s22-max-names by TestTemplateCreatesNoMoreThanItMay -> if false {
-	if r.Names >= r.MaxNames {
-		return Record{}, Record{}, &Refusal{Reason: NoSequence, Text: fmt.Sprintf("the template %s has created %d sequences, as many as it may", name, r.Names)}
+	switch {
+	//mutant:s15-template by seqsim -> case false:
+	case r.Incarnation != st.Incarnation: // a sequence of this name may be lost, and would begin again (S15)
+		if r.Scatter > 0 {
+			return Record{}, Record{}, frozenScattered(name, r.Highest(0))
+		}
+		return Record{}, Record{}, frozenTemplate(name)
+	//mutant:s22-max-names by TestTemplateCreatesNoMoreThanItMay -> case false:
+	case r.Names >= r.MaxNames:
+		return Record{}, Record{}, allCreated(name, r.Names)
 	}
 	created = newRecord(r.Map, r.Settings, st)
 	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
@@ -84,7 +76,11 @@ func (t *template) create(name string, v view, e situation) (step, *Refusal, err
 	ops = append(ops, createRecord(name, created))
 	ops = append(ops, setRecord(t.series.name, after, t.version)...)
 	return step{kind: create, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
-		t.series.change(func() { t.series.know(after); t.series.incarnation = v.incarnation() })
-		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name, "created", after.Names, "max_names", after.MaxNames)
+		t.series.change(func() {
+			t.series.know(after)
+			t.series.incarnation = v.incarnation()
+		})
+		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name,
+			"created", after.Names, "max_names", after.MaxNames)
 	}}, nil, nil
 }

@@ -18,15 +18,15 @@ const (
 	mostRaise = 15 * time.Second
 )
 
-// at returns the sequence time for a node that has known the state for this long.
+// at returns the sequence time for a node that has known the state for this long (S23).
 func (s State) at(passed time.Duration) int64 {
 	//mutant:s23-raise by seqsim -> return s.Time + max(passed, 0).Milliseconds()
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
-// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock. When
-// the read was sent, another node may have been about to raise the time by mostRaise, for what had passed before. And a
-// node that reads a raise counts on from there.
+// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock (S24).
+// When the read was sent, another node may have been about to raise the time by mostRaise, for what had passed before.
+// And a node that reads a raise counts on from there.
 func (r reading) atMost(now int64) int64 {
 	return r.time + (time.Duration(max(now-r.mono, 0)) + 2*mostRaise).Milliseconds()
 }
@@ -54,7 +54,8 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 // another one still puts records back.
 const putsBackFor = time.Minute
 
-// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell before.
+// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell
+// before.
 const soonPutBack = 64
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation.
@@ -69,7 +70,8 @@ func (i *Issuer) toPutBack() (n int) {
 	return n
 }
 
-// tellInTime makes rounds short while the node puts records back, and tells so unless it has just begun with few of them.
+// tellInTime makes rounds short while the node puts records back, and tells so unless it has just begun with few of
+// them.
 func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
 	i.roundTime = roundTime
 	lost := i.toPutBack()
@@ -83,9 +85,9 @@ func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (t
 	return false, nil
 }
 
-// tellPuttingBack writes that the node still puts records back, at each heartbeat. Nobody takes positions before the
-// confirming time has passed since the last time: with many records it takes longer than that to put them back, and the
-// node may be the only one that knows a raised next value.
+// tellPuttingBack writes that the node still puts records back, at each heartbeat (S9). Nobody takes positions before
+// the confirming time has passed since the last time: with many records it takes longer than that to put them back, and
+// the node may be the only one that knows a raised next value.
 func (i *Issuer) tellPuttingBack(ctx context.Context, v view) error {
 	next := *i.known.state
 	next.PutAt = max(next.PutAt+1, i.known.now(i.cfg.Mono()))

@@ -51,7 +51,10 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 	if k.state == nil {
 		return Witness{}, false
 	}
-	w = Witness{Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state, Records: make(map[string]Record), Keys: make(map[string][]byte)}
+	w = Witness{
+		Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state,
+		Records: make(map[string]Record), Keys: make(map[string][]byte),
+	}
 	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.Mono()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
 	ok = true
 	for _, s := range i.list() {
@@ -105,7 +108,8 @@ func (i *Issuer) endSave() {
 	s, err := i.saving, <-i.saving.ended
 	i.saving = nil
 	if err != nil {
-		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, so it does not report the changes that it has followed", "error", err)
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
+			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
 	if i.savedAs = s.as.Followed; s.as.session == i.session && s.as.Incarnation == i.known.incarnation {
@@ -136,7 +140,8 @@ func (i *Issuer) saveLast() {
 		}
 	case <-late.C:
 		i.given.Store(true)
-		i.cfg.Log.Warn("sequences: the state directory does not answer, so what this node knows of the records may not be saved")
+		i.cfg.Log.Warn("sequences: the state directory does not answer, " +
+			"so what this node knows of the records may not be saved")
 	}
 }
 
@@ -144,7 +149,8 @@ func (i *Issuer) saveLast() {
 func (i *Issuer) remember(w Witness) {
 	now := i.cfg.Mono()
 	w.State.Incarnation = w.Incarnation
-	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now, sure: reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}}
+	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now}
+	i.known.sure = reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}
 	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > now {
 		i.known.sure.rebooted = true
 		i.known.sure.mono = now - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
@@ -187,7 +193,10 @@ func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
 func loadWitness(path string) (w Witness, ok bool) {
 	data, err := os.ReadFile(path)
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil || w.Incarnation < 0 || w.State.Cluster == "" {
+	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil {
+		return Witness{}, false
+	}
+	if w.Incarnation < 0 || w.State.Cluster == "" {
 		return Witness{}, false
 	}
 	for _, r := range w.Records {
@@ -203,8 +212,9 @@ func loadWitness(path string) (w Witness, ok bool) {
 	return w, true
 }
 
-// saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with
-// the power. It does not if the node has given the directory up meanwhile: the next process may have written the file.
+// saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
+// power (S25). It does not if the node has given the directory up meanwhile: the next process may have written the
+// file.
 func saveWitness(path string, w Witness, given *atomic.Bool) error {
 	data := mustMarshal(w)
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

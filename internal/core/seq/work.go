@@ -23,7 +23,8 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 			return err
 		}
 		st, err := s.decide(v, situation{
-			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread, nonce: i.cfg.Nonce(), by: i.cfg.By,
+			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
+			nonce: i.cfg.Nonce(), by: i.cfg.By,
 		})
 		if errors.Is(err, errReadBefore) {
 			continue
@@ -142,9 +143,10 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	s.mu.Unlock()
 }
 
-// unconfirmed returns the time left until this node may take positions, 0 if it may. In a new incarnation it waits for
-// the confirming time: in that time, nodes put back what they know better, or tell that they need longer. A next value
-// that was raised and a sequence that was created again are not covered by the skip after a loss.
+// unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
+// incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
+// need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
+// loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	var left time.Duration
 	if since := max(i.known.entered, i.known.putAt); since != 0 {
@@ -199,7 +201,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	sent, ops := i.cfg.Mono(), v.checks()
-	if st.kind != restore { // docs/sequences.md: a transaction that takes positions needs the node's slot unchanged
+	if st.kind != restore { // a transaction that takes positions needs the node's slot unchanged (S10)
 		hold := i.cfg.Tenure.Hold(i.session)
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())

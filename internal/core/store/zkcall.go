@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// call runs f, which may block for any time, and returns by the deadline of ctx or after
-// CallTimeout. With an error it returns the zero T. If f is still running then, it goes on in the background and ends when its
-// client loses the connection. zkClient.close waits for it.
+// call runs f, which may block for any time, and returns by the deadline of ctx or after CallTimeout. With an error it
+// returns the zero T. If f is still running then, it goes on in the background and ends when its client loses the
+// connection. zkClient.close waits for it.
 func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
