@@ -20,70 +20,40 @@ import (
 
 func clusterCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "cluster",
-		Usage: "create and show a cluster, freeze and thaw registration",
-		Subcommands: []*cli.Command{
-			{
-				Name:  "init",
-				Usage: "create the cluster's record in ZooKeeper",
-				Description: `Creates a cluster. Its layout and its other settings can never be changed. If the
+		Name:        "cluster",
+		Usage:       "create and show a cluster, freeze and thaw registration",
+		Subcommands: []*cli.Command{clusterInitCommand(), clusterShowCommand(), clusterFreezeCommand(), clusterThawCommand()},
+	}
+}
+
+func clusterInitCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "init",
+		Usage: "create the cluster's record in ZooKeeper",
+		Description: `Creates a cluster. Its layout and its other settings can never be changed. If the
 cluster exists, nothing is changed, and a setting that differs from the flags is an
 error. ` + "`flaked serve --bootstrap`" + ` does the same at a node's start.
 
 Examples:
   flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181
   flaked cluster init --zk zk1:2181/prod --cluster eu --layout twitter --datacenter 3`,
-				Flags:  append(clusterFlags(), zkFlags("")...),
-				Action: clusterInit,
-			},
-			{
-				Name:  "show",
-				Usage: "print the cluster's record",
-				Description: `Prints the settings that all nodes of the cluster share. ` + "`flaked status`" + ` prints
+		Flags:  append(clusterFlags(), zkFlags("")...),
+		Action: clusterInit,
+	}
+}
+
+func clusterShowCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "show",
+		Usage: "print the cluster's record",
+		Description: `Prints the settings that all nodes of the cluster share. ` + "`flaked status`" + ` prints
 the nodes.
 
 Examples:
   flaked cluster show --zk zk1:2181
   flaked cluster show -o json`,
-				Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-				Action: clusterShow,
-			},
-			{
-				Name:  "freeze",
-				Usage: "stop new nodes from acquiring workers, after ZooKeeper was restored",
-				Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
-has expired. Nodes do the same by themselves when they notice that ZooKeeper lost
-data. Use this command if no connected node could notice it: right after older data
-were restored, and before new nodes start. Running nodes continue, and stopped nodes
-may come back. New nodes wait or exit. If a longer freeze is in effect, it stays.
-` + "`flaked cluster thaw`" + ` ends a freeze.
-
-Examples:
-  flaked cluster freeze --zk zk1:2181
-  flaked cluster freeze --zk zk1:2181 --for 2h`,
-				Flags: append([]cli.Flag{
-					&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"},
-					outputFlag(),
-				}, zkFlags("")...),
-				Action: clusterFreeze,
-			},
-			{
-				Name:  "thaw",
-				Usage: "end a freeze of registration",
-				Description: `After ZooKeeper has lost data, its workers are reserved for the holders that it may
-have lost: no new node acquires one until all their leases have certainly expired. This
-command ends the freeze early, and frees the workers whose records were lost. Use it
-only if you know that no such holder can come back: none runs while disconnected, and
-none is stopped with its state directory. Otherwise two nodes issue the same IDs. The
-command must be confirmed. Without --confirm, it prints the words that it needs.
-
-Examples:
-  flaked cluster thaw --zk zk1:2181
-  flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
-				Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-				Action: clusterThaw,
-			},
-		},
+		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
+		Action: clusterShow,
 	}
 }
 
@@ -97,10 +67,13 @@ func clusterInit(c *cli.Context) error {
 		return usageError("%w", err)
 	}
 	if want.ConfirmMs == 0 {
-		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that ZooKeeper lost data", limits.MinConfirm)
+		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that "+
+			"ZooKeeper lost data", limits.MinConfirm)
 	}
 	// The settings stay for ever, so a node with the longest heartbeat that they allow must be able to join.
-	joins := node.Config{Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))), Reserve: limits.DefaultReserve}
+	joins := node.Config{
+		Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))), Reserve: limits.DefaultReserve,
+	}
 	if err := joins.Fits(want); err != nil {
 		return usageError("%w", err)
 	}
@@ -129,7 +102,8 @@ func adviseConfirm(w io.Writer, confirm time.Duration) {
 		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the confirming time is %s\n", most, confirm)
 	}
 	if confirm-min(most, limits.DefaultHeartbeat) < limits.Comfortable {
-		fmt.Fprintf(w, "for development only: with a confirming time of %s, a node that pauses for half a second may notice too late that ZooKeeper lost data\n", confirm)
+		fmt.Fprintf(w, "for development only: with a confirming time of %s, a node that pauses for half a second "+
+			"may notice too late that ZooKeeper lost data\n", confirm)
 	}
 }
 
@@ -142,37 +116,6 @@ func clusterShow(c *cli.Context) error {
 		report := view.DescribeCluster(c.String("cluster"), found, time.Now())
 		return show(c, report, clusterRows(report).print)
 	})
-}
-
-func clusterFreeze(c *cli.Context) error {
-	d := c.Duration("for")
-	if c.IsSet("for") && d < time.Second {
-		return usageError("--for must be at least 1s, not %s", d)
-	}
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		before, after, err := operator(st).Freeze(ctx, d)
-		if err != nil {
-			return err
-		}
-		report := view.DescribeCluster(c.String("cluster"), after, time.Now())
-		if asJSON(c) {
-			return printJSON(c.App.Writer, report)
-		}
-		froze(c.App.Writer, report, before != after, d)
-		return nil
-	})
-}
-
-func froze(w io.Writer, r view.ClusterReport, changed bool, asked time.Duration) {
-	until := view.Instant(r.FrozenUntilMs, time.Now())
-	if !changed {
-		fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
-		return
-	}
-	fmt.Fprintf(w, "froze registration in cluster %s: no new node acquires a worker until %s\n", r.Name, until)
-	if longest := millis(r.LeaseMs); asked != 0 && asked < longest {
-		fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. Without --for, the freeze lasts long enough.\n", longest)
-	}
 }
 
 func clusterRows(r view.ClusterReport) textTable {

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
+)
+
+func clusterFreezeCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "freeze",
+		Usage: "stop new nodes from acquiring workers, after ZooKeeper was restored",
+		Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
+has expired. Nodes do the same by themselves when they notice that ZooKeeper lost
+data. Use this command if no connected node could notice it: right after older data
+were restored, and before new nodes start. Running nodes continue, and stopped nodes
+may come back. New nodes wait or exit. If a longer freeze is in effect, it stays.
+` + "`flaked cluster thaw`" + ` ends a freeze.
+
+Examples:
+  flaked cluster freeze --zk zk1:2181
+  flaked cluster freeze --zk zk1:2181 --for 2h`,
+		Flags: append([]cli.Flag{
+			&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"}, outputFlag(),
+		}, zkFlags("")...),
+		Action: clusterFreeze,
+	}
+}
+
+func clusterThawCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "thaw",
+		Usage: "end a freeze of registration",
+		Description: `After ZooKeeper has lost data, its workers are reserved for the holders that it may
+have lost: no new node acquires one until all their leases have certainly expired. This
+command ends the freeze early, and frees the workers whose records were lost. Use it
+only if you know that no such holder can come back: none runs while disconnected, and
+none is stopped with its state directory. Otherwise two nodes issue the same IDs. The
+command must be confirmed. Without --confirm, it prints the words that it needs.
+
+Examples:
+  flaked cluster thaw --zk zk1:2181
+  flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
+		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
+		Action: clusterThaw,
+	}
+}
+
+func clusterFreeze(c *cli.Context) error {
+	asked := c.Duration("for")
+	if c.IsSet("for") && asked < time.Second {
+		return usageError("--for must be at least 1s, not %s", asked)
+	}
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		before, after, err := operator(st).Freeze(ctx, asked)
+		if err != nil {
+			return err
+		}
+		r, w := view.DescribeCluster(c.String("cluster"), after, time.Now()), c.App.Writer
+		until, longest := view.Instant(r.FrozenUntilMs, time.Now()), millis(r.LeaseMs)
+		switch {
+		case asJSON(c):
+			return printJSON(w, r)
+		case before == after:
+			fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
+			return nil
+		}
+		fmt.Fprintf(w, "froze registration in cluster %s: no new node acquires a worker until %s\n", r.Name, until)
+		if asked != 0 && asked < longest {
+			fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. "+
+				"Without --for, the freeze lasts long enough.\n", longest)
+		}
+		return nil
+	})
+}
+
+func clusterThaw(c *cli.Context) error {
+	return withStore(c, func(ctx context.Context, st store.Store) error {
+		cl, frozen, err := operator(st).Frozen(ctx)
+		if err != nil {
+			return err
+		}
+		if err := confirmThaw(ctx, c, st, cl, frozen); err != nil {
+			return err
+		}
+		freed, err := coordinator.Thaw(ctx, st, cl)
+		if err != nil {
+			return err
+		}
+		name, now := c.String("cluster"), time.Now()
+		text := fmt.Sprintf("cluster %s was not frozen", name)
+		switch until := view.Instant(cl.FrozenUntil, now); {
+		case cl.FrozenUntil > now.UnixMilli():
+			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until %s", name, until)
+		case cl.FrozenUntil != 0:
+			text = fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
+		}
+		fmt.Fprintln(c.App.Writer, text)
+		if freed > 0 {
+			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
+		}
+		return nil
+	})
+}
+
+// confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
+func confirmThaw(ctx context.Context, c *cli.Context, st store.Store, cl coordinator.Cluster, frozen bool) error {
+	entries, err := coordinator.ReadSlots(ctx, st, cl)
+	if err != nil {
+		return err
+	}
+	lost, missing := 0, ""
+	for _, e := range entries {
+		if e.Absent || e.Slot.Lost {
+			lost++
+		}
+	}
+	if !frozen && lost == 0 {
+		return nil
+	}
+	if lost > 0 {
+		missing = fmt.Sprintf(" (%d of them have no record)", lost)
+	}
+	name := c.String("cluster")
+	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of them still runs "+
+		"while disconnected, or is ever started with its state directory, IDs will be issued twice", name, missing),
+		fmt.Sprintf("no lost holder of cluster %s is left", name))
+}
