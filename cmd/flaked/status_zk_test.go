@@ -87,7 +87,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 			t.Errorf("lease %v, age %v", *w.LeaseLeftMs, *w.ReportAgeMs)
 		}
 	}
-	call(t, "", "status").wants(t, exitOK, "0  a     127.0.0.1:7609  live ", "")
+	call(t, "", "status").wants(t, exitOK, "0       a     127.0.0.1:7609  live ", "")
 
 	if err := a.Stop(t.Context(), time.Now().UnixMilli(), 1); err != nil {
 		t.Fatal(err)
