@@ -74,7 +74,8 @@ func guardConfig(c *cli.Context) (access.Config, error) {
 	case (cfg.Cert == "") != (cfg.Key == ""):
 		return cfg, usageError("--tls-cert and --tls-key: only one is given. Give both or neither")
 	case cfg.ClientCA != "" && cfg.Cert == "":
-		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key. Only a node with a certificate can ask clients for theirs")
+		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key. Only a node with a certificate can " +
+			"ask clients for theirs")
 	}
 	return cfg, nil
 }

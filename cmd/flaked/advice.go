@@ -23,7 +23,8 @@ func advised(err error) string {
 // known's text begins with a setting's name, which is also a flag's name.
 func advise(err error) (lead, advice string, known error) {
 	if e, ok := errors.AsType[*node.DiffersError](err); ok {
-		return "--", ". A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster", e
+		return "--", ". A cluster keeps the settings that it was created with. Leave the flag out, or give another " +
+			"--cluster", e
 	}
 	if e, ok := errors.AsType[*node.FieldError](err); ok {
 		if e.Setting == node.SettingOnRollback {
@@ -38,7 +39,8 @@ func advise(err error) (lead, advice string, known error) {
 		return "", adviceOf(view.OtherCluster), e
 	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
-		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced", e
+		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once " +
+			"with --zk-replaced", e
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {

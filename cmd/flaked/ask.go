@@ -42,12 +42,14 @@ func newConversation(c *cli.Context) (*conversation, error) {
 
 // ask sends one request and returns the n lines of the reply: see askAt.
 func (v *conversation) ask(ctx context.Context, request string, n int) ([]string, error) {
-	return askAt(ctx, v.access, v.addr, v.timeout, request, func(r *bufio.Reader) ([]string, error) { return readUntil(r, "", n) })
+	return askAt(ctx, v.access, v.addr, v.timeout, request,
+		func(r *bufio.Reader) ([]string, error) { return readUntil(r, "", n) })
 }
 
 // askAt sends one request to a node and returns the lines of its reply. An error reply becomes
 // an *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
-func askAt(ctx context.Context, creds access.Client, addr string, timeout time.Duration, request string, read readReply) ([]string, error) {
+func askAt(ctx context.Context, creds access.Client, addr string, timeout time.Duration, request string,
+	read readReply) ([]string, error) {
 	network, address, err := splitAddr(addr)
 	if err != nil {
 		return nil, exitWith(exitUsage, "--addr: %w", err)
@@ -77,7 +79,8 @@ func askAt(ctx context.Context, creds access.Client, addr string, timeout time.D
 // least one line unless it returns an error.
 type readReply func(*bufio.Reader) ([]string, error)
 
-func exchange(ctx context.Context, creds access.Client, network, address, request string, read readReply) ([]string, error) {
+func exchange(ctx context.Context, creds access.Client, network, address, request string, read readReply) ([]string,
+	error) {
 	conn, err := creds.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -154,15 +157,18 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case insecure:
 		advice = tls
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer with --timeout"
+		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer "+
+			"with --timeout"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why, advice = "connection refused", startOne
 	case errors.Is(err, os.ErrNotExist):
 		why, advice = "socket not found", startOne
 	case errors.Is(err, bufio.ErrBufferFull):
-		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply), "Check that it is a flaked node"
+		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply),
+			"Check that it is a flaked node"
 	case errors.Is(err, io.EOF):
-		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is not stopping"
+		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
+			"not stopping"
 	}
 	return exitWith(exitUnreachable, "%w. %s", &silentError{addr, why, err}, advice)
 }

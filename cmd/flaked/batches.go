@@ -48,7 +48,8 @@ func printBatches(c *cli.Context, n int, b batches) error {
 func (b batches) check(addr string, lines []string) error {
 	for _, line := range lines {
 		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node", addr, line, b.what)
+			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node", addr,
+				line, b.what)
 		}
 	}
 	return nil

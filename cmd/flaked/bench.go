@@ -52,12 +52,15 @@ func benchFlags() []cli.Flag {
 	return append([]cli.Flag{
 		addrFlag(),
 		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50},
-		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. With --rate: at most, if that many are due", Value: 1},
+		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. " +
+			"With --rate: at most, if that many are due", Value: 1},
 		&cli.IntFlag{Name: "batch", Usage: "IDs per request: GET `N`", Value: 1},
-		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections", DefaultText: "as many as the node answers"},
+		&cli.Float64Flag{Name: "rate", Usage: "requests per second over all connections",
+			DefaultText: "as many as the node answers"},
 		&cli.DurationFlag{Name: "duration", Usage: "how long to measure", Value: 10 * time.Second},
 		&cli.DurationFlag{Name: "warmup", Usage: "how long to load the node before measuring", Value: time.Second},
-		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply", Value: 5 * time.Second},
+		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply",
+			Value: 5 * time.Second},
 		outputFlag(),
 	}, accessFlags()...)
 }
@@ -138,7 +141,8 @@ func printBench(w io.Writer, r *load.Report) error {
 	if r.Batch > 1 {
 		request = fmt.Sprintf("GET %d", r.Batch)
 	}
-	fmt.Fprintf(w, "%s of %s: %s, connections %s, pipeline %d\n\n", request, r.Addr, loop, grouped(int64(r.Conns)), r.Pipeline)
+	fmt.Fprintf(w, "%s of %s: %s, connections %s, pipeline %d\n\n", request, r.Addr, loop, grouped(int64(r.Conns)),
+		r.Pipeline)
 	measured := fmt.Sprintf("%.1f s", r.Seconds)
 	if r.Warmup > 0 {
 		measured += fmt.Sprintf(" after %s", time.Duration(r.Warmup*float64(time.Second)))
@@ -154,7 +158,8 @@ func printBench(w io.Writer, r *load.Report) error {
 	}
 	latency := "-"
 	if l := r.Latency; l.Count > 0 {
-		latency = fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
+		latency = fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90),
+			micros(l.P99), micros(l.P999), micros(l.Max))
 	}
 	t.add("LATENCY", latency)
 	errs := []string{}
@@ -168,7 +173,8 @@ func printBench(w io.Writer, r *load.Report) error {
 	k := r.Check
 	check := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
 	if k.Violations() > 0 {
-		check = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs), grouped(k.Duplicates), grouped(k.Backwards))
+		check = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs),
+			grouped(k.Duplicates), grouped(k.Backwards))
 	}
 	if k.Unchecked > 0 {
 		check += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
@@ -200,14 +206,18 @@ func micros(us float64) string {
 func benchVerdict(r *load.Report) error {
 	var wrong []string
 	if k := r.Check; k.Violations() > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", grouped(k.Duplicates), grouped(k.Backwards)))
+		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", grouped(k.Duplicates),
+			grouped(k.Backwards)))
 	}
 	if r.Unanswered > 0 && r.Rate == 0 {
 		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", grouped(r.Unanswered)))
 	}
 	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
 		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
-		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(r.Errors.ByCode[a], r.Errors.ByCode[b]) })
+		most := slices.MaxFunc(codes, func(a, b string) int {
+			return cmp.Compare(r.Errors.ByCode[a],
+				r.Errors.ByCode[b])
+		})
 		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s",
 			grouped(r.Errors.Total), view.Clean(most), meaning(ids.Code(most))))
 	}
@@ -215,7 +225,8 @@ func benchVerdict(r *load.Report) error {
 		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))
 	}
 	if r.Unanswered > 0 {
-		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in time", grouped(int64(r.Rate)), grouped(r.Unanswered))
+		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+
+			"time", grouped(int64(r.Rate)), grouped(r.Unanswered))
 	}
 	return nil
 }

@@ -20,9 +20,10 @@ import (
 
 func clusterCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "cluster",
-		Usage:       "create and show a cluster, freeze and thaw registration",
-		Subcommands: []*cli.Command{clusterInitCommand(), clusterShowCommand(), clusterFreezeCommand(), clusterThawCommand()},
+		Name:  "cluster",
+		Usage: "create and show a cluster, freeze and thaw registration",
+		Subcommands: []*cli.Command{clusterInitCommand(), clusterShowCommand(), clusterFreezeCommand(),
+			clusterThawCommand()},
 	}
 }
 
@@ -67,12 +68,13 @@ func clusterInit(c *cli.Context) error {
 		return usageError("%w", err)
 	}
 	if want.ConfirmMs == 0 {
-		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot notice that "+
-			"ZooKeeper lost data", limits.MinConfirm)
+		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot "+
+			"notice that ZooKeeper lost data", limits.MinConfirm)
 	}
 	// The settings stay for ever, so a node with the longest heartbeat that they allow must be able to join.
 	joins := node.Config{
-		Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))), Reserve: limits.DefaultReserve,
+		Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))),
+		Reserve:   limits.DefaultReserve,
 	}
 	if err := joins.Fits(want); err != nil {
 		return usageError("%w", err)

@@ -97,7 +97,8 @@ func clusterThaw(c *cli.Context) error {
 		text := fmt.Sprintf("cluster %s was not frozen", name)
 		switch until := view.Instant(cl.FrozenUntil, now); {
 		case cl.FrozenUntil > now.UnixMilli():
-			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until %s", name, until)
+			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until "+
+				"%s", name, until)
 		case cl.FrozenUntil != 0:
 			text = fmt.Sprintf("the freeze of cluster %s had ended by itself: %s", name, until)
 		}
@@ -128,7 +129,8 @@ func confirmThaw(ctx context.Context, c *cli.Context, st store.Store, cl coordin
 		missing = fmt.Sprintf(" (%d of them have no record)", lost)
 	}
 	name := c.String("cluster")
-	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of them still runs "+
-		"while disconnected, or is ever started with its state directory, IDs will be issued twice", name, missing),
+	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of "+
+		"them still runs while disconnected, or is ever started with its state directory, IDs will be issued "+
+		"twice", name, missing),
 		fmt.Sprintf("no lost holder of cluster %s is left", name))
 }

@@ -23,7 +23,9 @@ _flaked() {
 }
 if [[ $funcstack[1] == _flaked ]]; then _flaked "$@"; else compdef _flaked flaked; fi
 `,
-	"fish": `complete -c flaked -a '(set -l line (commandline -opc); string match -q -- "-*" (commandline -ct); and set -a line (commandline -ct); command $line --generate-bash-completion 2>/dev/null)'
+	"fish": `complete -c flaked -a '(set -l line (commandline -opc)
+  string match -q -- "-*" (commandline -ct); and set -a line (commandline -ct)
+  command $line --generate-bash-completion 2>/dev/null)'
 `,
 }
 

@@ -36,7 +36,8 @@ func loadConfig(c *cli.Context) error {
 	}
 	all := allFlags(c.App.Commands)
 	var wrong []error
-	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
+	for _, name := range slices.SortedFunc(maps.Keys(settings),
+		func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		if err := applySetting(c, all, name, settings[name]); err != nil {
 			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", settings[name].Line, name, err))
 		}
@@ -55,7 +56,8 @@ func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value ya
 			return err
 		}
 		if all[name+"-file"] != nil {
-			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file with %s-file", name)
+			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file "+
+				"with %s-file", name)
 		}
 		return errors.New("no such setting. Use the name of a flag, without dashes in front")
 	}

@@ -71,7 +71,8 @@ type foundLayout struct {
 func (f foundLayout) decode(text string) (decodedID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return decodedID{}, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to 9223372036854775807", text)
+		return decodedID{}, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to 9223372036854775807",
+			text)
 	}
 	fields, err := f.Decode(worker.ID(n))
 	if err != nil {
@@ -114,11 +115,13 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	case err != nil:
 		return found, err
 	case stats["layout"] == "":
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached ZooKeeper. Try again later", node.addr)
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not "+
+			"reached ZooKeeper. Try again later", node.addr)
 	}
 	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(stats["cluster"]))
 	if found.Layout, err = worker.ParseLayout(stats["layout"]); err != nil {
-		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this release", node.addr, stats["layout"])
+		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of "+
+			"this release", node.addr, stats["layout"])
 	}
 	return found, nil
 }
@@ -165,7 +168,8 @@ func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
 	return func(id decodedID) error {
 		if !begun {
 			begun = true
-			if _, err := fmt.Fprintf(out, "layout %s, from %s\n"+row, layoutName(layout.Layout), layout.from, "ID", "TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE"); err != nil {
+			if _, err := fmt.Fprintf(out, "layout %s, from %s\n"+row, layoutName(layout.Layout), layout.from, "ID",
+				"TIME", "TIMESTAMP MS", "DATACENTER", "WORKER", "SEQUENCE"); err != nil {
 				return err
 			}
 		}

@@ -41,9 +41,11 @@ Examples:
 
 // doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs.
 func doctorFlags() []cli.Flag {
-	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may take", Value: 3 * time.Second}}
+	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may " +
+		"take", Value: 3 * time.Second}}
 	for _, f := range serveFlags() {
-		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease", "confirm-time", "release-on-exit", "layout"}, f.Names()[0]) {
+		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease",
+			"confirm-time", "release-on-exit", "layout"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}

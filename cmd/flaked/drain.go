@@ -62,7 +62,8 @@ func drainNode(c *cli.Context) error {
 	case x.Missing:
 		return stateError(dir, fs.ErrNotExist)
 	case !x.Locked:
-		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give --state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
+		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give "+
+			"--state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
 	case x.LockedBy == 0:
 		return exitWith(exitFailure, "the process that uses %s is in a container. Run this command there", dir)
 	}
@@ -73,11 +74,13 @@ func drainNode(c *cli.Context) error {
 	began := time.Now()
 	switch err := signalAndWait(c.Context, x.LockedBy, signal, timeout); {
 	case errors.Is(err, syscall.EPERM):
-		return exitWith(exitFailure, "no permission to signal process %d, the node of %s. Run the command as root or as the node's user", x.LockedBy, dir)
+		return exitWith(exitFailure, "no permission to signal process %d, the node of %s. Run the command as root or "+
+			"as the node's user", x.LockedBy, dir)
 	case errors.Is(err, errors.ErrUnsupported):
 		return exitWith(exitFailure, "this command needs Linux. Send SIGUSR1 to the node's process")
 	case errors.Is(err, errStillRuns):
-		return exitWith(exitFailure, "process %d still runs %s after it was asked to drain. Its --drain-time may be longer: wait with --timeout, or stop it at once with SIGTERM", x.LockedBy, timeout)
+		return exitWith(exitFailure, "process %d still runs %s after it was asked to drain. Its --drain-time may be "+
+			"longer: wait with --timeout, or stop it at once with SIGTERM", x.LockedBy, timeout)
 	case err != nil:
 		return err
 	}
@@ -98,7 +101,8 @@ func reportDrained(c *cli.Context, dir string, took time.Duration) error {
 	}
 	text, clean := drainedText(left, time.Now())
 	if !clean {
-		return exitWith(exitFailure, "the node has ended, but did not record a clean stop: %s. Its log says why. The next start is safe, and may wait a few seconds", text)
+		return exitWith(exitFailure, "the node has ended, but did not record a clean stop: %s. Its log says why. The "+
+			"next start is safe, and may wait a few seconds", text)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 	return err
@@ -110,7 +114,8 @@ func drainedText(left stateReport, now time.Time) (text string, clean bool) {
 	case rec == nil || left.Status != localcache.StatusRecord.String():
 		return "it holds no worker any more", true
 	case rec.Stopped:
-		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker, view.Instant(rec.LeaseUntilMs, now)), true
+		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker,
+			view.Instant(rec.LeaseUntilMs, now)), true
 	default:
 		return fmt.Sprintf("worker %d", rec.Worker), false
 	}

@@ -55,8 +55,8 @@ func zkFlags(fallback string) []cli.Flag {
 	return in(ofZooKeeper, append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default"},
-		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest authentication " +
-			"(the text itself: FLAKED_ZK_AUTH)"},
+		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest " +
+			"authentication (the text itself: FLAKED_ZK_AUTH)"},
 	}, tlsFlags("zk-tls", "use TLS. Any of the flags below implies it", "the server's")...)...)
 }
 
@@ -68,16 +68,18 @@ func clusterFlags() []cli.Flag {
 // recordFlags returns the flags for those settings of a cluster that only its record in ZooKeeper has.
 func recordFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Int64Flag{Name: "datacenter", DefaultText: "0", Usage: "the datacenter `NUMBER` in IDs, if the layout has the field"},
+		&cli.Int64Flag{Name: "datacenter", DefaultText: "0", Usage: "the datacenter `NUMBER` in IDs, if the layout " +
+			"has the field"},
 		&cli.StringFlag{Name: "on-rollback", DefaultText: "leaf", Usage: "`POLICY` when the clock goes back. " +
 			"leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. " +
-			"coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback field"},
-		&cli.DurationFlag{Name: "borrow", DefaultText: "0s", Usage: "let a burst use timestamps up to this far ahead of the clock. " +
-			"A restart after a crash waits this much longer"},
+			"coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback " +
+			"field"},
+		&cli.DurationFlag{Name: "borrow", DefaultText: "0s", Usage: "let a burst use timestamps up to this far ahead " +
+			"of the clock. A restart after a crash waits this much longer"},
 		&cli.StringFlag{Name: "sequence-start", DefaultText: "random", Usage: "the first sequence `VALUE` of a tick: " +
 			"random (below 100, as in Leaf), zero, or carry-on (where the last one ended)"},
-		&cli.StringFlag{Name: "segment-start", DefaultText: "zero", Usage: "the first `SEGMENT` of a tick, if the layout has the field: " +
-			"zero, or random (as in PearFlower)"},
+		&cli.StringFlag{Name: "segment-start", DefaultText: "zero", Usage: "the first `SEGMENT` of a tick, if the " +
+			"layout has the field: zero, or random (as in PearFlower)"},
 	}
 }
 
@@ -151,7 +153,8 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 		&cli.StringFlag{Name: name + "-ca", Usage: "PEM `FILE` with the authorities to trust, instead of the system's"},
 		&cli.StringFlag{Name: name + "-cert", Usage: "PEM `FILE` with the client's certificate"},
 		&cli.StringFlag{Name: name + "-key", Usage: "PEM `FILE` with the key of that certificate"},
-		&cli.StringFlag{Name: name + "-server-name", Usage: "`NAME` to expect in " + whose + " certificate, instead of the host's"},
+		&cli.StringFlag{Name: name + "-server-name", Usage: "`NAME` to expect in " + whose +
+			" certificate, instead of the host's"},
 	}
 }
 
@@ -160,13 +163,17 @@ func guardFlags() []cli.Flag {
 	return in(security,
 		&cli.BoolFlag{Name: "allow-open",
 			Usage: "allow --listen addresses that other machines can reach, without a token and without TLS"},
-		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a token "+
-			"limits it to these sequences (the tokens themselves: FLAKED_TOKEN)"),
-		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the intermediate ones"},
+		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a "+
+			"token limits it to these sequences (the tokens themselves: FLAKED_TOKEN)"),
+		&cli.StringFlag{Name: "tls-cert", Usage: "use TLS on TCP: PEM `FILE` with the certificate, then the " +
+			"intermediate ones"},
 		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate"},
-		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities to trust"},
-		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal", Value: defaultUnixMode},
-		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number", DefaultText: "the node's own"})
+		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities " +
+			"to trust"},
+		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal",
+			Value: defaultUnixMode},
+		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number",
+			DefaultText: "the node's own"})
 }
 
 func tokenFileFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "token-file", Usage: usage} }
@@ -176,7 +183,8 @@ func timeoutFlag(d time.Duration) cli.Flag {
 }
 
 func stateDirFlag() cli.Flag {
-	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk", Value: defaultStateDir(),
+	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk",
+		Value:       defaultStateDir(),
 		DefaultText: "/var/lib/flaked for root, ~/.local/state/flaked for others"}
 }
 

@@ -57,7 +57,8 @@ func meaning(code ids.Code) string {
 	case ids.EXHAUSTED:
 		return ". Create a cluster with another layout"
 	case ids.NOPERM:
-		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind this token in the nodes' token file"
+		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind " +
+			"this token in the nodes' token file"
 	case ids.NOAUTH, ids.WRONGPASS:
 		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}

@@ -40,7 +40,8 @@ func healthcheck(c *cli.Context) error {
 		return err
 	}
 	if lines[0] != "OK" {
-		return exitWith(exitFailure, "%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"), lines[0])
+		return exitWith(exitFailure, "%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"),
+			lines[0])
 	}
 	_, err = fmt.Fprintln(c.App.Writer, "OK")
 	return err

@@ -17,7 +17,8 @@ const appHelp = `flaked - {{.Usage}}
    flaked get 3                              three IDs from the node on this machine
 
 COMMANDS{{range .VisibleCommands}}
-   {{.Name}}{{with .VisibleCommands}} {{range $i, $c := .}}{{if $i}}|{{end}}{{$c.Name}}{{end}}: {{else}}{{"\t"}}{{end}}{{.Usage}}{{end}}
+   {{.Name}}{{with .VisibleCommands}} {{range $i, $c := .}}{{if $i}}|{{end}}{{$c.Name}}{{end}}: {{else}}{{"\t"}}{{end -}}
+   {{.Usage}}{{end}}
 
    flaked COMMAND --help   a command's flags, with examples
    flaked --version
@@ -66,12 +67,14 @@ func commandHelp(path string, cmd *cli.Command) string {
 		}
 		flags[category] += flagHelp(f.(cli.DocGenerationFlag))
 	}
-	slices.SortStableFunc(categories, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // its own flags first
+	// its own flags first
+	slices.SortStableFunc(categories, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) })
 	for _, category := range categories {
 		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(strings.TrimSpace(category+" flags")), flags[category])
 	}
 	if len(cmd.Flags) > 0 {
-		b.WriteString("\nA flag --foo-bar is also FLAKED_FOO_BAR in the environment, or foo-bar: in the file\nthat --config names. See flaked --help.\n")
+		b.WriteString("\nA flag --foo-bar is also FLAKED_FOO_BAR in the environment, or foo-bar: in the file\nthat " +
+			"--config names. See flaked --help.\n")
 	}
 	return b.String()
 }

@@ -120,7 +120,8 @@ func describeLayout(l worker.Layout, now time.Time) layoutReport {
 	r := layoutReport{
 		Layout: l.String(), Name: worker.PresetName(l), TickMs: l.Unit.Milliseconds(),
 		IDsPerTick: l.Sequences(), IDsPerSecond: float64(l.Sequences()) / l.Unit.Seconds(), Workers: node.Slots(l),
-		Begins: begin.Format(timeFormat), BeginsMs: begin.UnixMilli(), Ends: end.Format(timeFormat), EndsMs: end.UnixMilli(),
+		Begins: begin.Format(timeFormat), BeginsMs: begin.UnixMilli(), Ends: end.Format(timeFormat),
+		EndsMs: end.UnixMilli(),
 	}
 	for _, p := range l.Parts() {
 		r.Fields = append(r.Fields, fieldReport{p.Field.String(), p.Bits, p.Shift + p.Bits - 1, p.Shift, 1 << p.Bits})
@@ -141,7 +142,8 @@ func perSecond(rate float64) string {
 
 // letters stand for the fields in a picture.
 var letters = map[worker.Field]string{
-	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d", worker.FieldWorker: "w", worker.FieldSequence: "s",
+	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d",
+	worker.FieldWorker: "w", worker.FieldSequence: "s",
 }
 
 func showLayout(w io.Writer, l worker.Layout, r layoutReport) error {

@@ -63,7 +63,8 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 	switch {
 	case isLoopback(address), o.allowOpen:
 	case !tokens && o.guard.ClientCA == "":
-		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or --tls-client-ca requires authentication", "listen", given)
+		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
+			"--tls-client-ca requires authentication", "listen", given)
 	case config == nil:
 		log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	}
@@ -80,7 +81,9 @@ func (o options) mayListen(given, address string, guard *access.Server) error {
 	if isLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
 		return nil
 	}
-	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust that network, or listen on 127.0.0.1", given)
+	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a "+
+		"token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if "+
+		"you trust that network, or listen on 127.0.0.1", given)
 }
 
 func isLoopback(address string) bool {

@@ -59,7 +59,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 			Usage: "print the version, and the Go version and platform of its build"}},
 		Commands: []*cli.Command{
 			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(),
-			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), stateCommand(), workersCommand(),
+			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), stateCommand(),
+			workersCommand(),
 			clusterCommand(), seqCommand(withStore),
 		},
 		Reader:    stdin,
@@ -98,7 +99,8 @@ func finish(cmd *cli.Command, parent string) {
 
 func finishLeaf(cmd *cli.Command) {
 	if len(cmd.Flags) > 0 {
-		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not given otherwise"})
+		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not " +
+			"given otherwise"})
 	}
 	for _, f := range cmd.Flags {
 		if !commandLineOnly(f) {
@@ -133,7 +135,8 @@ func finishLeaf(cmd *cli.Command) {
 func rootAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
-		_, err := fmt.Fprintf(c.App.Writer, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		_, err := fmt.Fprintf(c.App.Writer, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS,
+			runtime.GOARCH)
 		return err
 	case c.Args().Present():
 		return unknownCommand(c)

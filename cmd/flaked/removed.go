@@ -10,8 +10,9 @@ import (
 // removed maps each removed command, and each removed flag of a command, to what to use instead.
 // A row has no effect while its command or flag exists. The table is emptied at 0.1.0.
 var removed = map[string]string{
-	"config":                "`flaked serve` checks its settings file when it starts",
-	"rolling-restart":       "restart one node after the other with `flaked drain` and `flaked healthcheck`, as the guide to restart a cluster shows",
+	"config": "`flaked serve` checks its settings file when it starts",
+	"rolling-restart": "restart one node after the other with `flaked drain` and `flaked healthcheck`, as the " +
+		"guide to restart a cluster shows",
 	"layout show":           "use `flaked layout NAME`",
 	"layout explain":        "use `flaked layout NAME`",
 	"layout check":          "use `flaked layout SPEC` for each of the two layouts",
@@ -31,10 +32,14 @@ var removed = map[string]string{
 	"man":                   "use `flaked COMMAND --help`",
 	"version":               "use `flaked --version`",
 
-	"seq create --wait":     "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` names those that do not",
-	"seq set --wait":        "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` names those that do not",
-	"seq delete --wait":     "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` names those that do not",
-	"seq recover --wait":    "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` names those that do not",
+	"seq create --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
+		"names those that do not",
+	"seq set --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
+		"names those that do not",
+	"seq delete --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
+		"names those that do not",
+	"seq recover --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
+		"names those that do not",
 	"seq create --dry-run":  "leave it out, or use `flaked seq show` to see the name",
 	"seq set --dry-run":     "leave --confirm out: the command says what it would skip or forget",
 	"seq recover --dry-run": "leave --confirm out: the command says what it would skip or forget",
@@ -60,11 +65,12 @@ var removed = map[string]string{
 	"bench --no-check":    "IDs are always checked. redis-benchmark checks nothing",
 	"bench --pid":         "use `top` or `pidstat`",
 
-	"decode --zk":                "use --addr, or --layout with the layout that `flaked cluster show` prints",
-	"status --watch":             "use `watch -n 2 flaked status`",
-	"serve --workers":            "start one node for each worker, or use the layout wide14 or wide16",
-	"serve --admin-pprof":        "use `perf`, or embed the node in a program with net/http/pprof",
-	"serve --admin-tls":          "the admin port uses TLS if --tls-cert is given and --admin is not a loopback address",
+	"decode --zk":         "use --addr, or --layout with the layout that `flaked cluster show` prints",
+	"status --watch":      "use `watch -n 2 flaked status`",
+	"serve --workers":     "start one node for each worker, or use the layout wide14 or wide16",
+	"serve --admin-pprof": "use `perf`, or embed the node in a program with net/http/pprof",
+	"serve --admin-tls": "the admin port uses TLS if --tls-cert is given and --admin is not a loopback " +
+		"address",
 	"serve --reserve":            "it is always 3s",
 	"serve --max-batch":          "it is always 10000",
 	"serve --engine":             "it is always auto",

@@ -30,7 +30,8 @@ func seqCommand(open storeOpener) *cli.Command {
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open), seqPurge(open), seqNext(),
+			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open),
+			seqPurge(open), seqNext(),
 		},
 	}
 }
@@ -50,14 +51,16 @@ func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seq.Op
 	})
 }
 
-// ofOne is sequences for the commands whose only argument is the name of a sequence or a template. It adds the name to
-// errors about the sequence.
+// ofOne is sequences for the commands whose only argument is the name of a sequence or a template. It adds
+// the name to errors about the sequence.
 func (open storeOpener) ofOne(c *cli.Context, f func(ctx context.Context, o seq.Operator, name string) error) error {
 	name, err := sequenceArgument(c)
 	if err != nil {
 		return err
 	}
-	return open.sequences(c, func(ctx context.Context, o seq.Operator) error { return ofSequence(name, f(ctx, o, name)) })
+	return open.sequences(c, func(ctx context.Context, o seq.Operator) error {
+		return ofSequence(name, f(ctx, o, name))
+	})
 }
 
 // sequenceArgument returns the only argument, which must be the name of a sequence or a template.
@@ -78,17 +81,16 @@ func sequenceArgument(c *cli.Context) (string, error) {
 
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
-	var refused seq.ChangeError
-	var late *seq.NotFollowedError
-	switch {
-	case errors.As(err, &refused):
+	if _, refused := errors.AsType[seq.ChangeError](err); refused {
 		return exitWith(exitFailure, "%s: --%w. Nothing was changed", name, err)
-	case errors.As(err, &late):
+	}
+	if late, is := errors.AsType[*seq.NotFollowedError](err); is {
 		var behind []string
 		for _, e := range late.Behind {
 			behind = append(behind, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 		}
-		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
+		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
+			"Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
 	}
 	for _, is := range []error{seq.ErrExists, seq.ErrNotFound, seq.ErrStartNeeded, seq.ErrTooEarly} {
 		if errors.Is(err, is) {

@@ -73,15 +73,18 @@ Examples:
 // createFlags returns the flags of what can never be changed, of the max and of templates.
 func createFlags() []cli.Flag {
 	return in(callFlags,
-		&cli.StringFlag{Name: "mode", Value: seq.Segment.String(), Usage: "segment: nodes issue from values that they took in advance. " +
-			"strict: in the order of the requests over all nodes"},
+		&cli.StringFlag{Name: "mode", Value: seq.Segment.String(), Usage: "segment: nodes issue from values that " +
+			"they took in advance. strict: in the order of the requests over all nodes"},
 		&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1},
 		&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1},
-		&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's key shows"},
+		&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's " +
+			"key shows"},
 		&cli.IntFlag{Name: "scatter",
-			Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key shows"},
+			Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key " +
+				"shows"},
 		maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
-		&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have", DefaultText: "the ceiling"},
+		&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have",
+			DefaultText: "the ceiling"},
 		maxNamesFlag("10000"))
 }
 

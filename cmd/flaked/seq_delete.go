@@ -36,18 +36,22 @@ Examples:
 				}
 				now := time.UnixMilli(o.Now())
 				if r.Kind() == seq.Tombstone {
-					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name, view.Instant(r.DeletedAt, now))
+					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n",
+						name, view.Instant(r.DeletedAt, now))
 					return err
 				}
 				next := strings.ReplaceAll(describeSequence(name, r, st, o.Now()).nextText(), "-", "above its max")
-				if err := confirm(c, fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. Nodes that are cut off may issue its values for up to %s", name, next, millis(r.LongestHoldMs())), "delete sequence "+name); err != nil {
+				risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
+					"Nodes that are cut off may issue its values for up to %s", name, next, millis(r.LongestHoldMs()))
+				if err := confirm(c, risk, "delete sequence "+name); err != nil {
 					return err
 				}
 				if r, err = o.Delete(ctx, name); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge %[1]s` can forget it after %s.\n",
-					name, r.IssuableFor(st))
+				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old "+
+					"values if it is created again. `flaked seq purge %[1]s` can forget it after "+
+					"%s.\n", name, r.IssuableFor(st))
 				return err
 			})
 		},
@@ -76,11 +80,16 @@ Examples:
 				case err != nil:
 					return err
 				case r.Kind() != seq.Tombstone:
-					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
+					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it",
+						name)
 				case r.IssuableFor(st) > 0:
-					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))
+					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for "+
+						"another %s. Purge it then. Only time in which nodes are connected "+
+						"counts", name, r.IssuableFor(st))
 				}
-				if err := confirm(c, "nothing will remember which values were issued by "+name+". A new sequence with this name issues old values again", "forget the values of "+name); err != nil {
+				risk := "nothing will remember which values were issued by " + name +
+					". A new sequence with this name issues old values again"
+				if err := confirm(c, risk, "forget the values of "+name); err != nil {
 					return err
 				}
 				if err := o.Purge(ctx, name); err != nil {

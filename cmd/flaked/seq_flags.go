@@ -11,48 +11,49 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// settingFlags returns the flags that changeSettings reads. They have defaults if values is set.
-func settingFlags(values bool) []cli.Flag {
-	block := &cli.Int64Flag{Name: "block", Usage: "the fewest values that a node takes from ZooKeeper at once"}
-	supply := &cli.DurationFlag{Name: "supply", Usage: "how long the values that a node takes at once should last"}
-	hold := &cli.DurationFlag{Name: "hold", Usage: "how long a node issues values while it is disconnected from ZooKeeper"}
-	ceiling := &cli.Int64Flag{Name: "ceiling", Usage: "the most values that all nodes together take in a second, at most the hard ceiling"}
-	if values {
-		block.Value, supply.Value = sequence.MinBlock, 15*time.Minute
-		hold.DefaultText = "the cluster's longest lease"
-		ceiling.DefaultText = "1000000, and 1000 if max is at most int32's"
-	} else {
-		for _, text := range []*string{&block.DefaultText, &supply.DefaultText, &hold.DefaultText, &ceiling.DefaultText} {
-			*text = unchanged
-		}
-	}
-	return in(callFlags, block, supply, hold, ceiling)
-}
-
 // unchanged is the default of a flag that changes something.
 const unchanged = "unchanged"
 
+// settingFlags returns the flags that changeSettings reads. They have defaults if create is set.
+func settingFlags(create bool) []cli.Flag {
+	block, supply := int64(0), time.Duration(0)
+	given := func(text string) string { return unchanged }
+	if create {
+		block, supply = sequence.MinBlock, 15*time.Minute
+		given = func(text string) string { return text }
+	}
+	return in(callFlags,
+		&cli.Int64Flag{Name: "block", Value: block, DefaultText: given(""),
+			Usage: "the fewest values that a node takes from ZooKeeper at once"},
+		&cli.DurationFlag{Name: "supply", Value: supply, DefaultText: given(""),
+			Usage: "how long the values that a node takes at once should last"},
+		&cli.DurationFlag{Name: "hold", DefaultText: given("the cluster's longest lease"),
+			Usage: "how long a node issues values while it is disconnected from ZooKeeper"},
+		&cli.Int64Flag{Name: "ceiling", DefaultText: given("1000000, and 1000 if max is at most int32's"),
+			Usage: "the most values that all nodes together take in a second, at most the hard ceiling"})
+}
+
 func maxFlag(fallback, text string) cli.Flag {
-	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: int32, js, int64 or a number" + text, DefaultText: fallback}
+	return &cli.StringFlag{Name: "max", Usage: "the greatest `VALUE`: int32, js, int64 or a number" + text,
+		DefaultText: fallback}
 }
 
 func maxNamesFlag(fallback string) cli.Flag {
-	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000", DefaultText: fallback}
+	return &cli.Int64Flag{Name: "max-names", Usage: "the most sequences that a template creates, 1 to 1000000",
+		DefaultText: fallback}
 }
 
 // changeSettings writes the settings that the command line gives into s.
 func changeSettings(c *cli.Context, s *seq.Settings) {
-	if c.IsSet("block") {
-		s.Block = c.Int64("block")
+	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
+		if c.IsSet(name) {
+			*to = c.Int64(name)
+		}
 	}
-	if c.IsSet("ceiling") {
-		s.Ceiling = c.Int64("ceiling")
-	}
-	if c.IsSet("supply") {
-		s.SupplyMs = c.Duration("supply").Milliseconds()
-	}
-	if c.IsSet("hold") {
-		s.HoldMs = c.Duration("hold").Milliseconds()
+	for name, to := range map[string]*int64{"supply": &s.SupplyMs, "hold": &s.HoldMs} {
+		if c.IsSet(name) {
+			*to = c.Duration(name).Milliseconds()
+		}
 	}
 }
 

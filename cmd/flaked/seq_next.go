@@ -26,7 +26,8 @@ Examples:
   flaked seq next order
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
-		Flags: append(in(callFlags, &cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values", Value: 1}),
+		Flags: append(in(callFlags,
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values", Value: 1}),
 			append(accessFlags(), addrFlag(), timeoutFlag(3*time.Second))...),
 		Action: nextValues,
 	}
@@ -38,7 +39,8 @@ func nextValues(c *cli.Context) error {
 		return err
 	}
 	if sequence.IsTemplate(name) {
-		return usageError("%s is a template and has no values itself. Ask for a name that it matches, as in `%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
+		return usageError("%s is a template and has no values itself. Ask for a name that it matches, as in "+
+			"`%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
 	}
 	n := c.Int("count")
 	if n < 1 {

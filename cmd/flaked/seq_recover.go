@@ -86,7 +86,8 @@ func (r recoverer) recover(ctx context.Context) error {
 	case record.Kind() == seq.Tombstone:
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
 	case record.Mode != seq.Strict || record.Kind() == seq.Template:
-		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE --vouch-after-loss` says where it goes on after a loss of data", r.name)
+		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
+			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
 	}
@@ -105,9 +106,8 @@ func (r recoverer) recover(ctx context.Context) error {
 	if err := printKnown(r.c.App.Writer, record, found); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n", lastOf(record, taken), next); err != nil {
-		return err
-	}
+	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
+		lastOf(record, taken), next)
 	return changeSequence(ctx, r.c, r.o, r.name, record, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
 }
 
@@ -122,9 +122,12 @@ func goesOnAt(c *cli.Context, r seq.Record, taken int64) (int64, error) {
 	case c.Int64("next") < 0:
 		return 0, fmt.Errorf("--next must be 0 or more, not %d", c.Int64("next"))
 	case next < taken:
-		return 0, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one", c.Int64("next"))
+		return 0, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one",
+			c.Int64("next"))
 	case next >= r.Positions():
-		return 0, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq set --max`", r.Max)
+		return 0, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq "+
+			"set --max`",
+			r.Max)
 	}
 	return r.Value(next), nil
 }
@@ -197,7 +200,8 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 	switch {
 	case err != nil || taken < 0 || taken > r.Positions():
 		return view.AnotherNode, fmt.Sprintf("it answered %.60q", line), 0
-	case fields["mode"] != seq.Strict.String(), fields["start"] != strconv.FormatInt(r.Start, 10), fields["increment"] != strconv.FormatInt(r.Increment, 10):
+	case fields["mode"] != seq.Strict.String(), fields["start"] != fmt.Sprint(r.Start),
+		fields["increment"] != fmt.Sprint(r.Increment):
 		return view.AnotherNode, "it knows another sequence with this name", 0
 	}
 	return view.Answered, "", taken

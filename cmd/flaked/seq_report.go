@@ -30,8 +30,8 @@ type seqReport struct {
 	State string `json:"state"`
 	// Mode is segment or strict.
 	Mode string `json:"mode"`
-	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the key of
-	// the sequence.
+	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
+	// key of the sequence.
 	Next      *int64 `json:"next,string"`
 	Start     int64  `json:"start,string"`
 	Increment int64  `json:"increment,string"`
@@ -54,8 +54,8 @@ type seqReport struct {
 	// By wrote the record last. AtMs is the time of the last block, or of a later renewal.
 	By   string `json:"by"`
 	AtMs int64  `json:"at_ms"`
-	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which nodes that
-	// are cut off may still issue its values. It passes only while nodes are connected.
+	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which
+	// nodes that are cut off may still issue its values. It passes only while nodes are connected.
 	DeletedMs     *int64 `json:"deleted_ms"`
 	PurgeableInMs *int64 `json:"purgeable_in_ms"`
 
@@ -76,10 +76,12 @@ type seqReport struct {
 func describeSequence(name string, r seq.Record, st seq.State, now int64) seqReport {
 	d := seqReport{
 		Name: name, State: view.SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
-		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter, Used: view.Part(view.Taken(r)),
+		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
+		Used:  view.Part(view.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
 		By: r.By, AtMs: now - max(0, st.Time-r.At), MaxNames: r.MaxNames, Names: r.Names,
-		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(), Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
+		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(),
+		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
@@ -108,30 +110,37 @@ func (d seqReport) usedText() string {
 }
 
 // meaning explains a state other than in-use. The text begins with a colon.
-func (d seqReport) meaning(now time.Time) string {
+func (d seqReport) meaning() string {
+	set := fmt.Sprintf("`flaked seq set '%s' ", d.Name)
+	template := d.MaxNames > 0
 	switch d.State {
 	case view.SeqAfterLoss:
-		return fmt.Sprintf(": ZooKeeper lost data since a node last took values. The next node that takes some first skips %s", count(d.Skips, "value"))
+		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
+			count(d.Skips, "value")
 	case view.SeqFrozen:
-		if d.MaxNames > 0 && d.Scatter > 0 {
-			return ": ZooKeeper lost data, and perhaps sequences that it created. Delete it, and create it again with a --start above all their values"
+		switch {
+		case template && d.Scatter > 0:
+			return ": ZooKeeper lost data, and perhaps sequences that it created. Delete it, and create it again " +
+				"with a --start above all their values"
+		case template:
+			return ": ZooKeeper lost data, and perhaps sequences that it created. " + set +
+				"--next VALUE --vouch-after-loss` says where new ones begin"
+		case d.strict():
+			return ": ZooKeeper lost data, and values may have been issued that it does not know. `flaked seq " +
+				"recover " + d.Name +
+				"` says where it goes on"
+		case d.Scatter > 0:
+			set += "--next-position POSITION"
+		default:
+			set += "--next VALUE"
 		}
-		if d.MaxNames > 0 {
-			return fmt.Sprintf(": ZooKeeper lost data, and perhaps sequences that it created. `flaked seq set '%s' --next VALUE --vouch-after-loss` says where new ones begin", d.Name)
-		}
-		if d.strict() {
-			return fmt.Sprintf(": ZooKeeper lost data, and values may have been issued that it does not know. `flaked seq recover %s` says where it goes on", d.Name)
-		}
-		next := "--next VALUE"
-		if d.Scatter > 0 {
-			next = "--next-position POSITION"
-		}
-		return fmt.Sprintf(": ZooKeeper lost data, and many values may have been issued since. `flaked seq set %s %s --vouch-after-loss` says where it goes on", d.Name, next)
+		return ": ZooKeeper lost data, and many values may have been issued since. " + set +
+			" --vouch-after-loss` says where it goes on"
 	case view.SeqExhausted:
-		if d.MaxNames > 0 {
-			return fmt.Sprintf(": it has created as many sequences as it may. `flaked seq set '%s' --max-names N` raises that", d.Name)
+		if template {
+			return ": it has created as many sequences as it may. " + set + "--max-names N` raises that"
 		}
-		return fmt.Sprintf(": nodes have taken all values. `flaked seq set %s --max VALUE` raises the max", d.Name)
+		return ": nodes have taken all values. " + set + "--max VALUE` raises the max"
 	case view.SeqDeleted:
 		if *d.PurgeableInMs > 0 {
 			return fmt.Sprintf(": nodes that are cut off may issue its values for another %s", millis(*d.PurgeableInMs))
@@ -164,8 +173,6 @@ func aSecond(n int64) string { return view.Thousands(strconv.FormatInt(n, 10)) +
 // keyed reports whether the values depend on a key.
 func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
 
-func (d seqReport) kind() string { return sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName() }
-
 // seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
@@ -174,7 +181,7 @@ func seqRows(d seqReport, now time.Time) textTable {
 	}
 	rows := textTable{
 		{"sequence", d.Name},
-		{"state", d.State + d.meaning(now)},
+		{"state", d.State + d.meaning()},
 		{"mode", d.Mode},
 		{"next value", d.nextText()},
 		{"start", strconv.FormatInt(d.Start, 10)},
@@ -190,7 +197,7 @@ func seqRows(d seqReport, now time.Time) textTable {
 		{"last taken or renewed", view.Instant(d.AtMs, now)},
 	}
 	if d.keyed() {
-		rows.add("map", d.kind())
+		rows.add("map", sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName())
 	}
 	if d.MaxNames > 0 {
 		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))

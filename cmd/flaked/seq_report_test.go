@@ -103,8 +103,8 @@ incarnation            2 (the cluster's: 2)
 	for i, want := range map[int]string{
 		0: "deleted: nodes that are cut off may issue its values for another 24h0m30s",
 		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 90,900,000 values\n",
-		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set ticket/frozen --next VALUE --vouch-after-loss` says where it goes on\n",
-		5: "exhausted: nodes have taken all values. `flaked seq set used --max VALUE` raises the max\n",
+		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set 'ticket/frozen' --next VALUE --vouch-after-loss` says where it goes on\n",
+		5: "exhausted: nodes have taken all values. `flaked seq set 'used' --max VALUE` raises the max\n",
 	} {
 		if got := text(reports[i]); !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %q", got, want)

@@ -41,8 +41,9 @@ Examples:
 		Flags: slices.Concat(in(callFlags,
 			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged},
 			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged},
-			&cli.BoolFlag{Name: "vouch-after-loss", DisableDefaultText: true, Usage: "with --next or --next-position: no value " +
-				"from there on was issued, although ZooKeeper has lost data or a clock was wrong"},
+			&cli.BoolFlag{Name: "vouch-after-loss", DisableDefaultText: true,
+				Usage: "with --next or --next-position: no value from there on was issued, although ZooKeeper has " +
+					"lost data or a clock was wrong"},
 			maxFlag(unchanged, ""), maxNamesFlag(unchanged), confirmFlag(),
 		), settingFlags(false), zkFlags("")),
 		Action: func(c *cli.Context) error {
@@ -60,7 +61,8 @@ Examples:
 				}
 				if c.Bool("vouch-after-loss") {
 					if r.Incarnation == st.Incarnation {
-						return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss of data, so there is nothing to vouch for. Leave the flag out", name)
+						return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss "+
+							"of data, so there is nothing to vouch for. Leave the flag out", name)
 					}
 					change.VouchedIn = st.Incarnation
 				}
@@ -73,16 +75,13 @@ Examples:
 // changeGiven returns the change that the command line describes.
 func changeGiven(c *cli.Context) (change seq.Change, err error) {
 	change.Settings = func(s *seq.Settings) { changeSettings(c, s) }
-	given := false
-	for _, name := range []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling"} {
-		given = given || c.IsSet(name)
-	}
+	changing := []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling"}
 	switch {
 	case c.IsSet("next") && c.IsSet("next-position"):
 		return change, usageError("--next and --next-position are both given. Give one of them")
 	case c.Bool("vouch-after-loss") && !c.IsSet("next") && !c.IsSet("next-position"):
 		return change, usageError("--vouch-after-loss needs --next VALUE or --next-position POSITION")
-	case !given:
+	case !slices.ContainsFunc(changing, c.IsSet):
 		return change, usageError("nothing to change. Give at least one flag, such as --ceiling")
 	case c.Int64("next") < 0:
 		return change, usageError("--next must be 0 or more, not %d", c.Int64("next"))
@@ -94,7 +93,9 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 		}
 		change.Max = &top
 	}
-	for flag, to := range map[string]**int64{"max-names": &change.MaxNames, "next": &change.Next, "next-position": &change.NextPosition} {
+	for flag, to := range map[string]**int64{
+		"max-names": &change.MaxNames, "next": &change.Next, "next-position": &change.NextPosition,
+	} {
 		if c.IsSet(flag) {
 			*to = new(c.Int64(flag))
 		}
@@ -103,7 +104,9 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 }
 
 // changeSequence changes a sequence whose record is r, and prints what it has changed.
-func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name string, r seq.Record, st seq.State, change seq.Change) error {
+func changeSequence(
+	ctx context.Context, c *cli.Context, o seq.Operator, name string, r seq.Record, st seq.State, change seq.Change,
+) error {
 	if r.Kind() == seq.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
@@ -128,8 +131,10 @@ func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name st
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	if state := view.SequenceState(after, st); (change.Next != nil || change.NextPosition != nil) && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
-		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show " + name + "`."
+	state, moved := view.SequenceState(after, st), change.Next != nil || change.NextPosition != nil
+	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
+		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
+			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
 	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t) == 1 {
 		return err
@@ -140,7 +145,8 @@ func changeSequence(ctx context.Context, c *cli.Context, o seq.Operator, name st
 // changedRows returns a header, and what differs between two records.
 func changedRows(name string, before, after seq.Record, st seq.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
-	was, is := seqRows(describeSequence(name, before, st, now), at), seqRows(describeSequence(name, after, st, now), at)
+	was := seqRows(describeSequence(name, before, st, now), at)
+	is := seqRows(describeSequence(name, after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
 		if was[i][1] != is[i][1] {
@@ -157,7 +163,8 @@ func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq
 	case change.Next != nil:
 		next, of, first = fmt.Sprint(*change.Next), "values", fmt.Sprint(after.Value(before.Next))
 	case change.NextPosition != nil:
-		next, of, first = fmt.Sprintf("position %d", *change.NextPosition), "positions", fmt.Sprintf("position %d", before.Next)
+		next, of = fmt.Sprintf("position %d", *change.NextPosition), "positions"
+		first = fmt.Sprintf("position %d", before.Next)
 	default:
 		return nil
 	}
@@ -167,13 +174,15 @@ func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq
 	}
 	switch {
 	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
-		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be issued twice", name, next)
+		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be "+
+			"issued twice", name, next)
 		if skipped != "" {
 			risk += ". " + skipped
 		}
 		return confirm(c, risk, fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation))
 	case skipped != "":
-		return confirm(c, skipped, fmt.Sprintf("skip %s of %s below %s", of, name, strings.TrimPrefix(next, "position ")))
+		return confirm(c, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
+			strings.TrimPrefix(next, "position ")))
 	}
 	return nil
 }

@@ -108,7 +108,8 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect, zk.DigestAuth, zk.TLS, zk.SessionTimeout
+		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect,
+			zk.DigestAuth, zk.TLS, zk.SessionTimeout
 	}
 	n, err := flaked.Start(o.node)
 	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
@@ -156,7 +157,8 @@ func (o options) servers(
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the
 // connections, which need the node, and then the node.
-func (o options) serve(ctx context.Context, n *flaked.Node, guard *access.Server, listeners []net.Listener, adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
+func (o options) serve(ctx context.Context, n *flaked.Node, guard *access.Server, listeners []net.Listener,
+	adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
 	defer func() {
 		if ended := n.Close(context.Background()); err == nil {
 			err = ended

@@ -29,7 +29,8 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	l, err := net.Listen("tcp", o.admin)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && !o.adminAsked:
-		log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. --admin HOST:PORT sets another address, --admin off disables the port", "address", o.admin)
+		log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. "+
+			"--admin HOST:PORT sets another address, --admin off disables the port", "address", o.admin)
 		o.admin = ""
 		return nil, nil
 	case err != nil:
@@ -52,21 +53,28 @@ func (o options) adminURL(addr string) string {
 // guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
 // port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
 // cluster's state unless the operator allows it. Probes come from other machines without a token.
-func (o options) guardAdmin(guard *access.Server, log hclog.Logger) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
+func (o options) guardAdmin(
+	guard *access.Server, log hclog.Logger,
+) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = guard.Authenticate()
 	switch {
 	case isLoopback(o.admin):
 	case authenticate != nil && !o.adminTLS:
-		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and --tls-key encrypt them", "address", o.admin)
+		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
+			"--tls-key encrypt them", "address", o.admin)
 	case authenticate == nil && !o.allowOpen && !(o.adminTLS && o.guard.ClientCA != ""):
-		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. --token-file, --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
-		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the rest, give the node tokens (--token-file FILE), require client certificates (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
+		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. "+
+			"--token-file, --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
+		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the " +
+			"rest, give the node tokens (--token-file FILE), require client certificates (--tls-cert, --tls-key and " +
+			"--tls-client-ca), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
 	}
 	return authenticate, closed
 }
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
-func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *admin.Events, log hclog.Logger) (*admin.Server, error) {
+func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *admin.Events,
+	log hclog.Logger) (*admin.Server, error) {
 	cfg := admin.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {

@@ -9,8 +9,8 @@ import (
 const (
 	// mostConns is the most connections for IDs of a node.
 	mostConns = 10_000
-	// ownFiles is the number of files that a node needs besides connections for IDs: its log, its state, its connections
-	// to ZooKeeper and those of its admin port.
+	// ownFiles is the number of files that a node needs besides connections for IDs: its log, its state, its
+	// connections to ZooKeeper and those of its admin port.
 	ownFiles = 42
 	// refusedFiles is the most connections that a listener holds for a moment, to answer that they are too many.
 	refusedFiles = 256
@@ -25,13 +25,15 @@ func (o options) maxConns(listeners int, log hclog.Logger) int {
 	}
 	conns := connsWithin(limit, listeners)
 	if conns < mostConns {
-		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or ulimit -Hn in a shell",
+		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or "+
+			"ulimit -Hn in a shell",
 			"files", limit, "max_conns", conns, "usual_max_conns", mostConns)
 	}
 	return conns
 }
 
-// connsWithin returns how many connections a process with this limit on open files can serve. If the limit is very low, connections for IDs get a quarter of it.
+// connsWithin returns how many connections a process with this limit on open files can serve. If the limit is
+// very low, connections for IDs get a quarter of it.
 func connsWithin(limit uint64, listeners int) int {
 	others := uint64(ownFiles + refusedFiles*listeners)
 	if limit > mostConns+others {

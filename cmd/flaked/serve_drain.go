@@ -19,7 +19,8 @@ const drainEvery = 50 * time.Millisecond
 // more connections and serves the open ones. drain returns when none is open or limit has
 // passed, and when ctx is done. The caller must then stop the node. signals has the signals of
 // drainSignals.
-func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n *flaked.Node, server *lineproto.Server, log hclog.Logger) {
+func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n *flaked.Node,
+	server *lineproto.Server, log hclog.Logger) {
 	var release bool
 	select {
 	case <-ctx.Done():
@@ -27,7 +28,8 @@ func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n
 	case s := <-signals:
 		release = s == releaseSignal
 	}
-	log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s", limit.Seconds(), "release_worker", release)
+	log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s",
+		limit.Seconds(), "release_worker", release)
 	n.Drain(release)
 	server.CloseListeners()
 	end := time.NewTimer(limit)
@@ -39,7 +41,8 @@ func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n
 		case <-ctx.Done():
 			return
 		case <-end.C:
-			log.Info("draining took as long as --drain-time allows, closing the remaining connections", "conns_open", server.Counters().ConnsOpen)
+			log.Info("draining took as long as --drain-time allows, closing the remaining connections",
+				"conns_open", server.Counters().ConnsOpen)
 			return
 		case <-tick.C:
 		}

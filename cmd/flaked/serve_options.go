@@ -53,7 +53,8 @@ func serveFlags() []cli.Flag {
 			Usage: "report to ZooKeeper every `TIME`, at most half the confirming time"},
 		leaseFlag("the cluster's, 24h in a new one"),
 		confirmTimeFlag("the cluster's, 2 heartbeats + 6s in a new one"),
-		&cli.BoolFlag{Name: "release-on-exit", Usage: "release the worker at a clean stop, for pods without a lasting disk"},
+		&cli.BoolFlag{Name: "release-on-exit", Usage: "release the worker at a clean stop, for pods without a " +
+			"lasting disk"},
 		layoutFlag("the cluster's, leaf in a new one"),
 		&cli.DurationFlag{Name: "drain-time", Value: 10 * time.Second,
 			Usage: "`DURATION` for which flaked drain lets open connections go on"},
@@ -73,12 +74,14 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	refuse := func(format string, a ...any) { check(usageError(format, a...)) }
 	o = options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"), adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"),
+		adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"),
 		drainTime: c.Duration("drain-time"),
 	}
 	if c.String("zk") == "" && !o.dev {
-		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh start, or try `flaked serve --dev`")
+		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh " +
+			"start, or try `flaked serve --dev`")
 	}
 	if o.dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
@@ -104,10 +107,12 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		refuse("--name %q must not contain blanks", name)
 	}
 	o.node = flaked.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev, StateDir: o.stateDir,
-		Name: name, Version: version,
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: settings, InMemory: o.dev,
+		StateDir: o.stateDir,
+		Name:     name, Version: version,
 		ZooKeeperReplaced: c.Bool("zk-replaced"),
-		Heartbeat:         c.Duration("heartbeat"), StartTimeout: forTests("START_TIMEOUT", time.Minute), Reserve: forTests("RESERVE", limits.DefaultReserve),
+		Heartbeat:         c.Duration("heartbeat"), StartTimeout: forTests("START_TIMEOUT", time.Minute),
+		Reserve:        forTests("RESERVE", limits.DefaultReserve),
 		ReleaseOnClose: c.Bool("release-on-exit"),
 	}
 	if o.dev {

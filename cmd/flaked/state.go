@@ -112,7 +112,8 @@ func reportState(dir string, l localcache.Loaded, locked bool) (stateReport, err
 	r.Record = &stateRecord{
 		Cluster: rec.ClusterName, ClusterUUID: cl.UUID, Layout: cl.Layout, Datacenter: cl.Datacenter,
 		Node: claim.Node, Worker: claim.Worker, Term: claim.Term, Pending: claim.PendingNonce != "",
-		Confirmed: claim.Confirmed, Stopped: rec.Stopped, FloorMs: claim.Floor, ReservedUntilMs: claim.ReservedUntil, LeaseUntilMs: claim.LeaseUntil,
+		Confirmed: claim.Confirmed, Stopped: rec.Stopped, FloorMs: claim.Floor,
+		ReservedUntilMs: claim.ReservedUntil, LeaseUntilMs: claim.LeaseUntil,
 		ServedMs: rec.ServedMs, Generation: claim.Generation,
 	}
 	return r, nil
@@ -139,7 +140,8 @@ func stateRows(r stateReport, now time.Time) textTable {
 	}
 	fingerprint := "matches this machine and file"
 	if len(r.Changed) > 0 {
-		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved here, so a node will register as a new one"
+		fingerprint = "differs (" + strings.Join(r.Changed, ", ") + "): copied or moved here, so a node will " +
+			"register as a new one"
 	}
 	term := strconv.FormatInt(rec.Term, 10)
 	if rec.Pending {
@@ -153,7 +155,8 @@ func stateRows(r stateReport, now time.Time) textTable {
 		{"worker", strconv.Itoa(rec.Worker)},
 		{"term", term},
 		{"confirmed", yesNo(rec.Confirmed, "it may start without ZooKeeper", "it may not start without ZooKeeper")},
-		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact", "it runs, or ended without a clean stop")},
+		{"stopped", yesNo(rec.Stopped, "cleanly: the reserved bound is exact",
+			"it runs, or ended without a clean stop")},
 		{"floor", view.Instant(rec.FloorMs, now)},
 		{"reserved bound", view.Instant(rec.ReservedUntilMs, now)},
 		{"lease bound", view.Instant(rec.LeaseUntilMs, now)},
@@ -186,7 +189,8 @@ func stateError(dir string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
 	case errors.Is(err, syscall.ENOTDIR):
-		return exitWith(exitFailure, "--state-dir %s: a part of the path is not a directory. Correct the path (FLAKED_STATE_DIR)", dir)
+		return exitWith(exitFailure, "--state-dir %s: a part of the path is not a directory. Correct the path "+
+			"(FLAKED_STATE_DIR)", dir)
 	}
 	return err
 }

@@ -48,7 +48,8 @@ Examples:
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
 		Flags: slices.Concat([]cli.Flag{outputFlag()}, askFlags(), zkFlags(localZK), in(callFlags,
-			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading ZooKeeper. Repeatable"},
+			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading " +
+				"ZooKeeper. Repeatable"},
 		)),
 		Action: status,
 	}

@@ -39,9 +39,10 @@ const httpsPrefix = "https://"
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
 	return append(in(security, append([]cli.Flag{
-		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to those with https://. " +
-			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to that of --addr, and with --tls-ca " +
-			"to https:// addresses"),
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to " +
+			"those with https://. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this " +
+			"machine, to that of --addr, " +
+			"and with --tls-ca to https:// addresses"),
 	}, tlsFlags("tls", "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. "+
 		"Admin addresses with https:// always use TLS", "the node's")...)...),
 		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true})
@@ -78,7 +79,8 @@ func nodeAsker(c *cli.Context) (*asker, error) {
 func newAsker(config *tls.Config, tlsErr error) *asker {
 	host, _ := os.Hostname() // without one, nobody on loopback is asked
 	return &asker{host: host, tls: config, tlsErr: tlsErr, client: &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16, TLSClientConfig: config},
+		Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16,
+			TLSClientConfig: config},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -219,7 +221,8 @@ func (a *asker) tokenFor(addr string, vouched bool) string {
 }
 
 // overLine sends a request to a node's address for clients. named means that the user named the address.
-func (a *asker) overLine(ctx context.Context, addr string, named bool, request string, read readReply) (line, asked, why string) {
+func (a *asker) overLine(ctx context.Context, addr string, named bool, request string, read readReply) (line, asked,
+	why string) {
 	if a.tlsErr != nil {
 		return "", view.TLSFailed, a.tlsErr.Error()
 	}
@@ -242,7 +245,8 @@ func outcome(err error) (asked, why string) {
 		return view.AccessDenied, view.Clean(reply.Line())
 	case refused:
 		return view.NoAnswer, view.Clean(reply.Line())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, context.Canceled):
 		if why = "timed out"; isSilent {
 			why = silent.why
 		}
@@ -260,8 +264,8 @@ func outcome(err error) (asked, why string) {
 	return view.NoAnswer, view.Clean(why)
 }
 
-// askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not say so has
-// no worker.
+// askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not
+// say so has no worker.
 func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster string) {
 	w = view.WorkerReport{Worker: -1, Address: addr}
 	var line string

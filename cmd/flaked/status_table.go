@@ -64,7 +64,8 @@ func (r statusReport) footer() (lines []string) {
 	}
 	s, c := r.Summary, r.Cluster
 	if r.Source == view.SourceNodes {
-		add("ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError, r.ZooKeeperError != "")
+		add("ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError,
+			r.ZooKeeperError != "")
 		add(askedLine(r.Workers), true)
 		return lines
 	}

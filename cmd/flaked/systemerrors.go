@@ -20,15 +20,18 @@ func bindAdvice(address string, err error) string {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose another address"
+		return "address already in use. Check with `flaked healthcheck` whether another flaked runs there, or choose " +
+			"another address"
 	case isUnix && errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("directory %s not found. Create it or correct the path", filepath.Dir(path))
 	case isUnix && errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("no permission to create a socket in %s. Choose a directory of the node's user, or change the owner of this one", filepath.Dir(path))
+		return fmt.Sprintf("no permission to create a socket in %s. Choose a directory of the node's user, or change "+
+			"the owner of this one", filepath.Dir(path))
 	case errors.Is(err, fs.ErrPermission):
 		return "no permission. Ports below 1024 are for root (or CAP_NET_BIND_SERVICE). Choose a higher port"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have that address. `ip address` lists those that it has, and 0.0.0.0 stands for all"
+		return "this machine does not have that address. `ip address` lists those that it has, and 0.0.0.0 stands " +
+			"for all"
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
@@ -45,7 +48,8 @@ func stateDirError(dir string, err error) error {
 	why := ""
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		why = fmt.Sprintf("no permission to use or create %s. Create the directory for the node's user (install -d -m 0700 -o USER %s), or give another one", at, dir)
+		why = fmt.Sprintf("no permission to use or create %s. Create the directory for the node's user (install -d "+
+			"-m 0700 -o USER %s), or give another one", at, dir)
 	case errors.Is(err, syscall.EROFS):
 		why = "the filesystem is read-only. Give a directory on a disk that can be written"
 	case errors.Is(err, syscall.ENOTDIR):
@@ -69,7 +73,8 @@ func credentialError(cfg access.Config, err error) error {
 	}
 	var flags []string
 	for _, of := range []struct{ flag, file string }{
-		{"--tls-cert", cfg.Cert}, {"--tls-key", cfg.Key}, {"--tls-client-ca", cfg.ClientCA}, {"--token-file", cfg.TokenFile},
+		{"--tls-cert", cfg.Cert}, {"--tls-key", cfg.Key}, {"--tls-client-ca", cfg.ClientCA},
+		{"--token-file", cfg.TokenFile},
 	} {
 		if of.file != "" && slices.Contains(e.Files, of.file) {
 			flags = append(flags, of.flag)

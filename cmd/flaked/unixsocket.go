@@ -38,7 +38,8 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 		id = g.Gid
 	}
 	if o.gid, err = strconv.Atoi(id); err != nil || o.gid < 0 {
-		return o, usageError("--unix-group: there is no group %q on this machine. Give the name of a group (getent group lists them) or a number", group)
+		return o, usageError("--unix-group: there is no group %q on this machine. Give the name of a group (getent "+
+			"group lists them) or a number", group)
 	}
 	return o, nil
 }
@@ -75,7 +76,8 @@ func lock(dir *os.File) error {
 	const patience, every = 2 * time.Second, 10 * time.Millisecond
 	for waited := time.Duration(0); !tryLock(dir); waited += every {
 		if waited >= patience {
-			return fmt.Errorf("another process locks %s. Stop it (fuser %[1]s), or choose another directory", dir.Name())
+			return fmt.Errorf("another process locks %s. Stop it (fuser %[1]s), or choose another directory",
+				dir.Name())
 		}
 		time.Sleep(every)
 	}
@@ -86,7 +88,8 @@ func lock(dir *os.File) error {
 func (o unixOptions) apply(path string) error {
 	if o.gid >= 0 {
 		if err := os.Lchown(path, -1, o.gid); errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("--unix-group: only root, or a user in group %d, may give a socket to that group: %w", o.gid, err)
+			return fmt.Errorf("--unix-group: only root, or a user in group %d, may give a socket to that group: %w",
+				o.gid, err)
 		} else if err != nil {
 			return fmt.Errorf("--unix-group: %w", err)
 		}

@@ -88,26 +88,31 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 	risk, words := "", ""
 	switch {
 	case worker >= found.Cluster.Slots:
-		return report, exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d", worker, found.Cluster.Slots-1)
+		return report, exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d",
+			worker, found.Cluster.Slots-1)
 	case s.Term == 0 && s.Lost && !free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its holder until %s. "+
-			"Wait, or see flaked cluster thaw --help", worker, until)
+		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its "+
+			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
 	case s.Term == 0:
 		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
 		return report, nil
 	case s.Released && found.Availability == coordinator.Releasing:
-		report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.", worker, until)
+		report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.",
+			worker, until)
 		return report, nil
 	case s.Released:
 		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
 		return report, nil
 	case s.Term < 0:
-		risk = fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own record. Otherwise "+
-			"the worker will be reserved for the longest lease, %s, and then be free", worker, millis(found.Cluster.LeaseMs))
+		risk = fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own "+
+			"record. Otherwise the worker will be reserved for the longest lease, %s, and then be free", worker,
+			millis(found.Cluster.LeaseMs))
 		words = fmt.Sprintf("replace the record of worker %d", worker)
 	case !free:
-		risk = fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will be free when "+
-			"the lease expires, at %s. No ID will be issued twice", name, worker, holderStates[found.Availability], until)
+		risk = fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will "+
+			"be free when the lease expires, at %s. No ID will be issued "+
+			"twice", name, worker, holderStates[found.Availability],
+			until)
 		words = fmt.Sprintf("release worker %d of %s", worker, name)
 	}
 	if risk != "" {
@@ -124,7 +129,8 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 	case s.Term < 0:
 		report.Text = fmt.Sprintf("worker %d is kept for its holder until %s, and then free", worker, until)
 	case free:
-		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.",
+		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another "+
+			"worker.",
 			worker, until, name)
 	default:
 		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. "+

@@ -71,10 +71,12 @@ func checkAuth(where, auth string) error {
 
 // clientTLS returns what the flags with this prefix say, nil for plain TCP.
 func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
-	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"), c.String(prefix+"-server-name")
+	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"),
+		c.String(prefix+"-server-name")
 	wanted := ca+cert+key+name != ""
 	if c.IsSet(prefix) && !c.Bool(prefix) && wanted {
-		return nil, usageError("--%s is false, but other --%[1]s-... flags are given. Leave out --%[1]s=false or the others", prefix)
+		return nil, usageError("--%s is false, but other --%[1]s-... flags are given. Leave out --%[1]s=false or the "+
+			"others", prefix)
 	}
 	if !c.Bool(prefix) && !wanted {
 		return nil, nil
