@@ -143,13 +143,11 @@ func TestGuardFlags(t *testing.T) {
 		err  string
 	}{
 		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
-		{[]string{"--tls-key", key}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
 		{[]string{"--tls-client-ca", cert}, exitUsage, "--tls-client-ca needs --tls-cert"},
 		{[]string{"--tls-cert", cert, "--tls-key", cert}, exitUsage, cert + " and " + cert},
 		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key + ": no PEM certificate found"},
 		{[]string{"--token-file", empty}, exitUsage, empty + ": no token found. Write one per line, for example from `openssl rand -hex 32`"},
 		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none not found. Create it or correct the path"},
-		{[]string{"--token", "x"}, exitUsage, "there is no flag --token"},
 		{[]string{"--unix-mode", "rw-rw----"}, exitUsage, "--unix-mode: "},
 		{[]string{"--unix-group", "no-such-group"}, exitUsage, "--unix-group: there is no group"},
 		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE)"},

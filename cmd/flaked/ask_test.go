@@ -82,14 +82,11 @@ func TestGet(t *testing.T) {
 		err   string
 	}{
 		{"one", getIDs, "get", 0, "2071483623882690560\n", ""},
-		{"one, asked for", getIDs, "get 1", 0, "2071483623882690560\n", ""},
 		{"three", getIDs, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
-		{"many", getIDs, "get 10000", 0, "2071483623882700559\n", ""},
 		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
 		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "", "-NOTREADY starting reason=no-worker-yet. Ask another node, or try again"},
 		{"exhausted", says("-EXHAUSTED\n"), "get", exitFailure, "", "-EXHAUSTED. Create a cluster with another layout"},
 		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), "get", exitFailure, "", "Give a token that the node knows, with --token-file FILE"},
-		{"of another kind", says("-WRONGTYPE x\n"), "get", exitFailure, "", "answered -WRONGTYPE x"},
 		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "", "which is not an ID. Check that it is a flaked node"},
 		{"negative", says("12\n-5\n"), "get 2", exitFailure, "", `"-5", which is not an ID`},
 		{"closed at once", says(""), "get", exitUnreachable, "", "the connection was closed without a reply"},

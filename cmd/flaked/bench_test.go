@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,27 +88,13 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{
-		"": {
-			"addr", "batch", "check", "conns", "errors", "ids", "ids_per_second", "interrupted", "latency_us", "pipeline", "rate",
-			"requests", "requests_per_second", "seconds", "unanswered", "warmup_seconds",
-		},
-		"latency_us": {"count", "max", "mean", "min", "p50", "p90", "p99", "p999", "p9999"},
-		"errors":     {"by_code", "total"},
-		"check":      {"backwards", "duplicates", "examples", "ids", "unchecked"},
-	}
-	for name, fields := range want {
-		object := doc
-		if name != "" {
-			object = doc[name].(map[string]any)
+	for _, name := range []string{"ids", "latency_us.p999", "errors.by_code", "check.duplicates", "interrupted", "unanswered"} {
+		at := any(doc)
+		for _, key := range strings.Split(name, ".") {
+			at = at.(map[string]any)[key]
 		}
-		var got []string
-		for field := range object {
-			got = append(got, field)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, fields) {
-			t.Errorf("%q has the fields %q", name, got)
+		if at == nil {
+			t.Errorf("there is no %s in %s", name, r.stdout)
 		}
 	}
 	if doc["requests"].(float64) == 0 || doc["addr"] != addr {

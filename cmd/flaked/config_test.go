@@ -135,28 +135,18 @@ func TestConfigMixed(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"empty", "", ""},
-		{"only comments", "# nothing yet\n", ""},
 		{"of another command", "elsewhere: 1h\n", ""},
 		{"unknown", "text: x\nnope: 1\n", `line 2: nope: no such setting. Use the name of a flag`},
-		{"misspelt", "txet: x\n", "line 1: txet: no such setting. Use the name of a flag"},
 		{"with dashes", "--text: x\n", "line 1: --text: no such setting. Use the name of a flag"},
-		{"help", "help: true\n", "line 1: help: no such setting"},
 		{"another file", "config: x.yaml\n", "line 1: config: no such setting"},
 		{"a secret", "token: abc\n", "line 1: token: secrets are not allowed here. Put the secret into its own file, and name that file with token-file"},
 		{"twice", "text: a\ntext: b\n", `mapping key "text" already defined at line 1`},
-		{"null for text", "text:\n", "line 1: text: expected one value"},
 		{"text for bool", "yes: maybe\n", `line 1: yes: "maybe" is not true or false`},
 		{"text for number", "number: many\n", `line 1: number: "many" is not a whole number`},
-		{"fraction", "number: 1.5\n", `"1.5" is not a whole number`},
 		{"too large", "number: 99999999999999999999\n", `is not a whole number`},
-		{"number for time", "time: 5\n", `line 1: time: "5" is not a duration such as 500ms`},
 		{"list for text", "text: [a]\n", "line 1: text: expected one value, not a list"},
-		{"mapping for text", "text: {a: b}\n", "line 1: text: expected one value"},
-		{"mapping for list", "list: {a: b}\n", "expected one value"},
 		{"a list", "- text\n", "expected lines such as `zk: host:2181`"},
 		{"two documents", "text: a\n---\ntext: b\n", "more than one YAML document. Keep one"},
-		{"no YAML", "text: [a\n", "yaml: "},
-		{"binary", "\x00\x01", "yaml: "},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			file := configFile(t, row.text)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -32,26 +33,13 @@ var removed = map[string]string{
 	"man":                   "use `flaked COMMAND --help`",
 	"version":               "use `flaked --version`",
 
-	"seq create --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
-		"names those that do not",
-	"seq set --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
-		"names those that do not",
-	"seq delete --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
-		"names those that do not",
-	"seq recover --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` " +
-		"names those that do not",
-	"seq create --dry-run":  "leave it out, or use `flaked seq show` to see the name",
-	"seq set --dry-run":     "leave --confirm out: the command says what it would skip or forget",
-	"seq recover --dry-run": "leave --confirm out: the command says what it would skip or forget",
-	"seq purge --dry-run":   "leave --confirm out: the command says what it would skip or forget",
-	"seq create --output":   "use the exit code, and `flaked seq show -o json`",
-	"seq set --output":      "use the exit code, and `flaked seq show -o json`",
-	"seq delete --output":   "use the exit code, and `flaked seq show -o json`",
-	"seq recover --output":  "use the exit code, and `flaked seq show -o json`",
-	"seq purge --output":    "use the exit code, and `flaked seq show -o json`",
-	"seq create --note":     "sequences have no notes",
-	"seq set --note":        "sequences have no notes",
-	"seq purge --all":       "give one name",
+	// Rows of several commands of a group.
+	"seq --wait": "leave it out: connected nodes follow at their next heartbeat, and `flaked doctor` names " +
+		"those that do not",
+	"seq --dry-run":   "leave it and --confirm out: the command says what it would skip or forget",
+	"seq --output":    "use the exit code, and `flaked seq show -o json`",
+	"seq --note":      "sequences have no notes",
+	"seq purge --all": "give one name",
 
 	"workers release --lower-bound": "leave it out: the worker is free when its lease expires",
 	"workers release --state-dir":   "leave it out: the worker is free when its lease expires",
@@ -91,8 +79,10 @@ func removedCommand(path, name string) error {
 
 // removedFlag returns the error for a flag that the command c lacks, nil if the table has no row.
 func removedFlag(c *cli.Context, name string) error {
-	key := strings.TrimPrefix(c.Command.HelpName, "flaked ") + " --" + name
-	if instead := removed[key]; instead != "" && flagNamed(c.Command.Flags, name) == nil {
+	path := strings.TrimPrefix(c.Command.HelpName, "flaked ")
+	group, _, _ := strings.Cut(path, " ")
+	instead := cmp.Or(removed[path+" --"+name], removed[group+" --"+name])
+	if instead != "" && flagNamed(c.Command.Flags, name) == nil {
 		return usageError("--%s was removed: %s", name, instead)
 	}
 	return nil

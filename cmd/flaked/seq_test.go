@@ -218,7 +218,7 @@ func TestSeqVouchAfterLoss(t *testing.T) {
 	w.losesData()
 	w.losesData()
 	w.call("list").wants(t, exitOK, "frozen\n", "")
-	w.call("show", "order").wants(t, exitOK, "`flaked seq set order --next VALUE --vouch-after-loss` says where it goes on\n", "")
+	w.call("show", "order").wants(t, exitOK, "`flaked seq set 'order' --next VALUE --vouch-after-loss` says where it goes on\n", "")
 
 	w.call("set", "order", "--next", "2001", "--confirm", "skip values of order below 2001").wants(t, exitOK,
 		" The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show order`.\n", "")

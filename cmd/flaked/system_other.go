@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"net"
-	"os"
 	"syscall"
 )
 
@@ -14,7 +13,5 @@ const (
 	drainSignal   = syscall.Signal(30)
 	releaseSignal = syscall.Signal(31)
 )
-
-func tryLock(*os.File) bool { return true }
 
 func bindClosed(string) (net.Listener, error) { return nil, errors.ErrUnsupported }

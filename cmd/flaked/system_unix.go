@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"net"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,13 +16,6 @@ const (
 	drainSignal   = syscall.SIGUSR1
 	releaseSignal = syscall.SIGUSR2
 )
-
-// tryLock locks a directory until it is closed, and does not wait. It reports false if another
-// process has the lock. On a file system without locks it reports true.
-func tryLock(dir *os.File) bool {
-	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
-}
 
 // bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
 // process, so bindClosed must run before anything else in it creates files.

@@ -7,10 +7,8 @@ import (
 	"net"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 // unixOptions say who may connect to a unix socket.
@@ -47,15 +45,6 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 // listenUnix listens on a unix socket. A node that was killed leaves its socket in the file
 // system, where nobody answers and nobody else can listen. listenUnix replaces that socket.
 func listenUnix(path string, o unixOptions) (net.Listener, error) {
-	// Of two nodes that find an abandoned socket, the slower would remove the new socket of the
-	// faster. A lock on the directory prevents that, and leaves nothing behind. A directory
-	// that this user cannot open stays unlocked.
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		defer dir.Close()
-		if err := lock(dir); err != nil {
-			return nil, err
-		}
-	}
 	l, err := bindClosed(path)
 	if errors.Is(err, syscall.EADDRINUSE) && isAbandoned(path) && os.Remove(path) == nil {
 		l, err = bindClosed(path)
@@ -68,20 +57,6 @@ func listenUnix(path string, o unixOptions) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
-}
-
-// lock waits no longer than another node may need. On a file system without locks
-// it returns nil at once.
-func lock(dir *os.File) error {
-	const patience, every = 2 * time.Second, 10 * time.Millisecond
-	for waited := time.Duration(0); !tryLock(dir); waited += every {
-		if waited >= patience {
-			return fmt.Errorf("another process locks %s. Stop it (fuser %[1]s), or choose another directory",
-				dir.Name())
-		}
-		time.Sleep(every)
-	}
-	return nil
 }
 
 // apply lets in the users that o names. It sets the group first, as the mode applies to it.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -86,40 +85,6 @@ func TestUnixSocketAdmitsNobodyBeforeItsMode(t *testing.T) {
 	}
 	if got := syscall.Umask(0o022); got != 0o022 {
 		t.Errorf("it left the umask at %#o", got)
-	}
-}
-
-// Of several nodes that find an abandoned socket one gets it, and keeps it.
-func TestOneNodeWinsAnAbandonedSocket(t *testing.T) {
-	for range 30 {
-		path := socketPath(t)
-		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dead.SetUnlinkOnClose(false)
-		dead.Close()
-		got := make(chan net.Listener, 4)
-		var racers sync.WaitGroup
-		for range cap(got) {
-			racers.Go(func() {
-				if l, err := listenUnix(path, closedToOthers); err == nil {
-					got <- l
-				} else if !errors.Is(err, syscall.EADDRINUSE) {
-					t.Error(err)
-				}
-			})
-		}
-		racers.Wait()
-		if len(got) != 1 {
-			t.Fatalf("%d listen", len(got))
-		}
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn.Close()
-		(<-got).Close()
 	}
 }
 
