@@ -82,7 +82,7 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
 		return FoundLost
-	//mutant:c19-higher-term-does-not-fence by sim -> case false:
+	//mutant:c19-higher-term-does-not-fence by TestJudgeSlotProperties -> case false:
 	case found.Term > mine.Term:
 		return FoundFenced
 	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:

@@ -131,7 +131,7 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease)}
 	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
-	//mutant:c26-lapsed-lease-goes-on by sim -> d.lapsed = takeBack
+	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
 		hold.wait = e.firmWait(*v.cl)
