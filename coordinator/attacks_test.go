@@ -11,12 +11,11 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// The tests in this file play sequences of events that must not lead to duplicate IDs, nor
-// freeze registration without need.
+// The tests in this file play sequences of events that must not lead to duplicate IDs, nor freeze registration without
+// need.
 
-// A node is down while ZooKeeper loses data. When it starts again, another holder has noticed
-// the loss, and the freeze is over. The node must serve, and must not freeze registration
-// again.
+// A node is down while ZooKeeper loses data. When it starts again, another holder has noticed the loss, and the freeze
+// is over. The node must serve, and must not freeze registration again.
 func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, n := l.serving("A"), l.serving("N")
@@ -50,9 +49,8 @@ func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 	l.disjoint()
 }
 
-// A new cluster was created in the place of a lost one, and is lost in turn. Its only node
-// has not confirmed and must not recreate it, because a holder of the first cluster may come
-// back.
+// A new cluster was created in the place of a lost one, and is lost in turn. Its only node has not confirmed and must
+// not recreate it, because a holder of the first cluster may come back.
 func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 	for name, ends := range map[string]func(*member) error{
 		"heartbeat": func(n *member) error { _, _ = n.beat(); return nil },
@@ -85,8 +83,8 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 	}
 }
 
-// A clean stop finds an older copy of its record, and the write of the freeze fails once.
-// Stop must try again before it marks the slot as stopped, because that write hides the loss.
+// A clean stop finds an older copy of its record, and the write of the freeze fails once. Stop must try again before it
+// marks the slot as stopped, because that write hides the loss.
 func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l := newLab(t, 2)
 	a, cut := l.serving("A"), l.serving("B")
@@ -102,9 +100,8 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	}
 }
 
-// The lease of a holder has ended, and its clock is a minute behind the leader's. The holder freezes
-// registration after a loss. The freeze must not end before the lease of another holder, which
-// is cut off.
+// The lease of a holder has ended, and its clock is a minute behind the leader's. The holder freezes registration after
+// a loss. The freeze must not end before the lease of another holder, which is cut off.
 func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	for name, ends := range map[string]func(*member){
 		"heartbeat": func(a *member) {
@@ -141,9 +138,8 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	}
 }
 
-// A holder finds a freeze that came back with older data. The holder's clock is a minute behind the
-// leader's. The freeze outlasts all leases by the holder's clock, but not by the leader's. So
-// the holder must make it longer.
+// A holder finds a freeze that came back with older data. The holder's clock is a minute behind the leader's. The
+// freeze outlasts all leases by the holder's clock, but not by the leader's. So the holder must make it longer.
 func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l := newLab(t, 2)
 	l.leases(10 * time.Minute)
@@ -167,8 +163,8 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	}
 }
 
-// An operator takes a slot from its holder. The holder is fenced even if the record has a later
-// incarnation than its claim. That happens if its last write was applied but not acknowledged.
+// An operator takes a slot from its holder. The holder is fenced even if the record has a later incarnation than its
+// claim. That happens if its last write was applied but not acknowledged.
 func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -192,8 +188,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	}
 }
 
-// A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md
-// relies on that number.
+// A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md relies on that number.
 func TestFreezeTakesFewCalls(t *testing.T) {
 	for name, lose := range map[string]func(l *lab, copied *store.MemSnapshot){
 		"an older copy":       (*lab).putBack,
@@ -230,8 +225,8 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 	}
 }
 
-// backwards is a Store whose GetAll reads the records in reverse order, as a real ZooKeeper
-// may. It calls between with the path of each record after reading it.
+// backwards is a Store whose GetAll reads the records in reverse order, as a real ZooKeeper may. It calls between with
+// the path of each record after reading it.
 type backwards struct {
 	store.Store
 	between func(path string)
@@ -250,8 +245,8 @@ func (b backwards) GetAll(ctx context.Context, paths ...string) ([]store.Record,
 	return records, nil
 }
 
-// A new node reads a slot before it reads the cluster's record. Between these reads another
-// node creates the slot. The new node must not take the missing slot for a loss of data.
+// A new node reads a slot before it reads the cluster's record. Between these reads another node creates the slot. The
+// new node must not take the missing slot for a loss of data.
 func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 	l := newLab(t, 1)
 	b, other := l.node("B"), l.node("other")
@@ -273,8 +268,8 @@ func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
 	}
 }
 
-// Stopped nodes have no vote. A stopped node wrote its record later than it read its clock,
-// so the clock would look as if it were behind.
+// Stopped nodes have no vote. A stopped node wrote its record later than it read its clock, so the clock would look as
+// if it were behind.
 func TestStoppedNodesHaveNoVote(t *testing.T) {
 	l := newLab(t, 64)
 	for range 20 {
@@ -312,8 +307,8 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 	}
 }
 
-// After a loss of data, the new list of live workers may have the same change count as the
-// lost one. Peers must still read it again.
+// After a loss of data, the new list of live workers may have the same change count as the lost one. Peers must still
+// read it again.
 func TestRecreatedLiveListIsReadAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")

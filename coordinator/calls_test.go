@@ -8,12 +8,11 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// trips has the number of a node's round trips to ZooKeeper, and how many of them are writes
-// and lists of children.
+// trips has the number of a node's round trips to ZooKeeper, and how many of them are writes and lists of children.
 type trips struct{ all, writes, lists int }
 
-// count counts the node's round trips from now on. All reads of one GetAll are one round trip.
-// count replaces the node's hook.
+// count counts the node's round trips from now on. All reads of one GetAll are one round trip. count replaces the
+// node's hook.
 func (m *member) count() *trips {
 	n := new(trips)
 	m.hook = func(c store.Call) store.Fault {
@@ -31,8 +30,8 @@ func (m *member) count() *trips {
 	return n
 }
 
-// The number of round trips of a node does not grow with the number of nodes. A heartbeat
-// does not list the live workers while no node comes or goes.
+// The number of round trips of a node does not grow with the number of nodes. A heartbeat does not list the live
+// workers while no node comes or goes.
 func TestRoundTrips(t *testing.T) {
 	for _, nodes := range []int{1, 3, 9, 40} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {

@@ -2,13 +2,14 @@ package coordinator
 
 import "time"
 
-// Chain is a run of acknowledged writes of a node's slot. Each was conditional on the one before, and was
-// acknowledged at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back
-// to data older than that unnoticed: such data would have an older record of the slot.
+// Chain is a run of acknowledged writes of a node's slot. Each was conditional on the one before, and was acknowledged
+// at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back to data older
+// than that unnoticed: such data would have an older record of the slot.
 //
 // Times are nanoseconds of CLOCK_BOOTTIME, which counts while the machine is suspended.
 type Chain struct {
-	// Began is when the first write of the chain was sent, and Sent when the last one was. Both are 0 if there is no chain.
+	// Began is when the first write of the chain was sent, and Sent when the last one was. Both are 0 if there is no
+	// chain.
 	Began int64 `json:"began,omitempty"`
 	Sent  int64 `json:"sent,omitempty"`
 	// Version is the version of the slot after the last write. It stays when the chain ends.

@@ -32,8 +32,8 @@ func TestNewNodeConfirms(t *testing.T) {
 	}
 }
 
-// A new node need not wait if a peer, whose heartbeats have had no gap for the confirming time, has written twice since the
-// node has taken its slot.
+// A new node need not wait if a peer, whose heartbeats have had no gap for the confirming time, has written twice since
+// the node has taken its slot.
 func TestPeerVouches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(l *lab, peer *member)
@@ -93,8 +93,8 @@ func TestPeerVouches(t *testing.T) {
 	}
 }
 
-// A new node whose clock is ahead raises the horizon with its first write. Its peers do not freeze registration for as long
-// before they have read that, so none can vouch.
+// A new node whose clock is ahead raises the horizon with its first write. Its peers do not freeze registration for as
+// long before they have read that, so none can vouch.
 func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
 	for wait, want := range map[time.Duration]bool{labLease: true, 2 * labW: false} {
 		l := newLab(t, 64)
@@ -191,8 +191,8 @@ func (l *lab) raised() {
 	}
 }
 
-// The write that confirms a slot is versioned. If the holder has come back in time, the new node
-// is fenced and does not overwrite the holder's record.
+// The write that confirms a slot is versioned. If the holder has come back in time, the new node is fenced and does not
+// overwrite the holder's record.
 func TestReturningHolderFencesANodeThatConfirms(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -234,8 +234,8 @@ func TestReturningHolderFencesANodeThatConfirms(t *testing.T) {
 	l.disjoint()
 }
 
-// A process dies before it has confirmed. The node must not start without ZooKeeper, and waits
-// for the whole confirming time again.
+// A process dies before it has confirmed. The node must not start without ZooKeeper, and waits for the whole confirming
+// time again.
 func TestUnconfirmedRestart(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.node("A")
@@ -259,8 +259,7 @@ func TestUnconfirmedRestart(t *testing.T) {
 	l.disjoint()
 }
 
-// A node that dies before it has confirmed keeps its slot only for its short first lease and the
-// grace time.
+// A node that dies before it has confirmed keeps its slot only for its short first lease and the grace time.
 func TestUnconfirmedSlotIsFreeAfterItsShortLease(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.node("A")

@@ -19,22 +19,19 @@ const DefaultHeartbeat = limits.DefaultHeartbeat
 
 // Ledger keeps a claim on the local disk.
 type Ledger interface {
-	// Save makes the claim durable before it returns nil, and returns the
-	// generation of the local record.
+	// Save makes the claim durable before it returns nil, and returns the generation of the local record.
 	Save(Claim) (generation uint64, err error)
 }
 
-// Reading compares a clock with that of ZooKeeper's leader: a write began when
-// the clock read Sent, was acknowledged at Acked, and the leader stamped it
-// with Stamp. Unix milliseconds.
+// Reading compares a clock with that of ZooKeeper's leader: a write began when the clock read Sent, was acknowledged at
+// Acked, and the leader stamped it with Stamp. Unix milliseconds.
 type Reading struct{ Sent, Acked, Stamp int64 }
 
-// ClockCheck returns an error if this node's clock must not be used. own is its reading,
-// peers are the readings of other nodes under the same leader.
+// ClockCheck returns an error if this node's clock must not be used. own is its reading, peers are the readings of
+// other nodes under the same leader.
 type ClockCheck func(own Reading, peers []Reading) error
 
-// Config has the dependencies and settings of a Coordinator. Store, Now, Boot and Ledger are
-// required.
+// Config has the dependencies and settings of a Coordinator. Store, Now, Boot and Ledger are required.
 type Config struct {
 	Store store.Store
 	// Now is the issuing clock in Unix milliseconds, and Boot is CLOCK_BOOTTIME in nanoseconds.
@@ -49,33 +46,29 @@ type Config struct {
 	Interval time.Duration
 	// Nonce returns a new nonce for each grant; nil means 64 random bits.
 	Nonce func() string
-	// RetryAfter is the pause after a call that was not answered; 0 means
-	// 100 ms, negative none.
+	// RetryAfter is the pause after a call that was not answered; 0 means 100 ms, negative none.
 	RetryAfter time.Duration
 	// Logger may be nil.
 	Logger hclog.Logger
 }
 
-// Coordinator is one node's side of the protocol. Each method returns by its context's
-// deadline and leaves no goroutine behind. Only one goroutine at a time may use it.
+// Coordinator is one node's side of the protocol. Each method returns by its context's deadline and leaves no goroutine
+// behind. Only one goroutine at a time may use it.
 type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join.
 	mine Cluster
-	// unsure is the node that may have a ticket although its creation was not
-	// acknowledged. Empty: none.
+	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
 	// hold is the node's hold. nil: none has begun. While the node acquires another slot, it is the old one.
 	hold *Hold
-	// reading is the last comparison of our clock with the leader's; zero if there was
-	// none.
+	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest store.Stat
-	// fenced is a slot that another node has, while its live lock may still be ours. -1:
-	// none.
+	// fenced is a slot that another node has, while its live lock may still be ours. -1: none.
 	fenced int
 	owed   *Loss // to be written; nil: none
 	roster roster
@@ -84,8 +77,8 @@ type Coordinator struct {
 	// seen is the highest incarnation of the cluster that this process or its directory has seen.
 	seen    int64
 	horizon horizon
-	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost
-	// cluster record writes it there.
+	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost cluster record writes
+	// it there.
 	highestSlot int
 }
 
@@ -118,8 +111,8 @@ func randomNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Join sets the cluster that this node belongs to. The node compares what it finds in
-// ZooKeeper with cl, and recreates cl if ZooKeeper has lost it.
+// Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and recreates
+// cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
 		c.highestSlot, c.owed, c.seen, c.horizon = -1, nil, cl.Incarnation, horizon{}
@@ -180,9 +173,8 @@ func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highest
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.highestSlot }
 
-// setReading stores the stat of our last write and the comparison of clocks that it gives,
-// and returns that comparison. The write began when our clock read sent, and has just been
-// acknowledged.
+// setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
+// The write began when our clock read sent, and has just been acknowledged.
 func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading

@@ -13,30 +13,29 @@ type Claim struct {
 	Node   string `json:"node"` // the node's identity, a UUID
 	Ticket string `json:"ticket,omitempty"`
 	Worker int    `json:"worker"`
-	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant
-	// that is being written. They are saved before that write, so that the node recognises
-	// the record as its own if the acknowledgement is lost.
+	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant that is being written. They
+	// are saved before that write, so that the node recognises the record as its own if the acknowledgement is lost.
 	Term         int64  `json:"term,omitempty"`
 	Nonce        string `json:"nonce,omitempty"`
 	PendingTerm  int64  `json:"pending_term,omitempty"`
 	PendingNonce string `json:"pending_nonce,omitempty"`
 	// Confirmed: the node has held the slot through its confirming time. If not, LeaseUntil is 0.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Floor is the first timestamp of this holding, LeaseUntil its acknowledged and confirmed
-	// lease bound. IDs may have timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
+	// Floor is the first timestamp of this holding, LeaseUntil its acknowledged and confirmed lease bound. IDs may have
+	// timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
 	Floor      int64 `json:"floor"`
 	LeaseUntil int64 `json:"-"` // the local record has this, ReservedUntil and Generation itself
 	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
 	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// ReservedUntil is the reserved bound and Generation the write count of the local record, as
-	// they were when it was read.
+	// ReservedUntil is the reserved bound and Generation the write count of the local record, as they were when it was
+	// read.
 	ReservedUntil int64  `json:"-"`
 	Generation    uint64 `json:"-"`
 	// Heard is the chain of our heartbeats. In the local record it may be a little older.
 	Heard Chain `json:"-"`
-	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock cannot be
-	// set back. 0: not known.
+	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
+	// cannot be set back. 0: not known.
 	Ends int64 `json:"-"`
 }
 
@@ -60,15 +59,13 @@ const (
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot returns the meaning of a slot's record for a holder. found is nil if there is
-// no record.
+// JudgeSlot returns the meaning of a slot's record for a holder. found is nil if there is no record.
 //
-// It compares incarnations first. A record of an earlier incarnation is an older copy: a
-// loss. One of a later incarnation fences if it is confirmed, because its holder has waited
-// for the earlier one and has issued IDs since. If it is not confirmed, a new node that did not know
-// of the holder has written it: a loss. In the same incarnation a higher term fences, an equal
-// term fences if it is confirmed, and a lower term is an older copy. A release of our record by
-// an operator fences in every incarnation.
+// It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
+// incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
+// it is not confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a
+// higher term fences, an equal term fences if it is confirmed, and a lower term is an older copy. A release of our
+// record by an operator fences in every incarnation.
 func JudgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
@@ -92,13 +89,13 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 	return FoundLost
 }
 
-// wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our
-// confirmed one. A rightful next holder has a later first term and our holding in its history, and
-// began when our lease had expired by its own clock, unless the slot was given up. Nothing that
-// happens to a clock later can make a rightful holder look like a loss.
+// wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our confirmed one. A
+// rightful next holder has a later first term and our holding in its history, and began when our lease had expired by
+// its own clock, unless the slot was given up. Nothing that happens to a clock later can make a rightful holder look
+// like a loss.
 //
-// The history has dropped our entry if it is full and has only later holders: their terms are
-// above ours, and they began above our floor.
+// The history has dropped our entry if it is full and has only later holders: their terms are above ours, and they
+// began above our floor.
 func (c Claim) wasLost(found Slot) bool {
 	switch {
 	//mutant:c19-loss-only-fences by sim -> case true:
@@ -123,9 +120,8 @@ func (c Claim) wasLost(found Slot) bool {
 	return true
 }
 
-// JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid
-// that knows an incarnation of it. A newer cluster in its place gives way to that holder
-// while no node has confirmed in it.
+// JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation
+// of it. A newer cluster in its place gives way to that holder while no node has confirmed in it.
 func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	switch {
 	case found == nil:
@@ -140,13 +136,13 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	return FoundLost
 }
 
-// NotOursError: this node cannot prove that it still holds the slot of its local record. It
-// must register as a new node.
+// NotOursError: this node cannot prove that it still holds the slot of its local record. It must register as a new
+// node.
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. A holder whose confirmed lease
-	// still runs may put it back.
+	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. A holder whose confirmed lease still runs may put it
+	// back.
 	Lost bool
 }
 
@@ -154,8 +150,7 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
 }
 
-// JudgeResume returns nil if a starting node still holds the slot of its local record, else
-// a *NotOursError.
+// JudgeResume returns nil if a starting node still holds the slot of its local record, else a *NotOursError.
 func JudgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
 		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
@@ -168,10 +163,11 @@ func JudgeResume(found *Slot, mine Claim) error {
 	case found.Released:
 		return no("the worker was released")
 	case !mine.carriedBy(*found):
-		return no("node %s (%s) holds the worker at term %d, ours was %d", found.Node, found.Name, found.Term, mine.Term)
+		return no("%s", found.heldAt(mine.Term))
 	//mutant:c15-old-copy-resumed by sim -> case false:
 	case found.Generation > mine.Generation:
-		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d", found.Generation, mine.Generation)
+		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d",
+			found.Generation, mine.Generation)
 	}
 	return nil
 }
@@ -187,17 +183,17 @@ const (
 	Disconnected              // its holder is not connected, and keeps it until the lease bound
 )
 
-// cooldown is how far ahead the lease bound of a released slot may be when it is taken. Its
-// next holder waits for that bound.
+// cooldown is how far ahead the lease bound of a released slot may be when it is taken. Its next holder waits for that
+// bound.
 const cooldown = limits.Cooldown
 
-// graceMs returns how long a slot stays with its holder after the lease bound, in ms. After
-// a loss of data an earlier holder goes by the leader's clock (see doubt.go). That clock may
-// be set back, or another leader's clock may be behind: less than this does no harm.
+// graceMs returns how long a slot stays with its holder after the lease bound, in ms. After a loss of data an earlier
+// holder goes by the leader's clock (see doubt.go). That clock may be set back, or another leader's clock may be
+// behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
-// JudgeFree returns whether a slot can be taken. now is our clock, leaderNow the leader's,
-// Unix ms. The earlier one counts, so that a clock that is ahead frees no slot.
+// JudgeFree returns whether a slot can be taken. now is our clock, leaderNow the leader's, Unix ms. The earlier one
+// counts, so that a clock that is ahead frees no slot.
 func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
 	//mutant:c7-free-by-one-clock by TestJudgeFree -> _ = leaderNow
 	now = min(now, leaderNow)
@@ -219,8 +215,8 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 	return Disconnected
 }
 
-// givenUp reports whether a slot was released and its last holder uses it no more. After
-// Operator.ForceRelease the holder may still run, by a clock that is behind.
+// givenUp reports whether a slot was released and its last holder uses it no more. After Operator.ForceRelease the
+// holder may still run, by a clock that is behind.
 //
 //mutant:c30-forced-release-frees-at-once by TestTakeAway -> func (s Slot) givenUp() bool { return s.Released }
 func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
@@ -229,8 +225,7 @@ func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
 type FullError struct {
 	Slots                                  int
 	Live, Disconnected, Stopped, Releasing int
-	// NextFree is when the next slot becomes free, Unix milliseconds; 0 if all holders are
-	// live.
+	// NextFree is when the next slot becomes free, Unix milliseconds; 0 if all holders are live.
 	NextFree int64
 	now      int64
 	grace    int64 // Cluster.graceMs
@@ -239,7 +234,8 @@ type FullError struct {
 func (e *FullError) Error() string {
 	next := "No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"
 	if e.NextFree > 0 {
-		next = fmt.Sprintf("The next one is free in %s", (time.Duration(e.NextFree-e.now) * time.Millisecond).Round(time.Second))
+		in := time.Duration(e.NextFree-e.now) * time.Millisecond
+		next = fmt.Sprintf("The next one is free in %s", in.Round(time.Second))
 	}
 	return fmt.Sprintf("all %d workers are held (%d live, %d disconnected, %d stopped, %d releasing). %s",
 		e.Slots, e.Live, e.Disconnected, e.Stopped, e.Releasing, next)
@@ -266,8 +262,8 @@ func (e *FullError) add(a Availability, h int64) {
 	}
 }
 
-// FrozenError: registration is frozen until Until, Unix ms. Either ZooKeeper lost data, and
-// the slots are kept for their holders, or the operator By has frozen it.
+// FrozenError: registration is frozen until Until, Unix ms. Either ZooKeeper lost data, and the slots are kept for
+// their holders, or the operator By has frozen it.
 type FrozenError struct {
 	Until int64
 	By    string
@@ -278,5 +274,6 @@ func (e *FrozenError) Error() string {
 	if e.By != "" {
 		return fmt.Sprintf("registration is frozen until %s by operator %s", until, e.By)
 	}
-	return fmt.Sprintf("registration is frozen until %s because ZooKeeper lost data: earlier holders of workers may come back", until)
+	return fmt.Sprintf("registration is frozen until %s because ZooKeeper lost data: "+
+		"earlier holders of workers may come back", until)
 }

@@ -329,8 +329,7 @@ func claims() *rapid.Generator[Claim] {
 	})
 }
 
-// The record that a holder writes carries the holder's claim. It does not lower the lease bound
-// (LeaseUntil).
+// The record that a holder writes carries the holder's claim. It does not lower the lease bound (LeaseUntil).
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
@@ -355,9 +354,9 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// A record is ours only if it has our node and one of our nonces. In the same incarnation,
-// another record always fences if its term is higher, and never if its term is lower. A record
-// of a later incarnation fences if it is confirmed. A record of an earlier one never fences.
+// A record is ours only if it has our node and one of our nonces. In the same incarnation, another record always fences
+// if its term is higher, and never if its term is lower. A record of a later incarnation fences if it is confirmed. A
+// record of an earlier one never fences.
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
@@ -389,9 +388,8 @@ func TestJudgeSlotProperties(t *testing.T) {
 	})
 }
 
-// A slot that is not live is free if and only if it can be read and its lease bound has passed
-// by both clocks. A released slot is free up to 10 s before the bound, any other slot only after
-// the grace time.
+// A slot that is not live is free if and only if it can be read and its lease bound has passed by both clocks. A
+// released slot is free up to 10 s before the bound, any other slot only after the grace time.
 func TestJudgeFreeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := slots().Draw(t, "slot")
@@ -451,8 +449,8 @@ func TestParseSlot(t *testing.T) {
 	}
 }
 
-// Whatever data a slot has, no node may take it without a lease bound, unless it was never
-// held. A record that can be read stays the same when it is written and read again.
+// Whatever data a slot has, no node may take it without a lease bound, unless it was never held. A record that can be
+// read stays the same when it is written and read again.
 func FuzzParseSlot(f *testing.F) {
 	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"lease_until":5}`))
 	f.Add([]byte(`{"released":true}`))
@@ -525,7 +523,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// Another node has raised the incarnation. Before our record was written in it, ZooKeeper was put back to data from before.
+// Another node has raised the incarnation. Before our record was written in it, ZooKeeper was put back to data from
+// before.
 func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}
 	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}

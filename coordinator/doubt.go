@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
-// doubt is raised if the lease had run out by the leader's clock, but not by ours. Another
-// node may have held the slot meanwhile, and ZooKeeper may have lost that.
+// doubt is raised if the lease had run out by the leader's clock, but not by ours. Another node may have held the slot
+// meanwhile, and ZooKeeper may have lost that.
 type doubt struct {
 	raised bool
 	// Both clocks when that was noticed, Unix ms.
@@ -20,14 +20,12 @@ type doubt struct {
 // doubted reports whether a doubt was raised and the slot has not been confirmed since.
 func (hold holding) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
 
-// clocksAgree is how far the leader's clock may be ahead of ours and still count as right,
-// in milliseconds.
+// clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// hasPassed reports whether bound h had passed when the leader stamped our write with stamp.
-// It compares h with the later of two clocks: the leader's, because a node that takes a slot
-// goes by it as well, and ours as last compared with it. Exception: if the leader was more
-// than 5 s ahead and most voters agree with our clock, only ours counts.
+// hasPassed reports whether bound h had passed when the leader stamped our write with stamp. It compares h with the
+// later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
+// with it. Exception: if the leader was more than 5 s ahead and most voters agree with our clock, only ours counts.
 func (e evidence) hasPassed(h, stamp int64) bool {
 	ahead := e.reading.ahead()
 	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
@@ -37,8 +35,8 @@ func (e evidence) hasPassed(h, stamp int64) bool {
 	return stamp+ahead >= h
 }
 
-// earliest returns now by the earlier of our clock and the leader's, as last compared. So a
-// clock that is ahead ends no freeze.
+// earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
+// freeze.
 func (e evidence) earliest() int64 {
 	if e.reading == (Reading{}) {
 		return e.now
@@ -47,8 +45,8 @@ func (e evidence) earliest() int64 {
 	return min(e.now, e.reading.leaderNow(e.now))
 }
 
-// agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the leader's. So a
-// clock that is ahead raises no horizon further than a node that was cut off expects.
+// agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the
+// leader's. So a clock that is ahead raises no horizon further than a node that was cut off expects.
 func (e evidence) agreedNow() int64 {
 	if e.agreed {
 		return e.now
@@ -56,14 +54,13 @@ func (e evidence) agreedNow() int64 {
 	return e.earliest()
 }
 
-// previousBound returns the lease bound before our write. A later write of ours whose answer was
-// lost is ignored.
+// previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
 func (hold holding) previousBound(found Slot) int64 {
 	return cmp.Or(hold.bound, hold.runsUntil(found))
 }
 
-// runsUntil returns the lease bound that the holder of the claim knew. The record's own may
-// be of an unacknowledged write, or of an older copy.
+// runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
+// write, or of an older copy.
 func (c Claim) runsUntil(found Slot) int64 {
 	if c.Confirmed {
 		return c.LeaseUntil
@@ -71,16 +68,15 @@ func (c Claim) runsUntil(found Slot) int64 {
 	return found.LeaseUntil
 }
 
-// newFloor returns the floor of a doubted holding when it is confirmed. It is not before now,
-// and above all that a lost holder may have issued and borrowed.
+// newFloor returns the floor of a doubted holding when it is confirmed. It is not before now, and above all that a lost
+// holder may have issued and borrowed.
 func (d doubt) newFloor(e evidence) int64 {
 	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, d.lastPossible(e.agreed)+1)
 	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
 }
 
-// lastPossible returns the latest time that a lost holder may have reached: the leader's time
-// when the doubt was raised. If most voters agree with our clock, at most 5 s of the
-// leader's lead are believed.
+// lastPossible returns the latest time that a lost holder may have reached: the leader's time when the doubt was
+// raised. If most voters agree with our clock, at most 5 s of the leader's lead are believed.
 func (d doubt) lastPossible(agreed bool) int64 {
 	if agreed {
 		return min(d.stamp, d.now+clocksAgree)
@@ -88,8 +84,8 @@ func (d doubt) lastPossible(agreed bool) int64 {
 	return d.stamp
 }
 
-// floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now.
-// The leader's clock may prove wrong by then, and confirming cannot be undone.
+// floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now. The leader's clock may prove
+// wrong by then, and confirming cannot be undone.
 func (hold holding) floorTooFarAhead(e evidence) bool {
 	return hold.doubted() && hold.doubt.lastPossible(e.agreed) > e.now+cooldown.Milliseconds()
 }

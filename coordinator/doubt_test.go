@@ -2,9 +2,9 @@ package coordinator
 
 import "testing"
 
-// If a lease had run out by the leader's clock, the holding goes on no earlier than now, and
-// above the leader's time when that was noticed. If most voters agree with our clock, at most
-// 5 s of the leader's lead are believed. BorrowMs is added.
+// If a lease had run out by the leader's clock, the holding goes on no earlier than now, and above the leader's time
+// when that was noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed. BorrowMs
+// is added.
 func TestDoubtedFloorIsAboveTheLeadersTime(t *testing.T) {
 	const noticed = int64(1_000_000)
 	for name, row := range map[string]struct {

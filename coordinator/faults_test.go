@@ -11,9 +11,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// In TestNodeRecoversFromEveryFailedCall each call of each step fails, before or after the server applies it. In
-// some runs all later calls of the step fail, too. Then the node goes on, in the same process or
-// in a new one.
+// In TestNodeRecoversFromEveryFailedCall each call of each step fails, before or after the server applies it. In some
+// runs all later calls of the step fail, too. Then the node goes on, in the same process or in a new one.
 
 type faultCase struct {
 	name string
@@ -156,9 +155,9 @@ func TestNodeRecoversFromEveryFailedCall(t *testing.T) {
 	}
 }
 
-// failure says how a step fails. call is the index of the failing call, and what names it.
-// applied: the server has applied that call. lasts: all later calls of the step fail, before they
-// are applied. dies: the process is killed after the step.
+// failure says how a step fails. call is the index of the failing call, and what names it. applied: the server has
+// applied that call. lasts: all later calls of the step fail, before they are applied. dies: the process is killed
+// after the step.
 type failure struct {
 	call                 int
 	what                 string
@@ -196,8 +195,8 @@ func (tc faultCase) fail(t *testing.T, f *failure) {
 	l.disjoint()
 }
 
-// goOn lets the node go on after the fault until it issues an ID. It returns an error if that
-// takes more than ten heartbeats.
+// goOn lets the node go on after the fault until it issues an ID. It returns an error if that takes more than ten
+// heartbeats.
 func (m *member) goOn(over bool) error {
 	m.pass(time.Second)
 	m.expire()
@@ -218,9 +217,9 @@ func (m *member) goOn(over bool) error {
 	return errors.New("serves nothing")
 }
 
-// accounts checks that the node has one slot and at most one ticket. If its process ended
-// (dies), that process may have left tickets that it had not saved. If its stop or release
-// failed (kept), a second slot may stay until its lease bound.
+// accounts checks that the node has one slot and at most one ticket. If its process ended (dies), that process may have
+// left tickets that it had not saved. If its stop or release failed (kept), a second slot may stay until its lease
+// bound.
 func (m *member) accounts(dies, kept bool) {
 	m.Helper()
 	var mine []string

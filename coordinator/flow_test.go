@@ -13,9 +13,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// The protocol tests share the lab in this file. A lab is a cluster in memory, and the test
-// moves its clock. A member is a node of it. Around its Coordinator it has the least of what the
-// node package has: a disk that survives a crash, bounds and holdings.
+// The protocol tests share the lab in this file. A lab is a cluster in memory, and the test moves its clock. A member
+// is a node of it. Around its Coordinator it has the least of what the node package has: a disk that survives a crash,
+// bounds and holdings.
 
 const (
 	labStart   = 1_700_000_000_000 // the clock's start, Unix ms
@@ -27,8 +27,8 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is a cluster in a store.Mem, with its nodes and with the slot records that observe has
-// seen. Times are Unix milliseconds.
+// lab is a cluster in a store.Mem, with its nodes and with the slot records that observe has seen. Times are Unix
+// milliseconds.
 type lab struct {
 	testing.TB
 	mem   *store.Mem
@@ -69,8 +69,8 @@ func (l *lab) init(cl Cluster) {
 // confirmIn recreates the cluster's record with a confirming time of d.
 func (l *lab) confirmIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.ConfirmMs = millis(d) }) }
 
-// leases recreates the cluster's record with a longest lease of d. A slot stays with its
-// holder for the grace time after the lease bound: a twelfth of d, at most 5 s.
+// leases recreates the cluster's record with a longest lease of d. A slot stays with its holder for the grace time
+// after the lease bound: a twelfth of d, at most 5 s.
 func (l *lab) leases(d time.Duration) { l.anew(func(cl *Cluster) { cl.LeaseMs = millis(d) }) }
 
 func (l *lab) anew(change func(*Cluster)) {
@@ -80,14 +80,14 @@ func (l *lab) anew(change func(*Cluster)) {
 	l.init(l.cl)
 }
 
-// forget clears what observe has seen. A test calls it after the server has lost data, because
-// bounds may be lower then.
+// forget clears what observe has seen. A test calls it after the server has lost data, because bounds may be lower
+// then.
 func (l *lab) forget() {
 	l.seen, l.zxid, l.looked = make(map[string]Slot), make(map[string]int64), -1
 }
 
-// observe fails the test if the term of a slot has gone down since it last looked, or if a
-// lease bound has gone down and its holder has not released the slot.
+// observe fails the test if the term of a slot has gone down since it last looked, or if a lease bound has gone down
+// and its holder has not released the slot.
 func (l *lab) observe() {
 	latest := l.mem.Zxid()
 	if latest == l.looked {
@@ -179,8 +179,8 @@ type disk struct {
 	saving func(Claim)
 }
 
-// Save is part of Ledger. If the disk has a usable claim of the same node on the same slot, its
-// reserved bound stays. Otherwise the new claim brings its own.
+// Save is part of Ledger. If the disk has a usable claim of the same node on the same slot, its reserved bound stays.
+// Otherwise the new claim brings its own.
 func (d *disk) Save(c Claim) (uint64, error) {
 	if d.saving != nil {
 		d.saving(c)
@@ -205,8 +205,8 @@ func (d *disk) reserve(c Claim, m int64) {
 	d.claim.ReservedUntil, d.claim.Generation = m, d.generation
 }
 
-// issuing has the range of timestamps in which a holding of a slot may issue IDs, and the
-// lowest and the highest timestamp that it has issued. Unix milliseconds.
+// issuing has the range of timestamps in which a holding of a slot may issue IDs, and the lowest and the highest
+// timestamp that it has issued. Unix milliseconds.
 type issuing struct {
 	who    string
 	worker int
@@ -251,8 +251,7 @@ func (l *lab) node(name string) *member {
 	return m
 }
 
-// boot starts a new process on the same disk. The process belongs to the cluster that the disk
-// names.
+// boot starts a new process on the same disk. The process belongs to the cluster that the disk names.
 func (m *member) boot() {
 	m.sess = m.mem.Session()
 	m.sess.SetFault(func(c store.Call) store.Fault {
@@ -278,8 +277,8 @@ func (m *member) boot() {
 	m.co, m.h, m.claim, m.t = co, nil, Claim{}, nil
 }
 
-// ctx returns a context for one step. The context ends after 500 calls to the store, which are
-// more than any step needs.
+// ctx returns a context for one step. The context ends after 500 calls to the store, which are more than any step
+// needs.
 func (m *member) ctx() context.Context {
 	if m.cancel != nil {
 		m.cancel()
@@ -295,8 +294,7 @@ func (m *member) clock() int64 { return m.now + m.skew }
 // bootClock goes on when the leader's clock is set back.
 func (m *member) bootClock() int64 { return (m.now + m.back) * 1e6 }
 
-// crash simulates kill -9 and boots the next process. The old session and its live lock stay
-// until expire.
+// crash simulates kill -9 and boots the next process. The old session and its live lock stay until expire.
 func (m *member) crash() {
 	m.up, m.t = false, nil
 	m.gone = append(m.gone, m.sess)
@@ -378,8 +376,8 @@ func (m *member) startAlone() {
 	m.hold()
 }
 
-// start starts the node: it resumes, starts from its disk alone, or registers. If start returns
-// an error, the node stays down.
+// start starts the node: it resumes, starts from its disk alone, or registers. If start returns an error, the node
+// stays down.
 func (m *member) start() (err error) {
 	defer func() { m.note(m.name, "start: %v", err) }()
 	if err := m.co.Settle(m.ctx()); err != nil {
@@ -429,8 +427,7 @@ func (m *member) extend() {
 // confirmsIn returns the time until the slot may be confirmed.
 func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.bootClock()) }
 
-// issue issues an ID at the node's present time if the range of its holding allows that, and
-// reports whether it did.
+// issue issues an ID at the node's present time if the range of its holding allows that, and reports whether it did.
 func (m *member) issue() bool {
 	ts := m.clock()
 	if !m.up || !m.claim.Confirmed || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
@@ -447,8 +444,8 @@ func (m *member) report() Report {
 	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
 }
 
-// beat sends a heartbeat and applies its result to the node. It also creates the live lock if
-// there is none of this session.
+// beat sends a heartbeat and applies its result to the node. It also creates the live lock if there is none of this
+// session.
 func (m *member) beat() (Beat, error) {
 	r := m.report()
 	b, err := m.h.Heartbeat(m.ctx(), r)
@@ -533,8 +530,8 @@ func (l *lab) serving(name string) *member {
 	return m
 }
 
-// succeededBy cuts the node off until its lease bound and the grace time have passed by the
-// leader's clock. Then it returns a new node, which serves on the slot.
+// succeededBy cuts the node off until its lease bound and the grace time have passed by the leader's clock. Then it
+// returns a new node, which serves on the slot.
 func (m *member) succeededBy(name string) *member {
 	m.Helper()
 	m.sess.Partition()
@@ -606,8 +603,8 @@ func wantErrAs[E error](t testing.TB, err error) (e E) {
 	return e
 }
 
-// faulty returns a hook for calls that match. It lets the first skip of them through and makes
-// the next count of them fail with f.
+// faulty returns a hook for calls that match. It lets the first skip of them through and makes the next count of them
+// fail with f.
 func faulty(f store.Fault, skip, count int, match func(store.Call) bool) func(store.Call) store.Fault {
 	n := 0
 	return func(c store.Call) store.Fault {
@@ -622,8 +619,8 @@ func faulty(f store.Fault, skip, count int, match func(store.Call) bool) func(st
 	}
 }
 
-// touching matches calls of the kind op that name the path, or any kind if op is empty. A multi
-// names the paths of all its operations.
+// touching matches calls of the kind op that name the path, or any kind if op is empty. A multi names the paths of all
+// its operations.
 func touching(op, path string) func(store.Call) bool {
 	return func(c store.Call) bool {
 		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)

@@ -58,8 +58,8 @@ func TestLossAfter(t *testing.T) {
 	}
 }
 
-// For every record found: the new incarnation is later than the finder's. The freeze lasts until each horizon that anybody
-// knows, and does not end earlier than the one found. A second write for the same loss changes nothing.
+// For every record found: the new incarnation is later than the finder's. The freeze lasts until each horizon that
+// anybody knows, and does not end earlier than the one found. A second write for the same loss changes nothing.
 func TestLossAfterProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string) int64 { return rapid.Int64Range(0, 60).Draw(t, name) }
@@ -136,8 +136,8 @@ func TestFreezeCoversAClockThatIsAhead(t *testing.T) {
 	l.disjoint()
 }
 
-// The holder of a lost record does not come back. Its slot is free when the freeze and the grace
-// time are over. It must not be kept for another lease.
+// The holder of a lost record does not come back. Its slot is free when the freeze and the grace time are over. It must
+// not be kept for another lease.
 func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
 		"noticed by a holder": func(a *member) { a.mustBeat() },
@@ -169,9 +169,9 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	}
 }
 
-// A holder that puts its record back gets the lease that it asks for, not the bound of the Lost
-// record that it replaces. Here the leader's clock is an hour ahead at the first loss, and so is
-// that bound. With it the holder could issue after the freeze of the second loss has ended.
+// A holder that puts its record back gets the lease that it asks for, not the bound of the Lost record that it
+// replaces. Here the leader's clock is an hour ahead at the first loss, and so is that bound. With it the holder could
+// issue after the freeze of the second loss has ended.
 func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l := newLab(t, 2)
 	l.wipe()
@@ -216,8 +216,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.disjoint()
 }
 
-// A freeze ends when the node's clock and the leader's have both passed its end. A clock that
-// is ahead ends no freeze.
+// A freeze ends when the node's clock and the leader's have both passed its end. A clock that is ahead ends no freeze.
 func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -255,9 +254,8 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	}
 }
 
-// A stop or release that finds its record missing, or the cluster's, freezes registration. The
-// freeze counts from now, although the node last read the leader's clock 20 s ago. One set of
-// the cluster's record is enough.
+// A stop or release that finds its record missing, or the cluster's, freezes registration. The freeze counts from now,
+// although the node last read the leader's clock 20 s ago. One set of the cluster's record is enough.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"its record":  func(l *lab) { l.remove(slotPath(0)) },
@@ -323,8 +321,8 @@ func TestFreezeCoversAClockThatAgrees(t *testing.T) {
 	}
 }
 
-// A was cut off when C came, whose clock is a minute ahead and whose only other voter is the leader. So nobody outvotes C,
-// and A does not know how far C has raised the horizon. Then C is cut off, and A is the first to notice a wipe.
+// A was cut off when C came, whose clock is a minute ahead and whose only other voter is the leader. So nobody outvotes
+// C, and A does not know how far C has raised the horizon. Then C is cut off, and A is the first to notice a wipe.
 func TestFreezeCoversAHorizonThatItsWriterDoesNotKnow(t *testing.T) {
 	l := newLab(t, 2)
 	l.leases(10 * time.Minute)

@@ -12,15 +12,14 @@ import (
 
 // Report has what a heartbeat writes to ZooKeeper.
 type Report struct {
-	// Lease is the distance from now to the new lease bound. 0: the clock is not trusted,
-	// and the bound stays.
+	// Lease is the distance from now to the new lease bound. 0: the clock is not trusted, and the bound stays.
 	Lease time.Duration
 	// Generation is the write count of the local record.
 	Generation uint64
 	// State is shown to people.
 	State string
-	// Agreed is the last comparison in which most voters (the leader and the peers) agreed
-	// with our clock; zero if none.
+	// Agreed is the last comparison in which most voters (the leader and the peers) agreed with our clock; zero if
+	// none.
 	Agreed Reading
 }
 
@@ -34,14 +33,14 @@ type Beat struct {
 	Confirmed  bool
 	// ends is Claim.Ends for that bound, 0 if the bound stays.
 	ends int64
-	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run out,
-	// and what was issued under it must have ended.
+	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run
+	// out, and what was issued under it must have ended.
 	Floor int64
-	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart
-	// from the local record, and after the lease had run out.
+	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart from the local record, and
+	// after the lease had run out.
 	Wait time.Duration
-	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy
-	// is the operator who froze it. Empty: a node did, because ZooKeeper had lost data.
+	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy is the operator who froze
+	// it. Empty: a node did, because ZooKeeper had lost data.
 	FrozenUntil int64
 	FrozenBy    string
 	Clock       Reading
@@ -61,12 +60,12 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
-// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C8). It reads the slot first, and does what
-// the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has the slot,
-// this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
+// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C8). It reads the slot first, and does
+// what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
+// the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the Hold is over: another node has the slot, or a freeze keeps it
-// from a holder that never confirmed. After an error of the store it goes on.
+// After a *FencedError the Hold is over: another node has the slot, or a freeze keeps it from a holder that never
+// confirmed. After an error of the store it goes on.
 func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	h.Generation = r.Generation
 	if err := h.co.Settle(ctx); err != nil {
@@ -143,8 +142,9 @@ func (h *Hold) Accept(b Beat, end int64) error {
 	case !b.Confirmed:
 		h.state = confirming
 	case h.state != confirmed:
-		//mutant:c9-confirmed-before-saved by internal/core/node:TestConfirmedClaimIsSavedFirst -> if err := error(nil); err != nil {
-		if _, err := h.co.Ledger.Save(claim); err != nil {
+		//mutant:c9-confirmed-before-saved by internal/core/node:TestConfirmedClaimIsSavedFirst -> err := error(nil)
+		_, err := h.co.Ledger.Save(claim)
+		if err != nil {
 			return err
 		}
 		h.state = confirmed
@@ -201,21 +201,21 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 }
 
 // write writes the record that d has over the one found (C8, C13). If that confirms the slot, the same transaction
-// checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the write
-// was acknowledged, although the record's stat may be unknown.
-func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, err error) {
+// checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
+// write was acknowledged, although the record's stat may be unknown.
+func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, _ error) {
 	//mutant:c8-heartbeat-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
 	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: version}
 	if d.cluster == *v.cl && !d.confirms {
-		after, err = c.Store.Set(ctx, set.Path, set.Data, set.Version)
+		after, err := c.Store.Set(ctx, set.Path, set.Data, set.Version)
 		return after, err == nil, err
 	}
 	if err := c.Store.Multi(ctx, clusterOp(v, d.cluster), set); err != nil {
 		return store.Stat{}, false, err
 	}
 	c.saw(d.cluster)
-	after, err = c.readBack(ctx, worker)
+	after, err := c.readBack(ctx, worker)
 	return after, true, err
 }
 
@@ -228,8 +228,8 @@ func clusterOp(v view, cl Cluster) store.Op {
 	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
-// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by
-// the boot clock in ns. While it runs no other node can take the slot.
+// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
+// clock in ns. While it runs no other node can take the slot.
 func (c Claim) Leased(now, boot int64) bool {
 	return c.Confirmed && now < c.LeaseUntil && !c.over(boot)
 }
@@ -241,8 +241,7 @@ func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
 // clock boot.
 func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
-// readBack reads the stat of a slot that we have just written in a transaction, which
-// returns no stat.
+// readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
 func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
 	_, stat, err := c.Store.Get(ctx, slotPath(worker))
 	return stat, err

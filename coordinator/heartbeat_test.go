@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// A node that started without ZooKeeper reports its restart, and the write is not acknowledged.
-// It may find its own write at the next heartbeat, and must not be fenced by it.
+// A node that started without ZooKeeper reports its restart, and the write is not acknowledged. It may find its own
+// write at the next heartbeat, and must not be fenced by it.
 func TestRestartReportIsNotFencedByItself(t *testing.T) {
 	for name, fault := range map[string]store.Fault{"not applied": store.FailBefore, "not acknowledged": store.FailAfter} {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 	}
 }
 
-// A node starts without ZooKeeper from an old copy of another node's state. It is fenced even if
-// the record has the nonce that is pending in the copy.
+// A node starts without ZooKeeper from an old copy of another node's state. It is fenced even if the record has the
+// nonce that is pending in the copy.
 func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
@@ -64,10 +64,9 @@ func TestRestartFromAnOldCopyIsFenced(t *testing.T) {
 	wantFenced(t, err)
 }
 
-// The lease of a holder, or of a new node, has run out, and the node finds its own record.
-// Another node may have held the slot since, and ZooKeeper may have been put back to an older
-// copy that does not show it. So the first node must wait for another confirming time. Here the
-// other node comes back and fences the first.
+// The lease of a holder, or of a new node, has run out, and the node finds its own record. Another node may have held
+// the slot since, and ZooKeeper may have been put back to an older copy that does not show it. So the first node must
+// wait for another confirming time. Here the other node comes back and fences the first.
 func TestLapsedLeaseConfirmsAnew(t *testing.T) {
 	for name, first := range map[string]func(l *lab) *member{
 		"holder": func(l *lab) *member { return l.serving("A") },
@@ -104,8 +103,8 @@ func TestLapsedLeaseConfirmsAnew(t *testing.T) {
 	}
 }
 
-// A doubt about a lease is over. Later the lease runs out while nothing is lost. The holding
-// goes on no earlier than at that time, not at the floor of the doubt.
+// A doubt about a lease is over. Later the lease runs out while nothing is lost. The holding goes on no earlier than at
+// that time, not at the floor of the doubt.
 func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 	l := newLab(t, 1)
 	l.wipe()
@@ -127,9 +126,8 @@ func TestLapseAfterADoubtRaisesTheFloor(t *testing.T) {
 	}
 }
 
-// A lease has run out, and no other node has taken the slot. The holder serves again after the
-// confirming time, which is 0 in a steady ensemble. It does so even if the write that began the
-// wait was not acknowledged.
+// A lease has run out, and no other node has taken the slot. The holder serves again after the confirming time, which
+// is 0 in a steady ensemble. It does so even if the write that began the wait was not acknowledged.
 func TestLapsedLeaseServesAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault store.Fault
@@ -209,8 +207,8 @@ func TestHeartbeatWithoutLease(t *testing.T) {
 	}
 }
 
-// A write that was not acknowledged does not raise the node's lease bound. The next heartbeat
-// finds the write in ZooKeeper and goes on from it.
+// A write that was not acknowledged does not raise the node's lease bound. The next heartbeat finds the write in
+// ZooKeeper and goes on from it.
 func TestHeartbeatNotAcknowledged(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -251,8 +249,7 @@ func TestLossIsReportedAlthoughTheHeartbeatFails(t *testing.T) {
 	}
 }
 
-// A server that lags behind does not have the node's record yet. A heartbeat must not take that
-// for a loss of data.
+// A server that lags behind does not have the node's record yet. A heartbeat must not take that for a loss of data.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 4)
 	early := l.mem.Snapshot()
@@ -314,8 +311,8 @@ func TestUnreadableSlot(t *testing.T) {
 	}
 }
 
-// If /cluster cannot be read, holders go on issuing until their leases end, and no node
-// registers. No node overwrites /cluster.
+// If /cluster cannot be read, holders go on issuing until their leases end, and no node registers. No node overwrites
+// /cluster.
 func TestUnreadableCluster(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -334,8 +331,7 @@ func TestUnreadableCluster(t *testing.T) {
 	}
 }
 
-// ZooKeeper denies access to a slot. Heartbeat, Stop and Register return the error, and
-// Register leaves no ticket.
+// ZooKeeper denies access to a slot. Heartbeat, Stop and Register return the error, and Register leaves no ticket.
 func TestDenied(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// maxHistory is the number of former holders in a slot's record. It is small, because each
-// heartbeat writes them again.
+// maxHistory is the number of former holders in a slot's record. It is small, because each heartbeat writes them again.
 const maxHistory = 4
 
 // PastHolder is an earlier holder of a slot. Only Claim.wasLost decides by it.
 type PastHolder struct {
 	Node string `json:"node"`
-	// Term is the first term of this holder. Granted is when it began, by its own clock,
-	// Unix milliseconds; 0: not known.
+	// Term is the first term of this holder. Granted is when it began, by its own clock, Unix milliseconds; 0: not
+	// known.
 	Term    int64 `json:"term,omitempty"`
 	Granted int64 `json:"granted,omitempty"`
 	// Ended is one of the Ended constants.
@@ -30,8 +29,8 @@ const (
 	EndedGaveWay  = "gave way" // a holder that ZooKeeper had lost came back
 )
 
-// History has the former holders of a slot, the oldest first. Unused entries are zero. It is
-// an array, so that records can be compared with ==.
+// History has the former holders of a slot, the oldest first. Unused entries are zero. It is an array, so that records
+// can be compared with ==.
 type History [maxHistory]PastHolder
 
 // List returns the former holders, without unused entries.
@@ -48,8 +47,8 @@ func (h History) String() string { return fmt.Sprintf("%+v", h.List()) }
 // MarshalJSON writes the former holders as a list.
 func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.List()) }
 
-// UnmarshalJSON reads a list of former holders. It takes a list that it cannot read for an
-// empty one, so that the record itself stays readable.
+// UnmarshalJSON reads a list of former holders. It takes a list that it cannot read for an empty one, so that the
+// record itself stays readable.
 func (h *History) UnmarshalJSON(b []byte) error {
 	*h = History{}
 	var list []PastHolder
@@ -75,8 +74,7 @@ func (h History) with(f PastHolder) History {
 	return out
 }
 
-// inherit copies the history of old, the record that s replaces, into s. now is the clock of
-// the holder of s, Unix ms.
+// inherit copies the history of old, the record that s replaces, into s. now is the clock of the holder of s, Unix ms.
 func (s *Slot) inherit(old Slot, now int64) {
 	if old.Node == s.Node && !old.Released {
 		s.FromTerm, s.Granted, s.History = old.FromTerm, old.Granted, old.History
@@ -87,16 +85,15 @@ func (s *Slot) inherit(old Slot, now int64) {
 	if old.LeaseUntil == 0 && !old.Released {
 		s.Granted = 0 // our record, put back: its begin is not known
 	}
-	// A holder that gave the slot back before it confirmed has issued nothing. Entries of such
-	// holders would push others out.
+	// A holder that gave the slot back before it confirmed has issued nothing. Entries of such holders would push
+	// others out.
 	untouched := old.Released && !old.Confirmed && old.Term == old.FromTerm
 	if old.Term > 0 && !untouched {
 		s.History = old.History.with(old.pastHolder(now))
 	}
 }
 
-// pastHolder returns the holder of s as an entry of the history. now is the clock of the next
-// holder, Unix ms.
+// pastHolder returns the holder of s as an entry of the history. now is the clock of the next holder, Unix ms.
 func (s Slot) pastHolder(now int64) PastHolder {
 	return PastHolder{Node: s.Node, Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now)}
 }

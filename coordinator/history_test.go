@@ -63,8 +63,8 @@ func TestHistory(t *testing.T) {
 	l.disjoint()
 }
 
-// A new node takes the slot of a holder that ZooKeeper has lost. When the holder comes back, the
-// history says that the new node gave way. A record that is put back after a loss has no history.
+// A new node takes the slot of a holder that ZooKeeper has lost. When the holder comes back, the history says that the
+// new node gave way. A record that is put back after a loss has no history.
 func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	l := newLab(t, 1)
 	empty := l.mem.Snapshot()
@@ -107,8 +107,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// Holders that gave the slot back before they confirmed are not in the history. They would push out a holder that must find
-// itself there (see Claim.wasLost).
+// Holders that gave the slot back before they confirmed are not in the history. They would push out a holder that must
+// find itself there (see Claim.wasLost).
 func TestHistoryOmitsHoldersThatNeverConfirmed(t *testing.T) {
 	l := newLab(t, 1)
 	l.serving("A").must(l.nodes[0].leave())

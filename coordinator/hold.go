@@ -15,9 +15,9 @@ import (
 //	recalled  ──GoAlone───> alone ──Heartbeat──> confirming
 //	confirmed ──the lease ran out──> confirming
 //
-// Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from its
-// floor up to its lease bound. In the states alone and confirming that is the bound of an earlier process, or of the
-// lease before.
+// Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from
+// its floor up to its lease bound. In the states alone and confirming that is the bound of an earlier process, or of
+// the lease before.
 type Hold struct {
 	co *Coordinator
 	holding
@@ -26,8 +26,8 @@ type Hold struct {
 // Enlist returns the Hold of a node that has no slot.
 func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Node: node}) }
 
-// Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's until
-// the other has acquired a slot.
+// Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's
+// until the other has acquired a slot.
 func (h *Hold) Another() *Hold {
 	return &Hold{co: h.co, holding: holding{Claim: Claim{Node: h.Node, Ticket: h.Ticket}}}
 }
@@ -44,19 +44,20 @@ func (h *Hold) Held() Claim { return h.Claim }
 // Pending reports whether a grant was saved whose outcome is not known.
 func (h *Hold) Pending() bool { return h.PendingNonce != "" }
 
-// IsConfirmed reports whether this process has confirmed the record in ZooKeeper. The claim may be confirmed before:
-// by an earlier process, whose lease bound counts.
+// IsConfirmed reports whether this process has confirmed the record in ZooKeeper. The claim may be confirmed before: by
+// an earlier process, whose lease bound counts.
 func (h *Hold) IsConfirmed() bool { return h.state == confirmed }
 
 // Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
 func (h *Hold) Alone() bool { return h.state == alone }
 
-// ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot clock.
+// ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot
+// clock.
 func (h *Hold) ConfirmAt() int64 { return h.wait.until }
 
-// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound there,
-// which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's must not
-// be higher.
+// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
+// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
+// must not be higher.
 func (h *Hold) GoAlone(reserved int64, generation uint64) {
 	h.state, h.startedFrom, h.Floor = alone, generation, reserved
 }
@@ -74,8 +75,8 @@ func (h *Hold) Save() error {
 	return err
 }
 
-// pend begins the next grant of the slot, over the record old, with a new term and nonce. It saves both as pending before
-// anything is written to ZooKeeper (C9).
+// pend begins the next grant of the slot, over the record old, with a new term and nonce. It saves both as pending
+// before anything is written to ZooKeeper (C9).
 func (h *Hold) pend(old Slot) error {
 	claim := h.Claim
 	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1

@@ -13,10 +13,11 @@ import (
 type holdState int
 
 const (
-	seeking    holdState = iota // ZooKeeper has no record of this process; the zero value, also of a claim from the directory
-	alone                       // likewise, and the process issues under the lease of the one before
-	confirming                  // ZooKeeper has our record, which is not confirmed
-	confirmed                   // and is confirmed
+	// seeking: ZooKeeper has no record of this process. The zero value, also of a claim from the directory.
+	seeking    holdState = iota
+	alone                // likewise, and the process issues under the lease of the one before
+	confirming           // ZooKeeper has our record, which is not confirmed
+	confirmed            // and is confirmed
 )
 
 // holding is all that a process knows of the slot that it holds. Its methods do no I/O.
@@ -63,7 +64,6 @@ type evidence struct {
 	session int64         // of ZooKeeper, in which a record with self may be written
 	boot    int64         // our boot clock, ns
 	horizon horizon       // as of boot
-	seen    int64         // the highest incarnation that this process has seen
 	beat    time.Duration // from one heartbeat to the next
 	mine    Cluster       // as this node knows it
 	reading Reading       // our clock against the leader's when that was last read; zero: never
@@ -81,8 +81,8 @@ func (c *Coordinator) gather(r Report) evidence {
 	boot := c.Boot()
 	c.horizon = c.horizon.at(boot, confirmTime(c.mine))
 	return evidence{
-		now: c.Now(), session: session, boot: boot, horizon: c.horizon, seen: c.seen, beat: c.Interval, mine: c.mine, reading: c.reading,
-		agreed: r.Agreed != Reading{} && r.Agreed == c.reading, self: self,
+		now: c.Now(), session: session, boot: boot, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		reading: c.reading, agreed: r.Agreed != Reading{} && r.Agreed == c.reading, self: self,
 	}
 }
 
@@ -104,8 +104,8 @@ type decision struct {
 	fenced string
 	// renew: the process started without ZooKeeper. Write the next term.
 	renew bool
-	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if
-	// the cluster's record has changed. cluster is that record, with the write's changes.
+	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if the cluster's record has
+	// changed. cluster is that record, with the write's changes.
 	slot     Slot
 	confirms bool
 	cluster  Cluster
@@ -124,8 +124,8 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	case hold.state == alone:
 		return decision{renew: true}
 	case !hold.Confirmed && v.cl.Frozen(e.earliest()):
-		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for
-		// a lease of perhaps a day: another slot may be free.
+		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
+		// day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease)}
@@ -157,8 +157,8 @@ func (hold *holding) sends(d decision, v view, e evidence) {
 // accept returns the result of the heartbeat after the write was acknowledged. after is the record's stat since then,
 // with the leader's time.
 //
-// The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed. It
-// has to be written again, by another heartbeat.
+// The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
+// It has to be written again, by another heartbeat.
 func (hold *holding) accept(d decision, v view, after store.Stat, e evidence) (Beat, error) {
 	hold.heardAt = after.Mzxid
 	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
@@ -195,18 +195,17 @@ func (hold *holding) accept(d decision, v view, after store.Stat, e evidence) (B
 	return beat, nil
 }
 
-// mayConfirm reports whether the slot may be confirmed now. While registration is frozen
-// only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had run
-// out waits as a new node does: somebody else may have held the slot meanwhile, or may be
-// about to come back to a ZooKeeper that has lost them.
+// mayConfirm reports whether the slot may be confirmed now. While registration is frozen only a holder whose confirmed
+// lease still runs may confirm again (C21). One whose lease had run out waits as a new node does: somebody else may
+// have held the slot meanwhile, or may be about to come back to a ZooKeeper that has lost them.
 func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
 	return hold.wait.mayEnd(e.boot, hold.vouched()) &&
 		(!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
 }
 
-// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old one's
-// or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not trusted:
-// it is reported, and moves no bound.
+// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
+// one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
+// trusted: it is reported, and moves no bound.
 func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, horizon int64) Slot {
 	s := e.self
 	s.Node, s.Ticket = c.Node, c.Ticket

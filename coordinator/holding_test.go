@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// The heartbeat that planned returns has these values. The record is ours, and our clock reads
-// planNow and agrees with the leader's. planNow is Unix milliseconds, planConfirm milliseconds.
+// The heartbeat that planned returns has these values. The record is ours, and our clock reads planNow and agrees with
+// the leader's. planNow is Unix milliseconds, planConfirm milliseconds.
 const (
 	planNow     = int64(1_000_000)
 	planLease   = time.Minute
@@ -188,9 +188,9 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// For every record found: the record written carries the claim and lowers no bound. A floor
-// never goes down. While its slot is frozen, a holder confirms only if its lease runs. A write
-// that confirms also checks that no freeze has come in between.
+// For every record found: the record written carries the claim and lowers no bound. A floor never goes down. While its
+// slot is frozen, a holder confirms only if its lease runs. A write that confirms also checks that no freeze has come
+// in between.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string) int64 { return rapid.Int64Range(-20, 60).Draw(t, name) * 1000 }

@@ -2,12 +2,12 @@ package coordinator
 
 import "time"
 
-// horizon is what a node knows of Cluster.Horizon. No node writes a lease bound above that. Therefore a freeze until the
-// horizon is long enough for each holder that is cut off, even if its clock is ahead.
+// horizon is what a node knows of Cluster.Horizon. No node writes a lease bound above that. Therefore a freeze until
+// the horizon is long enough for each holder that is cut off, even if its clock is ahead.
 //
-// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then
-// all connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed
-// yet may reach it at once. Bounds are Unix ms.
+// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
+// connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may
+// reach it at once. Bounds are Unix ms.
 type horizon struct {
 	known  int64 // the highest that was read or written
 	usable int64 // the own lease may reach it
@@ -15,8 +15,8 @@ type horizon struct {
 	since  int64 // when next was read, ns of the boot clock
 }
 
-// saw returns the horizon after v was read or written at now, ns of the boot clock. The first one that a process
-// reads counts at once.
+// saw returns the horizon after v was read or written at now, ns of the boot clock. The first one that a process reads
+// counts at once.
 func (h horizon) saw(v, now int64) horizon {
 	if v <= h.known {
 		return h
@@ -47,8 +47,9 @@ func (h horizon) at(now int64, confirm time.Duration) horizon {
 // the horizon. The distance is the time until a raise counts: the confirming time, and a heartbeat of a quarter of it.
 func (c Cluster) horizonSlackMs() int64 { return (c.ConfirmMs + c.BorrowMs) * 5 / 4 }
 
-// nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's record
-// changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other clocks.
+// nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's
+// record changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other
+// clocks.
 func (c Cluster) nextHorizon(now int64) int64 {
 	return max(c.Horizon, c.lastLease(now)+c.LeaseMs/64+2*c.horizonSlackMs())
 }
@@ -56,8 +57,8 @@ func (c Cluster) nextHorizon(now int64) int64 {
 // lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
 func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + lossTolerance }
 
-// withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it. now is
-// not of a clock that is ahead. A lease of 0 means that the clock is not trusted.
+// withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.
+// now is not of a clock that is ahead. A lease of 0 means that the clock is not trusted.
 func (c Cluster) withHorizon(now int64, lease time.Duration) Cluster {
 	if lease > 0 && now+lease.Milliseconds() > c.Horizon-c.horizonSlackMs() {
 		c.Horizon = c.nextHorizon(now)

@@ -6,24 +6,23 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has
-// if the record has a lower version, or the same version from another writer.
+// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
+// version, or the same version from another writer.
 func (hold holding) wentBack(found *Slot, stat store.Stat) bool {
 	return found != nil && hold.Heard != Chain{} &&
 		(stat.Version < hold.Heard.Version || stat.Version == hold.Heard.Version && !hold.carriedBy(*found))
 }
 
-// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our
-// confirmed one. Another cluster in the place of ours cannot be frozen.
+// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
+// cluster in the place of ours cannot be frozen.
 func (hold holding) showsLoss(v view, uuid string) bool {
 	return v.slot != nil && JudgeCluster(v.cl, uuid, hold.Incarnation) != FoundFenced &&
 		(hold.wentBack(v.slot, v.stat) || hold.wasLost(*v.slot))
 }
 
-// judge combines the findings on the cluster's record and on ours. Another holder fences us
-// even if the cluster's record is lost: our lease may have ended although our clock, which may
-// be behind, says that it runs. Exception: on an older copy of our record, a holder that has
-// not confirmed does not fence.
+// judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
+// record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
+// older copy of our record, a holder that has not confirmed does not fence.
 func (hold holding) judge(v view, uuid string, seen int64) (Finding, string) {
 	cluster, finding := JudgeCluster(v.cl, uuid, max(hold.Incarnation, seen)), JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
@@ -34,15 +33,20 @@ func (hold holding) judge(v view, uuid string, seen int64) (Finding, string) {
 	case cluster == FoundFenced:
 		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, uuid)
 	case finding == FoundFenced:
-		return finding, fmt.Sprintf("node %s (%s) holds the worker at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+		return finding, v.slot.heldAt(hold.Term)
 	case cluster == FoundLost:
 		return cluster, "ZooKeeper has lost the cluster record"
 	case finding == FoundLost && v.slot == nil:
 		return finding, "ZooKeeper has lost the worker's record"
 	case finding == FoundLost:
-		return finding, fmt.Sprintf("ZooKeeper has an older record of the worker: node %s (%s) at term %d, ours was %d", v.slot.Node, v.slot.Name, v.slot.Term, hold.Term)
+		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(hold.Term)
 	case older || v.slot.LeaseUntil < hold.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
 	}
 	return finding, ""
+}
+
+// heldAt says for people who holds the slot.
+func (s Slot) heldAt(ours int64) string {
+	return fmt.Sprintf("node %s (%s) holds the worker at term %d, ours was %d", s.Node, s.Name, s.Term, ours)
 }

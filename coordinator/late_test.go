@@ -8,9 +8,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// These tests let a process stand still between its last look at the clock and its write, as SIGSTOP does.
-// The write arrives after others have acted, and after ZooKeeper was put back to older data in which the record still
-// has the version that the write expects.
+// These tests let a process stand still between its last look at the clock and its write, as SIGSTOP does. The write
+// arrives after others have acted, and after ZooKeeper was put back to older data in which the record still has the
+// version that the write expects.
 
 // stalled makes the next write of the member's slot wait while f runs.
 func (m *member) stalled(f func()) {

@@ -2,14 +2,13 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of live
-// workers, so that it need not be read at every heartbeat.
+// lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of
+// live workers, so that it need not be read at every heartbeat.
 type lock struct {
 	worker  int
 	session int64
@@ -21,9 +20,9 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.roster.present}
 }
 
-// Show creates the live lock of our slot in the present session. It replaces the lock of
-// another session: of an earlier one of ours, or of a holder whose lease has run out. The
-// slot's record decides who holds the slot, the lock decides nothing.
+// Show creates the live lock of our slot in the present session. It replaces the lock of another session: of an earlier
+// one of ours, or of a holder whose lease has run out. The slot's record decides who holds the slot, the lock decides
+// nothing.
 func (h *Hold) Show(ctx context.Context) error {
 	c, path := h.co, lockPath(h.Worker)
 	for {
@@ -51,8 +50,8 @@ func (h *Hold) Show(ctx context.Context) error {
 	}
 }
 
-// unlock deletes the live lock of a slot that we were fenced from. While the lock exists
-// no node can take the slot, not even this one.
+// unlock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
+// even this one.
 func (c *Coordinator) unlock(ctx context.Context) error {
 	if c.fenced < 0 {
 		return nil
@@ -64,18 +63,17 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 	return err
 }
 
-// Hide deletes the live lock if it belongs to the present session. After that another
-// node may take the slot once its lease bound has passed.
+// Hide deletes the live lock if it belongs to the present session. After that another node may take the slot once its
+// lease bound has passed.
 func (h *Hold) Hide(ctx context.Context) error { return h.co.deleteLiveLock(ctx, h.Worker, "") }
 
-// deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one
-// of the given node: a killed process leaves its lock until its session expires.
+// deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
+// killed process leaves its lock until its session expires.
 func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
 	c.locked = lock{}
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
-	var lock ticket
-	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && json.Unmarshal(data, &lock) == nil && lock.Node == node) {
+	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {
 		err = c.Store.Delete(ctx, path, stat.Version)
 	}
 	if errors.Is(err, store.ErrNoNode) {

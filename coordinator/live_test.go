@@ -12,8 +12,7 @@ func (l *lab) liveHolder(worker int) int64 {
 	return stat.Owner
 }
 
-// kill -9 leaves the node's live lock behind. The node's next process keeps the slot and
-// replaces that lock.
+// kill -9 leaves the node's live lock behind. The node's next process keeps the slot and replaces that lock.
 func TestOwnLockLingers(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
@@ -30,9 +29,8 @@ func TestOwnLockLingers(t *testing.T) {
 	}
 }
 
-// The session of a former holder outlives its lease. Its live lock keeps new nodes off the slot.
-// A node that holds the slot replaces the lock of the former holder, which must then leave the
-// new lock alone.
+// The session of a former holder outlives its lease. Its live lock keeps new nodes off the slot. A node that holds the
+// slot replaces the lock of the former holder, which must then leave the new lock alone.
 func TestStaleLockOfAnother(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -60,8 +58,8 @@ func TestStaleLockOfAnother(t *testing.T) {
 	l.disjoint()
 }
 
-// A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise
-// the lock would keep all nodes off the slot for as long as the process runs.
+// A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise the lock would keep all
+// nodes off the slot for as long as the process runs.
 func TestFencedLeavesNoLock(t *testing.T) {
 	for name, fault := range map[string]store.Fault{"answered": store.NoFault, "not answered": store.FailBefore} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +96,8 @@ func TestGoDark(t *testing.T) {
 	}
 }
 
-// A heartbeat sees that the list of live workers has changed when the peers were asked after the change: in the heartbeat before.
+// A heartbeat sees that the list of live workers has changed when the peers were asked after the change: in the
+// heartbeat before.
 func TestLivesAgainAfterExpiryAndLoss(t *testing.T) {
 	for name, trouble := range map[string]func(*lab, *member){
 		"expired": func(_ *lab, a *member) { a.sess.Expire() },
@@ -193,8 +192,8 @@ func TestPeersOfMany(t *testing.T) {
 	}
 }
 
-// A node was killed, started again, and stopped before its first heartbeat. The stop must also
-// delete the live lock that the killed process left.
+// A node was killed, started again, and stopped before its first heartbeat. The stop must also delete the live lock
+// that the killed process left.
 func TestStopTakesTheLockOfAKilledSessionAlong(t *testing.T) {
 	for name, end := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 		t.Run(name, func(t *testing.T) {

@@ -13,23 +13,22 @@ import (
 // lossTolerance is how far clocks may be apart, in milliseconds.
 const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 
-// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows.
-// Coordinator.raise writes it, whichever part of the node has found it.
+// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.raise writes it,
+// whichever part of the node has found it.
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
-	// Holds: the finder has confirmed a worker. Only then it puts its cluster back where the
-	// record is missing, or in the place of another one in which no node has confirmed.
-	// LeaseUntil is its lease bound, Unix ms.
+	// Holds: the finder has confirmed a worker. Only then it puts its cluster back where the record is missing, or in
+	// the place of another one in which no node has confirmed. LeaseUntil is its lease bound, Unix ms.
 	Holds      bool
 	LeaseUntil int64
 	// Found says what shows the loss.
 	Found string
 }
 
-// lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if
-// it is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was
-// written, and perhaps another node has noticed that.
+// lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if it
+// is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
+// and perhaps another node has noticed that.
 func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 	l := Loss{Known: h.Incarnation, Holds: h.Confirmed, LeaseUntil: h.LeaseUntil, Found: found}
 	if h.over(h.co.Boot()) {
@@ -41,25 +40,25 @@ func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 	return l
 }
 
-// after returns the cluster's record that a finder writes, or ok = false if it must write none. found is
-// the record in ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock
-// and the leader's, Unix ms. leased: the finder's lease runs.
+// after returns the cluster's record that a finder writes, or ok = false if it must write none. found is the record in
+// ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock and the
+// leader's, Unix ms. leased: the finder's lease runs.
 //
-// The incarnation grows, unless it has since the finder knew it. Registration is frozen until
-// no holder can have a lease any more: until each horizon that the finder knows. All slots are
-// frozen, because the cluster may have grown while the finder was cut off. Where another
-// finder has raised the incarnation, a finder whose lease runs only makes the freeze longer if
-// that would end too early: older data can bring back an older freeze.
+// The incarnation grows, unless it has since the finder knew it. Registration is frozen until no holder can have a
+// lease any more: until each horizon that the finder knows. All slots are frozen, because the cluster may have grown
+// while the finder was cut off. Where another finder has raised the incarnation, a finder whose lease runs only makes
+// the freeze longer if that would end too early: older data can bring back an older freeze.
 func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
 	next = mine
 	//mutant:c20-loss-raises-no-incarnation by sim -> next.Confirmed, next.Incarnation = leased, l.Known
 	next.Confirmed, next.Incarnation = leased, l.Known+1
 	if found == nil || found.UUID != mine.UUID {
+		empty := found == nil || !found.Confirmed
 		next.Horizon = next.nextHorizon(now)
 		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
 		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
-		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, found == nil || !found.Confirmed
-		return next, l.Holds && (found == nil || !found.Confirmed)
+		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, empty
+		return next, empty && l.Holds
 	}
 	raised := found.Incarnation > l.Known
 	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, mine.lastLease(now))) {
@@ -76,10 +75,9 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	return next, true
 }
 
-// raise makes a loss of data known to the whole cluster: it raises the incarnation and freezes
-// registration. It returns the cluster's record as it is then, and the zero Cluster if that is missing or another
-// cluster's and the finder must not put its own there. The error is store.ErrBadVersion if a
-// node has confirmed in the other cluster.
+// raise makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It returns
+// the cluster's record as it is then, and the zero Cluster if that is missing or another cluster's and the finder must
+// not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
 func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.mine
@@ -97,7 +95,8 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 }
 
 // writeLoss writes what Loss.after returns. stamp is the leader's time of that write, 0 if there was nothing to write.
-func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (next Cluster, stamp int64, err error) {
+func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (_ Cluster, stamp int64, _ error) {
+	var next Cluster
 	for wrote := false; ; {
 		stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
 			var ok bool
@@ -110,7 +109,7 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		})
 		switch {
 		case err == nil && next.UUID != mine.UUID && l.Holds:
-			return Cluster{}, 0, fmt.Errorf("%w: another cluster has replaced this node's and confirmed", store.ErrBadVersion)
+			return Cluster{}, 0, fmt.Errorf("%w: a cluster that has confirmed has replaced this node's", store.ErrBadVersion)
 		case err == nil && next.UUID != mine.UUID:
 			return Cluster{}, 0, nil
 		case err == nil && wrote:
@@ -142,13 +141,13 @@ func (c *Coordinator) saw(cl Cluster) {
 	if cl.Incarnation > c.seen {
 		c.seen = cl.Incarnation
 		if c.hold != nil {
-			c.hold.Heard, c.hold.word = Chain{}, word{} // in the confirming time from now, nodes put back what they know
+			// In the confirming time from now, nodes put back what they know.
+			c.hold.Heard, c.hold.word = Chain{}, word{}
 		}
 	}
 }
 
-// Note keeps a finding for the next call that can write it: Settle, Heartbeat, Register or
-// Resume.
+// Note keeps a finding for the next call that can write it: Settle, Heartbeat, Register or Resume.
 func (c *Coordinator) Note(l Loss) {
 	if c.owed == nil || l.Known > c.owed.Known {
 		c.owed = &l
@@ -167,12 +166,12 @@ func (c *Coordinator) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Forgive drops the finding that this node has noted. It is for a node whose state directory was
-// last used with another ZooKeeper: this one may never have had the node's record.
+// Forgive drops the finding that this node has noted. It is for a node whose state directory was last used with another
+// ZooKeeper: this one may never have had the node's record.
 func (c *Coordinator) Forgive() { c.owed = nil }
 
-// PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node
-// that knows the cluster from its state directory and has no lease.
+// PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster from
+// its state directory and has no lease.
 func (h *Hold) PutBack(ctx context.Context) (Cluster, error) {
 	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
 	l.Known, l.Holds = max(l.Known, h.co.mine.Incarnation), true

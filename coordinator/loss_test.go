@@ -17,8 +17,8 @@ func (l *lab) wipe() {
 	l.forget()
 }
 
-// takeOver writes a record of another node into a slot, with the given term, and returns it. An
-// operator has taken the slot from its holder before.
+// takeOver writes a record of another node into a slot, with the given term, and returns it. An operator has taken the
+// slot from its holder before.
 func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 	l.Helper()
 	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed, History: l.taken(worker)}
@@ -26,8 +26,8 @@ func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 	return s
 }
 
-// taken returns the history of a slot that an operator has just taken from its holder. It is
-// empty if the slot has no record.
+// taken returns the history of a slot that an operator has just taken from its holder. It is empty if the slot has no
+// record.
 func (l *lab) taken(worker int) (h History) {
 	if data, _, err := l.admin.Get(l.Context(), slotPath(worker)); err == nil {
 		h[0] = PastHolder{Node: parseSlot(data).Node, Term: 1, Ended: EndedTaken}
@@ -41,8 +41,7 @@ func (l *lab) putBack(copied *store.MemSnapshot) {
 	l.forget()
 }
 
-// After a loss of data, holders put their records back and go on issuing. No other node gets
-// their slots.
+// After a loss of data, holders put their records back and go on issuing. No other node gets their slots.
 func TestHoldersReassert(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"wiped": (*lab).wipe,
@@ -143,8 +142,8 @@ func TestThaw(t *testing.T) {
 	l.disjoint()
 }
 
-// ZooKeeper is put back to an older copy, and a holder stops before its next heartbeat. It must
-// freeze registration first, because its own write hides the loss from other nodes.
+// ZooKeeper is put back to an older copy, and a holder stops before its next heartbeat. It must freeze registration
+// first, because its own write hides the loss from other nodes.
 func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 	for name, finish := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 		t.Run(name, func(t *testing.T) {
@@ -168,9 +167,9 @@ func TestStopOnAnOlderCopyFreezes(t *testing.T) {
 	}
 }
 
-// A's lease has ended by the leader's clock, and B has taken the slot. Then B is killed, and
-// ZooKeeper is put back to a copy from before B. By A's own clock, which is behind, A's lease
-// still runs. A must go on above all that B may have issued.
+// A's lease has ended by the leader's clock, and B has taken the slot. Then B is killed, and ZooKeeper is put back to a
+// copy from before B. By A's own clock, which is behind, A's lease still runs. A must go on above all that B may have
+// issued.
 func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		skew   time.Duration
@@ -216,8 +215,8 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 	}
 }
 
-// ZooKeeper has lost all data while A's lease runs by A's own clock. By the leader's clock it has ended, so another node may
-// have held the worker. In the second case the leader's clock was ahead, and has been set right since.
+// ZooKeeper has lost all data while A's lease runs by A's own clock. By the leader's clock it has ended, so another
+// node may have held the worker. In the second case the leader's clock was ahead, and has been set right since.
 func TestSlowClockPutsNothingBack(t *testing.T) {
 	for _, right := range []bool{false, true} {
 		t.Run(fmt.Sprint("set right ", right), func(t *testing.T) {
@@ -243,8 +242,8 @@ func (m *member) restartAlone() {
 	m.startAlone()
 }
 
-// The cluster has no confirming time. If the leader's clock leaps ahead by more than the lease, a
-// heartbeat must not repeat its write for ever.
+// The cluster has no confirming time. If the leader's clock leaps ahead by more than the lease, a heartbeat must not
+// repeat its write for ever.
 func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	l := newLab(t, 1)
 	l.confirmIn(0)
@@ -257,8 +256,8 @@ func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	}
 }
 
-// A is cut off, and C takes its worker when the lease has ended. Then ZooKeeper loses C's record, C is gone, and both A's
-// clock and the leader's are set back. By both, A's lease still runs. The boot clock shows that it has ended.
+// A is cut off, and C takes its worker when the lease has ended. Then ZooKeeper loses C's record, C is gone, and both
+// A's clock and the leader's are set back. By both, A's lease still runs. The boot clock shows that it has ended.
 func TestLeaseEndsByTheBootClock(t *testing.T) {
 	l := newLab(t, 2)
 	a, w := l.serving("A"), l.serving("W")

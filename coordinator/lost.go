@@ -8,12 +8,12 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still
-// run. A node that notices it creates a Lost record. That keeps the slot for the longest
-// lease, during which the holder can put its own record back.
+// If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still run. A node that notices it
+// creates a Lost record. That keeps the slot for the longest lease, during which the holder can put its own record
+// back.
 
-// lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of
-// the holder is above it.
+// lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of the holder is above
+// it.
 func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
 
 // lostUntil is Cluster.lostUntil for now.
@@ -26,17 +26,17 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (
 	if err := ensureRoot(ctx, c.Store); err != nil {
 		return 0, err
 	}
-	//mutant:c25-lost-record-counts-as-free by sim -> _, err := c.Store.Create(ctx, slotPath(worker), freeSlot().marshal(), store.Persistent)
-	_, err := c.Store.Create(ctx, slotPath(worker), Slot{LeaseUntil: h, Lost: true}.marshal(), store.Persistent)
+	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot()
+	kept := Slot{LeaseUntil: h, Lost: true}
+	_, err := c.Store.Create(ctx, slotPath(worker), kept.marshal(), store.Persistent)
 	if errors.Is(err, store.ErrExists) {
 		err = nil // by its holder or another new node: the slot is held either way
 	}
 	return h, err
 }
 
-// replaceAllLost creates a Lost record for each missing slot. A node calls it after it has
-// frozen registration. Otherwise new nodes would create these records only after the
-// freeze, and then wait for another lease.
+// replaceAllLost creates a Lost record for each missing slot. A node calls it after it has frozen registration.
+// Otherwise new nodes would create these records only after the freeze, and then wait for another lease.
 //
 // A failure is only logged, because new nodes replace what is still missing.
 func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
@@ -51,7 +51,8 @@ func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
 			err = errors.Join(err, c.Store.Multi(ctx, ops...))
 		}
 		if err == nil && len(missing) > 0 {
-			c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders", "workers", len(missing))
+			c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders",
+				"workers", len(missing))
 		}
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)

@@ -7,11 +7,10 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they
-// acquired their workers, or is emptied and a cluster is created there. B is cut off and serves by
-// its lease. A new node acquires A's worker and restarts before it has confirmed, as a pod may, so
-// its term is above A's. A comes back within the confirming time. It freezes registration, or B's
-// worker would be given away while B serves.
+// ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they acquired their
+// workers, or is emptied and a cluster is created there. B is cut off and serves by its lease. A new node acquires A's
+// worker and restarts before it has confirmed, as a pod may, so its term is above A's. A comes back within the
+// confirming time. It freezes registration, or B's worker would be given away while B serves.
 func TestHigherTermAfterALossFreezes(t *testing.T) {
 	starts := map[string]func(l *lab, a *member, lose func()){
 		"A runs on": func(l *lab, a *member, lose func()) {
@@ -100,8 +99,8 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 	}
 }
 
-// takenAfterALoss returns a holder whose lease runs. ZooKeeper has been put back to a copy from
-// before it acquired its worker, and another node has confirmed that worker since.
+// takenAfterALoss returns a holder whose lease runs. ZooKeeper has been put back to a copy from before it acquired its
+// worker, and another node has confirmed that worker since.
 func takenAfterALoss(t *testing.T) (*lab, *member) {
 	t.Helper()
 	l := newLab(t, 8)
@@ -120,8 +119,8 @@ func takenAfterALoss(t *testing.T) (*lab, *member) {
 	return l, a
 }
 
-// A holder is fenced, because another node has confirmed its worker since ZooKeeper lost data. It
-// freezes registration, also when it stops: other holders may be cut off.
+// A holder is fenced, because another node has confirmed its worker since ZooKeeper lost data. It freezes registration,
+// also when it stops: other holders may be cut off.
 func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 	for name, end := range map[string]func(*member){
 		"heartbeat": func(a *member) { _, err := a.beat(); wantFenced(a, err) },
@@ -152,8 +151,8 @@ func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
 	}
 }
 
-// A's lease expires, and N1 acquires the slot and releases it. Then all clocks are set back by 8 s,
-// and N2 acquires the slot. Nothing was lost, so A must not freeze registration.
+// A's lease expires, and N1 acquires the slot and releases it. Then all clocks are set back by 8 s, and N2 acquires the
+// slot. Nothing was lost, so A must not freeze registration.
 func TestClockSetBackBetweenHoldersFreezesNothing(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")

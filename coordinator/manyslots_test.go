@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Sonyflake's layout has 65,536 workers, the most that a cluster uses. Their records are created
-// at most growMost at a time, wherever the ticket numbers point.
+// Sonyflake's layout has 65,536 workers, the most that a cluster uses. Their records are created at most growMost at a
+// time, wherever the ticket numbers point.
 func TestManySlots(t *testing.T) {
 	const slots = 1 << 16
 	l := newLab(t, slots)

@@ -16,8 +16,8 @@ var (
 	modelRuns  = flag.Int("model.runs", 0, "how many histories of each model to run; 0 means a few thousand")
 )
 
-// model drives the nodes of a cluster through random events. Before each call of a node to
-// ZooKeeper, other nodes may act, and the call may fail.
+// model drives the nodes of a cluster through random events. Before each call of a node to ZooKeeper, other nodes may
+// act, and the call may fail.
 type model struct {
 	*lab
 	rng   *rand.Rand
@@ -71,8 +71,7 @@ func (d *model) before(m *member) store.Fault {
 	return store.NoFault
 }
 
-// step makes one event happen: to a random node that is not in the middle of another step, or
-// by an operator.
+// step makes one event happen: to a random node that is not in the middle of another step, or by an operator.
 func (d *model) step() {
 	if d.hands != nil && d.rng.IntN(6) == 0 {
 		d.hands()
@@ -189,8 +188,8 @@ func (d *model) run(events int) {
 	}
 }
 
-// ends checks that no slot is held for ever: when all nodes are gone and all bounds have
-// passed, a new node acquires a slot.
+// ends checks that no slot is held for ever: when all nodes are gone and all bounds have passed, a new node acquires a
+// slot.
 func (d *model) ends() {
 	d.calm = true
 	for _, m := range d.nodes {
@@ -234,9 +233,8 @@ func runModel(t *testing.T, runs int, history func(t testing.TB, seed uint64)) {
 	}
 }
 
-// TestModel plays random histories in which ZooKeeper keeps its data. Whatever happens to nodes,
-// their connections and their clocks, the ranges of two holdings of a slot do not overlap. A
-// lease bound goes down only at a release.
+// TestModel plays random histories in which ZooKeeper keeps its data. Whatever happens to nodes, their connections and
+// their clocks, the ranges of two holdings of a slot do not overlap. A lease bound goes down only at a release.
 func TestModel(t *testing.T) {
 	issued, tenures := 0, 0
 	runModel(t, 3000, func(t testing.TB, seed uint64) {

@@ -9,9 +9,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Operator has the commands of an operator on a cluster's records. Its methods follow the same
-// protocol as nodes. So no ID is issued twice, although holders act at the same time. Each method returns a
-// *ClocksError if the clock of this machine cannot be trusted.
+// Operator has the commands of an operator on a cluster's records. Its methods follow the same protocol as nodes. So no
+// ID is issued twice, although holders act at the same time. Each method returns a *ClocksError if the clock of this
+// machine cannot be trusted.
 type Operator struct {
 	Store store.Store
 	// Now is our clock in Unix milliseconds.
@@ -20,8 +20,8 @@ type Operator struct {
 	By string
 }
 
-// ClocksError: our clock differs by more than limits.ClocksAgree from the leader's. So it
-// cannot tell whether a lease has ended.
+// ClocksError: our clock differs by more than limits.ClocksAgree from the leader's. So it cannot tell whether a lease
+// has ended.
 type ClocksError struct{ Ahead time.Duration }
 
 func (e *ClocksError) Error() string {
@@ -29,11 +29,12 @@ func (e *ClocksError) Error() string {
 	if e.Ahead < 0 {
 		way = "behind"
 	}
-	return fmt.Sprintf("this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell whether a lease has expired. Set the clock right, or run this on another machine", e.Ahead.Abs(), way)
+	return fmt.Sprintf("this machine's clock is %s %s that of ZooKeeper's leader, so it cannot tell "+
+		"whether a lease has expired. Set the clock right, or run this on another machine", e.Ahead.Abs(), way)
 }
 
-// moment is the present time by two clocks that agree, ours and the leader's: the earlier
-// and the later of them, Unix ms.
+// moment is the present time by two clocks that agree, ours and the leader's: the earlier and the later of them, Unix
+// ms.
 type moment struct{ early, late int64 }
 
 // begin reads the cluster's record and the time.
@@ -54,8 +55,7 @@ func (h Operator) begin(ctx context.Context) (Cluster, moment, error) {
 	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
 }
 
-// leader compares our clock with the leader's by creating an ephemeral record. Its name is
-// not that of a worker's lock.
+// leader compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's lock.
 func (h Operator) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
 	sent := h.Now()

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Freeze freezes registration for d. It shortens no freeze. A d of 0 means
-// until the horizon: a holder that ZooKeeper has lost may serve for so long. Freeze returns the cluster's record before and after.
+// Freeze freezes registration for d. It shortens no freeze. A d of 0 means until the horizon: a holder that ZooKeeper
+// has lost may serve for so long. Freeze returns the cluster's record before and after.
 func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
 	before, now, err := h.begin(ctx)
 	if err != nil {
@@ -32,19 +32,19 @@ func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 	return before, after, err
 }
 
-// Frozen returns the cluster's record, and reports whether its freeze still runs by our
-// clock or by the leader's.
+// Frozen returns the cluster's record, and reports whether its freeze still runs by our clock or by the leader's.
 func (h Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
 	cl, now, err := h.begin(ctx)
 	return cl, now.early < cl.FrozenUntil, err
 }
 
 // ErrFreezeChanged: the cluster's freeze has changed since the caller read it.
-var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwhile, so nothing was done. Look at the freeze again")
+var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwhile, so nothing was done. " +
+	"Look at the freeze again")
 
-// Thaw ends a freeze of registration early. It frees the workers whose records were lost, and
-// returns their number. The caller must know that none of these workers has a holder left. seen is the cluster's record that the
-// caller has read. If another freeze has come since, Thaw returns ErrFreezeChanged.
+// Thaw ends a freeze of registration early. It frees the workers whose records were lost, and returns their number. The
+// caller must know that none of these workers has a holder left. seen is the cluster's record that the caller has read.
+// If another freeze has come since, Thaw returns ErrFreezeChanged.
 func Thaw(ctx context.Context, st store.Store, seen Cluster) (freed int, err error) {
 	changed := false
 	_, err = updateCluster(ctx, st, func(cl *Cluster) bool {
@@ -84,8 +84,8 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil
 }
 
-// freeLost frees a slot whose record was lost. It returns false if there was nothing to do,
-// or if the holder was faster.
+// freeLost frees a slot whose record was lost. It returns false if there was nothing to do, or if the holder was
+// faster.
 func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
 	path, err := slotPath(e.Worker), error(nil)
 	switch {

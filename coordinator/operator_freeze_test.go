@@ -61,8 +61,7 @@ func TestFreezeByHand(t *testing.T) {
 	}
 }
 
-// An operator has frozen registration for an hour, and then a holder notices a loss. The holder's
-// freeze is longer.
+// An operator has frozen registration for an hour, and then a holder notices a loss. The holder's freeze is longer.
 func TestHolderFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 	l := newLab(t, 256)
 	a := l.serving("A")
@@ -76,8 +75,7 @@ func TestHolderFreezeExtendsAnOperatorsFreeze(t *testing.T) {
 	}
 }
 
-// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of
-// holders alone.
+// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of holders alone.
 func TestThawFreesWhatWasLost(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")

@@ -2,8 +2,8 @@ package coordinator
 
 import "testing"
 
-// TestModelByHand plays random histories in which operators take slots away at any moment. The
-// ranges of two holdings do not overlap.
+// TestModelByHand plays random histories in which operators take slots away at any moment. The ranges of two holdings
+// do not overlap.
 func TestModelByHand(t *testing.T) {
 	taken := 0
 	runModel(t, 1000, func(t testing.TB, seed uint64) {

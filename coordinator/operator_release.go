@@ -9,15 +9,16 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the
-// slot may be older than its holder's.
+// StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the slot may be older than
+// its holder's.
 type StillFrozenError struct {
 	Worker int
 	Until  int64
 }
 
 func (e *StillFrozenError) Error() string {
-	return fmt.Sprintf("registration is frozen until %s, so ZooKeeper's record of worker %d may be out of date. Let its holder come back, or wait",
+	return fmt.Sprintf("registration is frozen until %s, so ZooKeeper's record of worker %d may be out of date. "+
+		"Let its holder come back, or wait",
 		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
 }
 
@@ -28,7 +29,8 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("worker %d has changed meanwhile, so nothing was done: node %s (%s) holds it at term %d", e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
+	return fmt.Sprintf("worker %d has changed meanwhile, so nothing was done: node %s (%s) holds it at term %d",
+		e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
 }
 
 // ErrNotHeld: no node holds the slot.
@@ -51,14 +53,13 @@ func (h Operator) Examine(ctx context.Context, worker int) (Holding, error) {
 	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
-// ForceRelease releases a slot that its holder has not given back. The lease bound stays, and the
-// next holder begins there, so no ID is issued twice even if the holder runs. A higher term
-// and a new nonce fence the holder at its next heartbeat. The record is unconfirmed, so that
-// a holder that ZooKeeper had lost can still put its own back.
+// ForceRelease releases a slot that its holder has not given back. The lease bound stays, and the next holder begins
+// there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its next
+// heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
 //
-// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps
-// the slot for the longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if
-// the slot is not as found any more, and those of the store.
+// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
+// longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
+// those of the store.
 func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
@@ -83,15 +84,14 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 		switch {
 		case err == nil:
 			return ReadSlot(ctx, h.Store, cl, e.Worker)
-		case !errors.Is(err, store.ErrBadVersion) && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNoNode):
+		case !outpaced(err):
 			return e, err
 		}
 		// A heartbeat came in between: read again whether the holder is the same.
 	}
 }
 
-// again reads a slot once more. It returns an error if the slot is not as found, or is
-// frozen.
+// again reads a slot once more. It returns an error if the slot is not as found, or is frozen.
 func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
 	cl, now, err := h.begin(ctx)
 	switch {

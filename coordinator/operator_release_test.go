@@ -28,8 +28,8 @@ func (l *lab) takeAway(worker int) Entry {
 	return e
 }
 
-// An operator takes a slot from its holder. Whatever the holder does, the next holder begins at
-// or above the holder's lease bound.
+// An operator takes a slot from its holder. Whatever the holder does, the next holder begins at or above the holder's
+// lease bound.
 func TestTakeAway(t *testing.T) {
 	for name, row := range map[string]struct {
 		before func(a *member)
@@ -114,8 +114,8 @@ func TestTakeAway(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// A heartbeat of the holder between Examine and ForceRelease makes no difference. If the term has
-// changed, ForceRelease refuses.
+// A heartbeat of the holder between Examine and ForceRelease makes no difference. If the term has changed, ForceRelease
+// refuses.
 func TestTakeAwayMeanwhile(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -140,8 +140,8 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	}
 }
 
-// The holder's lease had ended when the operator examined the slot, and the holder has come
-// back since. ForceRelease must refuse, because the operator decided by the earlier state.
+// The holder's lease had ended when the operator examined the slot, and the holder has come back since. ForceRelease
+// must refuse, because the operator decided by the earlier state.
 func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -168,8 +168,7 @@ func TestTakeAwayAfterARestart(t *testing.T) {
 	a.mustBeat()
 }
 
-// While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease
-// refuses.
+// While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease refuses.
 func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
@@ -183,8 +182,8 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	a.mustBeat()
 }
 
-// An operator takes a slot away when ZooKeeper has an older copy of its record. The holder comes
-// back, and the slot is still its own.
+// An operator takes a slot away when ZooKeeper has an older copy of its record. The holder comes back, and the slot is
+// still its own.
 func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -208,8 +207,8 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l.disjoint()
 }
 
-// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps
-// the slot for as long as its holder's lease can run.
+// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for as long
+// as its holder's lease can run.
 func TestTakeAwayOfALostRecord(t *testing.T) {
 	for name, spoil := range map[string]func(l *lab){
 		"absent":     func(l *lab) { l.remove(slotPath(0)) },

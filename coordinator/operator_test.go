@@ -13,8 +13,8 @@ func (l *lab) operator() Operator {
 	return Operator{Store: l.admin, Now: func() int64 { return l.now }, By: "test"}
 }
 
-// moment has the earlier and the later of our clock and the leader's. The earlier one decides
-// whether a time has passed, and new bounds count from the later one.
+// moment has the earlier and the later of our clock and the leader's. The earlier one decides whether a time has
+// passed, and new bounds count from the later one.
 func TestMomentIsOfBothClocks(t *testing.T) {
 	for _, skew := range []int64{0, 3_000, -3_000} {
 		l := newLab(t, 1)
@@ -76,8 +76,8 @@ type openLedger struct{}
 
 func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 
-// Both stores behave alike when an operator takes a slot from a running node. Another node acquires
-// the slot after the lease bound, and the first node is in the slot's history.
+// Both stores behave alike when an operator takes a slot from a running node. Another node acquires the slot after the
+// lease bound, and the first node is in the slot's history.
 func TestByHandConformance(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) (open func() store.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
 		t.Run(name, func(t *testing.T) {

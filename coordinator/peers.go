@@ -9,12 +9,12 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// samplePeers is the most peers whose clocks are read at once. If a thousand nodes each
-// read a thousand records, that would load ZooKeeper more than their heartbeats do.
+// samplePeers is the most peers whose clocks are read at once. If a thousand nodes each read a thousand records, that
+// would load ZooKeeper more than their heartbeats do.
 const samplePeers = 8
 
-// roster has the workers that were live when they were last listed. The list has an entry
-// for each node of the cluster, so a node does not read it at every heartbeat.
+// roster has the workers that were live when they were last listed. The list has an entry for each node of the cluster,
+// so a node does not read it at every heartbeat.
 type roster struct {
 	listed  bool
 	workers []int       // ascending
@@ -26,22 +26,22 @@ type roster struct {
 	fewReadings bool
 }
 
-// listVersion identifies a state of the list of live workers. It changes when a worker is
-// added or removed, and when the list is created anew.
+// listVersion identifies a state of the list of live workers. It changes when a worker is added or removed, and when
+// the list is created anew.
 type listVersion struct {
 	made    int64 // Czxid of the list's parent
 	changes int32 // Stat.Children of the list's parent
 }
 
-// Peers returns the clock readings of up to eight live peers. own is our worker, -1 when we
-// have none. Peers leaves out peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
+// Peers returns the clock readings of up to eight live peers. own is our worker, -1 when we have none. Peers leaves out
+// peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
 // While this node waits for its peers' word, Peers reads the records of all of them, up to mostAsked.
 //
-// Peers takes one round trip, two the first time, and three if it reads the list again. It
-// does that if the list has changed, and there are at most eight peers or few of them have
-// readings. With few peers the list is short, and each reading counts.
+// Peers takes one round trip, two the first time, and three if it reads the list again. It does that if the list has
+// changed, and there are at most eight peers or few of them have readings. With few peers the list is short, and each
+// reading counts.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	if h := c.hold; h != nil && h.Waits() {
 		if err := h.hearPeers(ctx); err != nil {
@@ -78,7 +78,8 @@ func (c *Coordinator) Live() int { return c.roster.live }
 func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
-		c.roster = roster{listed: true, workers: slices.Sorted(maps.Keys(live)), version: version, live: len(live), present: c.roster.present}
+		workers := slices.Sorted(maps.Keys(live))
+		c.roster = roster{listed: true, workers: workers, version: version, live: len(live), present: c.roster.present}
 	}
 	return err
 }
@@ -88,8 +89,7 @@ func (c *Coordinator) known(own int) []int {
 	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return w == own })
 }
 
-// ask reads the records of up to samplePeers random peers, and the present version of the
-// list.
+// ask reads the records of up to samplePeers random peers, and the present version of the list.
 func (c *Coordinator) ask(ctx context.Context, peers []int) ([]store.Record, listVersion, error) {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
@@ -130,7 +130,7 @@ func (c *Coordinator) readings(records []store.Record) (readings []Reading) {
 	for i, s := range slots {
 		fresh := newest.Mtime-stats[i].Mtime <= 3*max(s.HeartbeatMs, c.Interval.Milliseconds())
 		if fresh && stats[i].Epoch() == newest.Epoch() {
-			readings = append(readings, Reading{Sent: s.ReportedClock, Acked: s.ReportedClock + s.RTTMs, Stamp: stats[i].Mtime})
+			readings = append(readings, Reading{s.ReportedClock, s.ReportedClock + s.RTTMs, stats[i].Mtime})
 		}
 	}
 	return readings

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// The paths of the records below the cluster's root. Times in records are Unix
-// milliseconds.
+// The paths of the records below the cluster's root. Times in records are Unix milliseconds.
 const (
 	clusterPath = "/cluster"
 	ticketsPath = "/tickets"
@@ -25,47 +24,43 @@ func SlotPath(worker int) string { return slotPath(worker) }
 func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
-// Cluster is the record that all nodes of a cluster share, at /cluster. After it was
-// created, only HighestSlot, Confirmed, Incarnation, Horizon and the freeze change.
+// Cluster is the record that all nodes of a cluster share, at /cluster. After it was created, only HighestSlot,
+// Confirmed, Incarnation, Horizon and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
-	// Layout is the layout of an ID, with its epoch, in the canonical form of
-	// worker.Layout.
+	// Layout is the layout of an ID, with its epoch, in the canonical form of worker.Layout.
 	Layout string `json:"layout"`
 	// Slots is the number of workers of the layout.
 	Slots      int   `json:"slots"`
 	Datacenter int64 `json:"datacenter"`
-	// LeaseMs is the longest lease. A confirmed node may serve for so long without
-	// ZooKeeper, and its slot is kept for so long after it vanished.
+	// LeaseMs is the longest lease. A confirmed node may serve for so long without ZooKeeper, and its slot is kept for
+	// so long after it vanished.
 	LeaseMs int64 `json:"lease_ms"`
-	// ConfirmMs is the time that a new holder of a slot waits for an earlier holder that
-	// ZooKeeper may have lost.
+	// ConfirmMs is the time that a new holder of a slot waits for an earlier holder that ZooKeeper may have lost.
 	ConfirmMs int64 `json:"confirm_ms"`
-	// OnRollback is the rollback policy of all nodes, in the canonical form of
-	// timeguard.RollbackPolicy. Empty: Leaf's rule.
+	// OnRollback is the rollback policy of all nodes, in the canonical form of timeguard.RollbackPolicy. Empty: Leaf's
+	// rule.
 	OnRollback string `json:"on_rollback,omitempty"`
 	// BorrowMs is how far ahead of the clock a burst may issue IDs.
 	BorrowMs int64 `json:"borrow_ms,omitempty"`
-	// SequenceStart is where the sequence begins in a tick, and SegmentStart the segment that
-	// a tick begins in, in the words of worker.SequenceStart and worker.SegmentStart. Empty:
-	// random and zero.
+	// SequenceStart is where the sequence begins in a tick, and SegmentStart the segment that a tick begins in, in the
+	// words of worker.SequenceStart and worker.SegmentStart. Empty: random and zero.
 	SequenceStart string `json:"sequence_start,omitempty"`
 	SegmentStart  string `json:"segment_start,omitempty"`
-	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to
-	// HighestSlot has no record, ZooKeeper has lost it, and the slot is not free.
+	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to HighestSlot has no
+	// record, ZooKeeper has lost it, and the slot is not free.
 	HighestSlot int `json:"highest_slot"`
-	// Confirmed: a node has confirmed under this record. Until then the record gives way to
-	// holders of the cluster that was here before.
+	// Confirmed: a node has confirmed under this record. Until then the record gives way to holders of the cluster that
+	// was here before.
 	Confirmed bool `json:"confirmed"`
-	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the
-	// records of slots and of named sequences, whose own counters begin again after a loss.
+	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the records of slots and of
+	// named sequences, whose own counters begin again after a loss.
 	Incarnation int64 `json:"incarnation,omitempty"`
 	// Horizon is the latest lease bound that any record may have, Unix ms.
 	Horizon int64 `json:"horizon"`
 	// Until FrozenUntil no slot is granted or confirmed.
 	FrozenUntil int64 `json:"frozen_until,omitempty"`
-	// FrozenBy is the operator who froze registration. Empty: a holder did, because
-	// ZooKeeper had lost data.
+	// FrozenBy is the operator who froze registration. Empty: a holder did, because ZooKeeper had lost data.
 	FrozenBy string `json:"frozen_by,omitempty"`
 }
 
@@ -76,9 +71,9 @@ func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
 func (c Cluster) marshal() []byte { return mustMarshal(c) }
 
-// parseCluster parses the cluster's record. It refuses a record without the highest slot, which would
-// pass for a cluster whose workers were never held. A record of a newer release may say that it needs
-// nodes which know more than this one does.
+// parseCluster parses the cluster's record. It refuses a record without the highest slot, which would pass for a
+// cluster whose workers were never held. A record of a newer release may say that it needs nodes which know more than
+// this one does.
 func parseCluster(b []byte) (Cluster, error) {
 	var r struct {
 		Cluster
@@ -89,17 +84,18 @@ func parseCluster(b []byte) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
 	}
 	if r.Needs != "" {
-		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked does not. Upgrade it", r.Needs)
+		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked does not. Upgrade it",
+			r.Needs)
 	}
 	if r.Highest == nil {
-		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q", clusterPath, b)
+		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q",
+			clusterPath, b)
 	}
 	r.Cluster.HighestSlot = *r.Highest
 	return r.Cluster, nil
 }
 
-// Labels describe a node to people. Nothing is decided by them, because names and addresses
-// move and collide.
+// Labels describe a node to people. Nothing is decided by them, because names and addresses move and collide.
 type Labels struct {
 	Name    string `json:"name,omitempty"`
 	Host    string `json:"host,omitempty"`
@@ -114,12 +110,11 @@ type Slot struct {
 	// Node is the holder's identity, a UUID; empty if the slot was never held.
 	Node   string `json:"node,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
-	// Term grows by one with every new holder and every start of the holder. Nonce is a new
-	// random number for each term.
+	// Term grows by one with every new holder and every start of the holder. Nonce is a new random number for each
+	// term.
 	Term  int64  `json:"term"`
 	Nonce string `json:"nonce,omitempty"`
-	// LeaseUntil is the lease bound. IDs of this slot up to this term have earlier
-	// timestamps.
+	// LeaseUntil is the lease bound. IDs of this slot up to this term have earlier timestamps.
 	LeaseUntil int64 `json:"lease_until"`
 	Confirmed  bool  `json:"confirmed"`
 	// Stopped: the holder has stopped cleanly, and issued no ID at or after StoppedAt.
@@ -132,20 +127,20 @@ type Slot struct {
 	// Lost marks a record that replaces one that ZooKeeper lost.
 	Lost bool `json:"lost,omitempty"`
 
-	// ReportedClock is the time on the holder's issuing clock when the record was written.
-	// Peers compare their clocks with it.
+	// ReportedClock is the time on the holder's issuing clock when the record was written. Peers compare their clocks
+	// with it.
 	ReportedClock int64 `json:"reported_clock,omitempty"`
 	// Generation is the write count of the holder's local record at that time.
 	Generation  uint64 `json:"generation,omitempty"`
 	HeartbeatMs int64  `json:"heartbeat_ms,omitempty"`
-	// RTTMs is the duration of the write before this one. It bounds the uncertainty of
-	// ReportedClock against the record's Mtime.
+	// RTTMs is the duration of the write before this one. It bounds the uncertainty of ReportedClock against the
+	// record's Mtime.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
 	State string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
-	// UnbrokenMs is the age, in ms, of the holder's Chain. It counts up to the heartbeat before the one that
-	// wrote this record. HeardAt is ZooKeeper's transaction number of that earlier heartbeat; 0: not known.
+	// UnbrokenMs is the age, in ms, of the holder's Chain. It counts up to the heartbeat before the one that wrote this
+	// record. HeardAt is ZooKeeper's transaction number of that earlier heartbeat; 0: not known.
 	UnbrokenMs int64 `json:"unbroken_ms,omitempty"`
 	HeardAt    int64 `json:"heard_at,omitempty"`
 	Followed
@@ -154,8 +149,8 @@ type Slot struct {
 	// ReleasedBy is the operator who took the slot from its holder.
 	ReleasedBy string `json:"released_by,omitempty"`
 
-	// For people: the first term of the holder, when it was granted (0: not known), and
-	// the earlier holders. Only Claim.wasLost decides by these.
+	// For people: the first term of the holder, when it was granted (0: not known), and the earlier holders. Only
+	// Claim.wasLost decides by these.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitzero"`
@@ -167,8 +162,8 @@ type Followed struct {
 	Changes int64 `json:"followed,omitempty"`
 	// Incarnation is that of the cluster in which the node has counted them.
 	Incarnation int64 `json:"followed_incarnation,omitempty"`
-	// Compared is the incarnation plus 1 in which the process has compared all records that it knows, in its present session,
-	// and has put back what it knew better. 0: it serves no named sequences. NotCompared: it has not yet.
+	// Compared is the incarnation plus 1 in which the process has compared all records that it knows, in its present
+	// session, and has put back what it knew better. 0: it serves no named sequences. NotCompared: it has not yet.
 	Compared int64 `json:"compared,omitempty"`
 }
 
@@ -188,9 +183,9 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
-// parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that
-// every record has, gets Term -1. Nobody may take such a slot, and its holder writes it
-// again. Without that rule {} would pass for a slot whose lease bound has passed.
+// parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that every record has, gets Term
+// -1. Nobody may take such a slot, and its holder writes it again. Without that rule {} would pass for a slot whose
+// lease bound has passed.
 func parseSlot(b []byte) Slot {
 	var s Slot
 	err := json.Unmarshal(b, &s)
@@ -202,8 +197,8 @@ func parseSlot(b []byte) Slot {
 	return s
 }
 
-// ticketNumber returns the number that ZooKeeper appended to a ticket's name with %010d: ten
-// digits, or a minus sign and nine or ten digits.
+// ticketNumber returns the number that ZooKeeper appended to a ticket's name with %010d: ten digits, or a minus sign
+// and nine or ten digits.
 func ticketNumber(name string) (int64, error) {
 	name = path.Base(name)
 	digits := len(name)
@@ -221,8 +216,7 @@ func ticketNumber(name string) (int64, error) {
 	return strconv.ParseInt(s, 10, 64)
 }
 
-// firstSlot returns the first slot that the holder of a ticket tries: the ticket's number
-// modulo the number of slots.
+// firstSlot returns the first slot that the holder of a ticket tries: the ticket's number modulo the number of slots.
 func firstSlot(ticket int64, slots int) int {
 	return int(((ticket % int64(slots)) + int64(slots)) % int64(slots))
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// growBy returns the number of slots that a cluster grows by at once: half of the slots
-// that it uses, or 1/64 of all slots if that is more, but at least four. After each growth
-// all other nodes that are taking a slot have to try again. So a thousand nodes that start
-// together must not cause many growths.
+// growBy returns the number of slots that a cluster grows by at once: half of the slots that it uses, or 1/64 of all
+// slots if that is more, but at least four. After each growth all other nodes that are taking a slot have to try again.
+// So a thousand nodes that start together must not cause many growths.
 func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 
 // growMost is the most records that one request creates.
 const growMost = 1024
 
-// Register acquires a slot for a new node. cl is the cluster's record, as the caller has
-// just read it. Register creates a ticket, calls check with the clocks of the leader and of
-// the peers, and then tries the slots in order, starting at the ticket's number. It writes
-// no slot before check has passed. confirm is the time before the heartbeat that confirms the slot, unless a peer
-// vouches for ZooKeeper before.
+// Register acquires a slot for a new node. cl is the cluster's record, as the caller has just read it. Register creates
+// a ticket, calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at
+// the ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that
+// confirms the slot, unless a peer vouches for ZooKeeper before.
 //
 // The Hold keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
-// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError,
-// *FrozenError, *OtherClusterError, those of check and those of the store.
-func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
+// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
+// *OtherClusterError, those of check and those of the store.
+func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
+	confirm time.Duration, _ error,
+) {
 	c := h.co
 	err := c.Settle(ctx)
 	if err == nil {
@@ -44,16 +44,16 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 	}
 	c.reading = clock
 	if err = c.checkClocks(ctx, -1, check); err == nil {
-		confirm, err = h.acquireFree(ctx, lease)
+		err = h.acquireFree(ctx, lease)
 	}
-	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped
-	// ZooKeeper a new node's ticket may have the same name.
+	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped ZooKeeper a new node's
+	// ticket may have the same name.
 	holds := c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node
 	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
 		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ""
 	}
-	return confirm, err
+	return confirmTime(c.mine), err
 }
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
@@ -65,8 +65,7 @@ func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck
 	return check(c.reading, peers)
 }
 
-// checkRegister returns an error if registration is frozen or no slot is free. It writes
-// nothing.
+// checkRegister returns an error if registration is frozen or no slot is free. It writes nothing.
 func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
@@ -90,46 +89,45 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 }
 
 // acquireFree acquires the first free slot, starting at the number of the ticket.
-func (h *Hold) acquireFree(ctx context.Context, lease time.Duration) (confirm time.Duration, _ error) {
+func (h *Hold) acquireFree(ctx context.Context, lease time.Duration) error {
 	ticket, err := ticketNumber(h.Ticket)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	cl := h.co.mine
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	for k := range cl.Slots {
-		confirm, a, err := h.acquireIfFree(ctx, (first+k)%cl.Slots, lease, full)
-		if err != nil || a == Free {
-			return confirm, err
+		if acquired, err := h.acquireIfFree(ctx, (first+k)%cl.Slots, lease, full); err != nil || acquired {
+			return err
 		}
 	}
 	full.now = h.co.Now()
-	return 0, full
+	return full
 }
 
-// acquireIfFree acquires a slot if it is free. If not, it returns why, and adds that to full. It tries again if another
-// node changed a record meanwhile.
-func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duration, full *FullError) (time.Duration, Availability, error) {
+// acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node changed
+// a record meanwhile.
+func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duration, full *FullError) (acquired bool, _ error) {
 	c := h.co
 	for {
 		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
 		if err != nil {
-			return 0, 0, err
+			return false, err
 		}
 		v, err := parseView(records)
 		switch {
 		case err != nil:
-			return 0, 0, err
+			return false, err
 		case v.cl == nil:
-			return 0, 0, ErrNoCluster
+			return false, ErrNoCluster
 		case v.cl.UUID != c.mine.UUID:
-			return 0, 0, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
+			return false, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
 		}
 		c.saw(*v.cl)
 		if worker > v.cl.HighestSlot {
 			if err := c.grow(ctx, v, worker); err != nil {
-				return 0, 0, err
+				return false, err
 			}
 			continue
 		}
@@ -137,34 +135,32 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 		leader := c.reading.leaderNow(now)
 		//mutant:c21-clock-ahead-ends-a-freeze by TestClockAheadEndsNoFreeze -> if v.cl.Frozen(now) {
 		if v.cl.Frozen(min(now, leader)) {
-			return 0, 0, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
+			return false, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
 		}
 		if v.slot == nil {
 			// The slot may have been created after it was read: read it again.
 			slot, _, err := c.slot(ctx, worker)
 			if err != nil {
-				return 0, 0, err
+				return false, err
 			}
 			if slot != nil {
 				continue
 			}
 			until, err := c.replaceLost(ctx, *v.cl, worker)
 			full.add(Disconnected, until)
-			return 0, Disconnected, err
+			return false, err
 		}
 		if a := v.cl.JudgeFree(*v.slot, records[2].Found, now, leader); a != Free {
 			full.add(a, v.slot.LeaseUntil)
-			return 0, a, nil
+			return false, nil
 		}
-		confirm, err := h.writeAcquired(ctx, worker, v, now, lease)
-		if !outpaced(err) {
-			return confirm, Free, err
+		if err = h.writeAcquired(ctx, worker, v, now, lease); !outpaced(err) {
+			return err == nil, err
 		}
 	}
 }
 
-// leaderNow returns the earliest time that the leader's clock can have when ours reads now,
-// Unix ms.
+// leaderNow returns the earliest time that the leader's clock can have when ours reads now, Unix ms.
 func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 
 // grow creates free slots, at least up to worker, unless holders have put them back already into a ZooKeeper that had
@@ -192,9 +188,9 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 	return err
 }
 
-// writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or
-// store.ErrNoNode if the slot or the cluster's record has changed.
-func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) (time.Duration, error) {
+// writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
+// cluster's record has changed.
+func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) error {
 	c := h.co
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
 	//mutant:c2-floor-at-now by sim -> floor := now
@@ -203,7 +199,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 		Node: h.Node, Ticket: h.Ticket, Worker: worker, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	}}
 	if err := h.pend(old); err != nil {
-		return 0, err
+		return err
 	}
 	e := c.gather(Report{})
 	slot := h.pendingRecord(e, cl, old, lease, false)
@@ -211,20 +207,19 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	version := v.stat.Version
 	write := store.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: version}
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
-		return 0, err // the outcome may be unknown: the next start reads the saved claim
+		return err // the outcome may be unknown: the next start reads the saved claim
 	}
 	h.begin(cl, e.boot, v.stat.Version+1, slot.LeaseUntil)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	confirm := confirmTime(cl)
-	h.confirms(confirm, false)
-	return confirm, nil
+	h.confirms(confirmTime(cl), false)
+	return nil
 }
 
-// isFull returns an error with the reasons why no slot is free, or nil if one is free. The
-// server may lag behind. isFull reads the slots only if all of them have been used.
+// isFull returns an error with the reasons why no slot is free, or nil if one is free. The server may lag behind.
+// isFull reads the slots only if all of them have been used.
 func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error) {
 	if cl.HighestSlot+1 < cl.Slots {
 		return nil, nil

@@ -41,8 +41,7 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	}
 }
 
-// A ticket's number only decides where the search for a slot begins. Any number leads to a free
-// slot.
+// A ticket's number only decides where the search for a slot begins. Any number leads to a free slot.
 func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		count int32
@@ -243,8 +242,8 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	l.disjoint()
 }
 
-// If the holder of a lost slot does not come back, the slot is free when the bound of the Lost
-// record and the grace time have passed.
+// If the holder of a lost slot does not come back, the slot is free when the bound of the Lost record and the grace
+// time have passed.
 func TestLostSlotIsFreeInTheEnd(t *testing.T) {
 	for _, path := range [][]string{{slotPath(0)}, {slotPath(0), slotPath(1), workersPath}} {
 		l := newLab(t, 2)
@@ -315,8 +314,8 @@ func TestFrozenAltogether(t *testing.T) {
 	m.confirm()
 }
 
-// A holder freezes registration while a new node acquires a slot, the holder's or another one.
-// The new node does not get it.
+// A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
+// get it.
 func TestFreezeWhileTaking(t *testing.T) {
 	for name, slots := range map[string]int{"its holder": 1, "another slot's": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -351,8 +350,7 @@ func TestFreezeWhileTaking(t *testing.T) {
 	}
 }
 
-// A holder freezes registration after a new node has acquired a slot. The new node does not
-// confirm it.
+// A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
 func TestFreezeWhileConfirming(t *testing.T) {
 	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -480,8 +478,7 @@ func TestGrowsInSteps(t *testing.T) {
 	}
 }
 
-// A thousand nodes start at once. Each gets its own worker. They make at most
-// 30 writes per node.
+// A thousand nodes start at once. Each gets its own worker. They make at most 30 writes per node.
 func TestThousandAtOnce(t *testing.T) {
 	const nodes = 1000
 	mem := store.NewMem(nil)

@@ -7,9 +7,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it freezes
-// registration, because new nodes may be about to confirm, and holders that are cut off may have leases that run (C21).
-// why says how the loss was noticed.
+// restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
+// freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
+// run (C21). why says how the loss was noticed.
 func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
 	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Boot())
 	l := h.lossOf(v.cl, why)
@@ -22,8 +22,7 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 	case !runs:
 		return Beat{}, h.yields(ctx, why+", and the lease has expired")
 	}
-	// Another holder may have frozen long ago. By the leader's clock now, check whether that
-	// freeze is long enough.
+	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := h.co.gather(r)
 	clock, err := h.co.touchTicket(ctx, &h.Claim)
 	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {

@@ -8,16 +8,14 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Resume renews the slot of the local record (C15). It calls check with the clocks of the leader
-// and of the peers, then writes the slot with the next term and a new nonce.
+// Resume renews the slot of the local record (C15). It calls check with the clocks of the leader and of the peers, then
+// writes the slot with the next term and a new nonce.
 //
-// The claim's floor is at least the reserved bound then, which the earlier process may
-// have reached (C6). Its lease bound is that of the local record: below it the node may issue at
-// once.
+// The claim's floor is at least the reserved bound then, which the earlier process may have reached (C6). Its lease
+// bound is that of the local record: below it the node may issue at once.
 //
-// Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster,
-// those of check and those of the store. The node may start from the local record alone
-// only after store.ErrUnreachable or a *NotOursError with Lost.
+// Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, those of check and those of the
+// store. The node may start from the local record alone only after store.ErrUnreachable or a *NotOursError with Lost.
 func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
 	if err := h.co.Settle(ctx); err != nil {
 		return 0, err
@@ -94,8 +92,8 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 	}
 }
 
-// writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the
-// process before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
+// writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
+// before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
 func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (confirm time.Duration, _ error) {
 	c := h.co
 	if err := h.pend(*v.slot); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// A node that starts again finds an older copy of its record. It freezes registration, because
-// it may be the only one that notices the loss.
+// A node that starts again finds an older copy of its record. It freezes registration, because it may be the only one
+// that notices the loss.
 func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 	for name, away := range map[string]time.Duration{"lease runs": time.Second, "lease ran out": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 	}
 }
 
-// A node whose ticket is gone tries to resume again and again. Its clock is refused, or ZooKeeper
-// does not answer. At most one ticket is left.
+// A node whose ticket is gone tries to resume again and again. Its clock is refused, or ZooKeeper does not answer. At
+// most one ticket is left.
 func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -65,8 +65,8 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	}
 }
 
-// ZooKeeper has lost the tickets, and their numbers began again. So the ticket that a node knows
-// by name belongs to another node, and must be left alone.
+// ZooKeeper has lost the tickets, and their numbers began again. So the ticket that a node knows by name belongs to
+// another node, and must be left alone.
 func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -89,8 +89,8 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The tickets cannot be listed when Register looks for proof that nothing was lost. The grant
-// stands, and the node waits for the whole confirming time.
+// The tickets cannot be listed when Register looks for proof that nothing was lost. The grant stands, and the node
+// waits for the whole confirming time.
 func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	l := newLab(t, 4)
 	l.wipe()
@@ -111,8 +111,8 @@ func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
 	a.confirm()
 }
 
-// A process was killed while it waited for its floor, so its reserved bound is below the floor.
-// The next process must not begin below that floor.
+// A process was killed while it waited for its floor, so its reserved bound is below the floor. The next process must
+// not begin below that floor.
 func TestResumeKeepsTheFloor(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
@@ -125,8 +125,8 @@ func TestResumeKeepsTheFloor(t *testing.T) {
 	}
 }
 
-// A node starts from an old copy of its state, from before it released its slot. The next
-// holder's lease bound is lower than that of the copy, which is not a loss of data.
+// A node starts from an old copy of its state, from before it released its slot. The next holder's lease bound is lower
+// than that of the copy, which is not a loss of data.
 func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -146,8 +146,8 @@ func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	l.disjoint()
 }
 
-// A node saves a claim before the write that carries it: when it registers, resumes, reports a
-// restart, and puts its record back.
+// A node saves a claim before the write that carries it: when it registers, resumes, reports a restart, and puts its
+// record back.
 func TestStoredBeforeWritten(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.node("A")

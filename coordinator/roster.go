@@ -21,8 +21,8 @@ type Entry struct {
 	Absent bool
 }
 
-// Holds reports whether the slot's last holder may run: it has not stopped cleanly. An operator who
-// released the slot has not stopped its holder.
+// Holds reports whether the slot's last holder may run: it has not stopped cleanly. An operator who released the slot
+// has not stopped its holder.
 func (e Entry) Holds() bool {
 	return e.Slot.Node != "" && !e.Slot.Stopped && (!e.Slot.Released || e.Slot.ReleasedBy != "")
 }
@@ -30,8 +30,8 @@ func (e Entry) Holds() bool {
 // readAtOnce is the most records that are read in one round trip.
 const readAtOnce = 64
 
-// eachRecord reads the records at the paths and passes them to do, in order, until do
-// returns false. i is the index of the record's path.
+// eachRecord reads the records at the paths and passes them to do, in order, until do returns false. i is the index of
+// the record's path.
 func eachRecord(ctx context.Context, st store.Store, paths []string, do func(i int, r store.Record) (more bool)) error {
 	i := 0
 	for some := range slices.Chunk(paths, readAtOnce) {
@@ -66,7 +66,7 @@ func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error)
 	}
 	entries := make([]Entry, 0, cl.HighestSlot+1)
 	err = eachRecord(ctx, st, slotPaths(0, cl.HighestSlot), func(w int, r store.Record) bool {
-		entries = append(entries, Entry{Worker: w, Slot: parseSlot(r.Data), Stat: r.Stat, Live: live[w], Absent: !r.Found})
+		entries = append(entries, Entry{w, parseSlot(r.Data), r.Stat, live[w], !r.Found})
 		return true
 	})
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms.
-// The node keeps the slot until the lease bound, and a restart resumes it without waiting.
-// The local record must already have the same, durably.
-// generation is the write count of that record.
+// Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms. The node keeps the slot
+// until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
+// durably. generation is the write count of that record.
 func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 	err := h.finish(ctx, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
@@ -21,16 +20,16 @@ func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
-// Release gives a slot back: any node may take it at once, and issue from end on. The local
-// record must have been made invalid before, durably. end is the first timestamp that this
-// holding has not reached, Unix ms. The lease bound becomes end, or the floor if that is
-// higher. Only Release lowers a lease bound.
+// Release gives a slot back: any node may take it at once, and issue from end on. The local record must have been made
+// invalid before, durably. end is the first timestamp that this holding has not reached, Unix ms. The lease bound
+// becomes end, or the floor if that is higher. Only Release lowers a lease bound.
 //
 // A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
 func (h *Hold) Release(ctx context.Context, end int64) error {
 	err := h.finish(ctx, func(s *Slot) {
-		//mutant:c29-released-below-the-floor by TestReleaseIsNotBelowTheFloor -> s.Released, s.LeaseUntil, s.State, s.Ticket = true, end, "released", ""
-		s.Released, s.LeaseUntil, s.State, s.Ticket = true, max(h.Floor, end), "released", ""
+		s.Released, s.State, s.Ticket = true, "released", ""
+		//mutant:c29-released-below-the-floor by TestReleaseIsNotBelowTheFloor -> s.LeaseUntil = end
+		s.LeaseUntil = max(h.Floor, end)
 	})
 	if err == nil && h.co.hold == h {
 		h.co.dropTicket(ctx, h.Ticket, h.Node)
@@ -38,8 +37,8 @@ func (h *Hold) Release(ctx context.Context, end int64) error {
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
-// finish changes our slot's record by a versioned write, if it is still ours. If a write is
-// not acknowledged, finish reads the record and tries again until ctx ends or the store is closed.
+// finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
+// reads the record and tries again until ctx ends or the store is closed.
 func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
 	for {
 		err := h.tryFinish(ctx, change)
@@ -82,8 +81,9 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 		return nil // another node has the slot
 	}
 	change(slot)
-	//mutant:c8-release-over-any-version by sim -> _, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), store.AnyVersion)
-	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
+	//mutant:c8-release-over-any-version by sim -> version := store.AnyVersion
+	version := v.stat.Version
+	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), version)
 	return err
 }
 

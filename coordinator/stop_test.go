@@ -59,8 +59,8 @@ func TestRelease(t *testing.T) {
 	l.disjoint()
 }
 
-// Release does not lower the lease bound below the floor. If a node has issued nothing since it
-// acquired the slot, the bound stays at the earlier holder's.
+// Release does not lower the lease bound below the floor. If a node has issued nothing since it acquired the slot, the
+// bound stays at the earlier holder's.
 func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": labStart + 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestStopCreatesNoSlot(t *testing.T) {
 	}
 }
 
-// A release was applied but not acknowledged, so Release reads the slot again. If another node
-// has the slot by then, Release leaves its record alone.
+// A release was applied but not acknowledged, so Release reads the slot again. If another node has the slot by then,
+// Release leaves its record alone.
 func TestReleaseNotAcknowledged(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -187,8 +187,8 @@ func TestFinishGivesUpInTime(t *testing.T) {
 	})
 }
 
-// A lagging server shows no record of the slot, or an older copy. Stop must not take that for a
-// loss of data or for a take-over.
+// A lagging server shows no record of the slot, or an older copy. Stop must not take that for a loss of data or for a
+// take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
 	views := []*store.MemSnapshot{l.mem.Snapshot()}

@@ -12,16 +12,15 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// ticket is the contents of a ticket, the persistent-sequential znode that registers a
-// node. ZooKeeper puts its number into its name and the leader's time into its stat.
+// ticket is the contents of a ticket, the persistent-sequential znode that registers a node. ZooKeeper puts its number
+// into its name and the leader's time into its stat.
 type ticket struct {
 	Node string `json:"node"`
 	Labels
 }
 
-// touchTicket writes the claim's ticket, or creates one, and compares our clock with the
-// leader's time of that write. A node may make no other write before its clock has been
-// checked. touchTicket sets claim.Ticket and c.latest.
+// touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
+// node may make no other write before its clock has been checked. touchTicket sets claim.Ticket and c.latest.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
@@ -51,8 +50,8 @@ func parseTicket(data []byte) (t ticket) {
 	return t
 }
 
-// ticketHolder returns the node that a ticket registers. If ZooKeeper lost the tickets,
-// their numbers began again, so a ticket of ours may have the name of another node's.
+// ticketHolder returns the node that a ticket registers. If ZooKeeper lost the tickets, their numbers began again, so a
+// ticket of ours may have the name of another node's.
 func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, error) {
 	data, _, err := c.Store.Get(ctx, name)
 	if err != nil {
@@ -77,9 +76,10 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	sent := c.Now()
 	name, err := c.Store.Create(ctx, ticketPrefix, c.ticket(*claim), store.PersistentSequential)
 	if errors.Is(err, store.ErrExists) {
-		// ZooKeeper's counter has reached its end. The number only decides where the search
-		// for a slot starts, so a random one does as well.
-		name, err = c.Store.Create(ctx, fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32()), c.ticket(*claim), store.Persistent)
+		// ZooKeeper's counter has reached its end. The number only decides where the search for a slot starts, so a
+		// random one does as well.
+		path := fmt.Sprintf("%s%010d", ticketPrefix, rand.Int32())
+		name, err = c.Store.Create(ctx, path, c.ticket(*claim), store.Persistent)
 	}
 	acked := c.Now()
 	switch {
@@ -107,9 +107,8 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 // lookBack is the number of newest tickets that findTicket reads.
 const lookBack = 1000
 
-// findTicket returns the path of a node's ticket whose creation was not acknowledged, or ""
-// if it finds none. A second ticket would never be deleted. A request that is still under
-// way may create one after findTicket has looked.
+// findTicket returns the path of a node's ticket whose creation was not acknowledged, or "" if it finds none. A second
+// ticket would never be deleted. A request that is still under way may create one after findTicket has looked.
 func (c *Coordinator) findTicket(ctx context.Context, node string) (string, error) {
 	if err := c.Store.Sync(ctx, ticketsPath); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return "", err
@@ -133,8 +132,7 @@ func (c *Coordinator) findTicket(ctx context.Context, node string) (string, erro
 // cleanupTime is the time limit of a clean-up. It counts also if ctx has ended.
 const cleanupTime = 2 * time.Second
 
-// dropTicket deletes a node's ticket. A ticket that stays wastes a few bytes only, so a
-// failure is only logged.
+// dropTicket deletes a node's ticket. A ticket that stays wastes a few bytes only, so a failure is only logged.
 func (c *Coordinator) dropTicket(ctx context.Context, name, node string) {
 	if name == "" {
 		return

@@ -11,10 +11,10 @@ import (
 // word records whether all live peers have written their slots after this node's first write. That is its first write
 // in the present ZooKeeper session and the present incarnation.
 //
-// A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost what others
-// wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves, at the latest when
-// they write their slots. So before a node relies on ZooKeeper in a new session, it waits until each live peer has written, or
-// for the confirming time.
+// A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
+// what others wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves,
+// at the latest when they write their slots. So before a node relies on ZooKeeper in a new session, it waits until each
+// live peer has written, or for the confirming time.
 type word struct {
 	session int64 // of our first write; 0: none
 	began   int64 // when that was sent, ns of the boot clock
@@ -49,8 +49,9 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 // vouches reports whether a peer's chain is older than our first write by a confirming time, and has an acknowledged
 // write since. The record's last write does not count: it may have been late.
 func (w word) vouches(peer Slot, cl Cluster) bool {
-	//mutant:c11-young-chain-vouches by sim -> return peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released
-	return peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released && peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
+	//mutant:c11-young-chain-vouches by sim -> unbroken := true
+	unbroken := peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
+	return unbroken && peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released
 }
 
 // relyAt returns when a node need not wait for its peers' word any more, ns of the boot clock.
@@ -67,7 +68,8 @@ func (w word) relyAt(confirm time.Duration) int64 {
 // Waits reports whether this node waits for its peers' word, or for one of them to vouch.
 func (h *Hold) Waits() bool {
 	w := h.word
-	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.state != confirmed) && h.co.Boot() < w.began+int64(confirmTime(h.co.mine))
+	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.state != confirmed) &&
+		h.co.Boot() < w.began+int64(confirmTime(h.co.mine))
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
@@ -88,8 +90,9 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	all, vouched, w := true, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
-		//mutant:c11-one-peer-is-enough by TestAllPeersGiveTheirWord -> all = all || r.Found && w.given(s, r.Stat, h.Incarnation)
-		all = all && r.Found && w.given(s, r.Stat, h.Incarnation)
+		given := r.Found && w.given(s, r.Stat, h.Incarnation)
+		//mutant:c11-one-peer-is-enough by TestAllPeersGiveTheirWord -> all = all || given
+		all = all && given
 		vouched = vouched || w.vouches(s, c.mine)
 		return true
 	})
