@@ -203,7 +203,9 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 // write writes the record that d has over the one found (C8, C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.
-func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (after store.Stat, written bool, _ error) {
+func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (
+	after store.Stat, written bool, _ error,
+) {
 	//mutant:c8-heartbeat-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
 	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: version}

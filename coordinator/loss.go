@@ -95,7 +95,9 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 }
 
 // writeLoss writes what Loss.after returns. stamp is the leader's time of that write, 0 if there was nothing to write.
-func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (_ Cluster, stamp int64, _ error) {
+func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (
+	_ Cluster, stamp int64, _ error,
+) {
 	var next Cluster
 	for wrote := false; ; {
 		stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
@@ -109,7 +111,7 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		})
 		switch {
 		case err == nil && next.UUID != mine.UUID && l.Holds:
-			return Cluster{}, 0, fmt.Errorf("%w: a cluster that has confirmed has replaced this node's", store.ErrBadVersion)
+			return Cluster{}, 0, fmt.Errorf("%w: a confirmed cluster has replaced this node's", store.ErrBadVersion)
 		case err == nil && next.UUID != mine.UUID:
 			return Cluster{}, 0, nil
 		case err == nil && wrote:

@@ -84,12 +84,12 @@ func parseCluster(b []byte) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
 	}
 	if r.Needs != "" {
-		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked does not. Upgrade it",
-			r.Needs)
+		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked "+
+			"does not. Upgrade it", r.Needs)
 	}
 	if r.Highest == nil {
-		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster name: %.80q",
-			clusterPath, b)
+		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster "+
+			"name: %.80q", clusterPath, b)
 	}
 	r.Cluster.HighestSlot = *r.Highest
 	return r.Cluster, nil

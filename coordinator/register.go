@@ -106,9 +106,11 @@ func (h *Hold) acquireFree(ctx context.Context, lease time.Duration) error {
 	return full
 }
 
-// acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node changed
-// a record meanwhile.
-func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duration, full *FullError) (acquired bool, _ error) {
+// acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node
+// changed a record meanwhile.
+func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duration, full *FullError) (
+	acquired bool, _ error,
+) {
 	c := h.co
 	for {
 		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
