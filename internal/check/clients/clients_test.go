@@ -31,7 +31,8 @@ func TestRedisCLI(t *testing.T) {
 				t.Errorf("%s: got %q, want %s", version, got, want)
 			}
 		}
-		ids(t, cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"), 9)
+		ids(t, cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET", "order"),
+			9)
 		ids(t, cli(strings.Repeat("GET\nget order\nGET 3\nGET order COUNT 2\n", 20)), 100)
 		want(cli("", "--no-raw", "GET"), `"\d{10,19}"`)
 		want(cli("", "--no-raw", "GET", "order", "COUNT", "0"), `\(error\) ERR a count must be 1 to 10000, digits only`)
@@ -76,7 +77,8 @@ func TestRedisBenchmark(t *testing.T) {
 	} {
 		before := issued(t, host, port)
 		out := run(t, func(ctx context.Context) *exec.Cmd {
-			return exec.CommandContext(ctx, path, append([]string{"-h", host, "-p", port, "-c", "10", "--csv"}, strings.Fields(bc.args)...)...)
+			return exec.CommandContext(ctx, path,
+				append([]string{"-h", host, "-p", port, "-c", "10", "--csv"}, strings.Fields(bc.args)...)...)
 		})
 		// redis-benchmark shows errors and no other replies: the node knows how many
 		// IDs there were.

@@ -53,6 +53,7 @@ func testExample(t *testing.T, command ...string) {
 	nobody := l.Addr().String()
 	l.Close()
 	ids(t, run(t, func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, command[0], append(command[1:], "1000", nobody, net.JoinHostPort(host, port))...)
+		return exec.CommandContext(ctx, command[0],
+			append(command[1:], "1000", nobody, net.JoinHostPort(host, port))...)
 	}), 1000)
 }

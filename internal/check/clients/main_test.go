@@ -93,7 +93,8 @@ func serve(t *testing.T) (host, port string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary(t), "serve", "--zk", zk, "--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms",
+	cmd := exec.Command(binary(t), "serve", "--zk", zk, "--bootstrap", "--heartbeat", "200ms",
+		"--confirm-time", "800ms",
 		"--listen", "127.0.0.1:0", "--admin", "off", "--state-dir", filepath.Join(dir, "state"), "--log-format", "json")
 	cmd.Env = environ()
 	cmd.Stdout, cmd.Stderr = log, log

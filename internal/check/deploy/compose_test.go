@@ -9,7 +9,8 @@ import (
 )
 
 // The addresses that docker-compose.yml publishes.
-var composeNodes = map[string]string{"flaked1": "127.0.0.1:7609", "flaked2": "127.0.0.1:7610", "flaked3": "127.0.0.1:7611"}
+var composeNodes = map[string]string{"flaked1": "127.0.0.1:7609", "flaked2": "127.0.0.1:7610",
+	"flaked3": "127.0.0.1:7611"}
 
 // composeProject keeps the test's containers and volumes apart from those of people.
 const composeProject = "flaked-test"
@@ -22,14 +23,9 @@ func compose(t testing.TB, args ...string) {
 // inService returns the name that podman-compose gives the container of a service.
 func inService(service string) string { return composeProject + "_" + service + "_1" }
 
-// TestComposeFile runs docker-compose.yml: three ZooKeepers and three nodes. It kills a ZooKeeper
-// and a node, and removes the volume of another node.
-//
-// podman-compose 1.0.3 ignores `condition: service_healthy` and starts all at once, and breaks
-// the words of a health check apart, so the test runs both health checks itself.
-func TestComposeFile(t *testing.T) {
-	needsImage(t)
-	needsNetwork(t)
+// composeUp starts the services. They end with the test.
+func composeUp(t *testing.T) {
+	t.Helper()
 	down := func(ctx context.Context) error {
 		_, err := try(ctx, ".", "podman-compose", "-p", composeProject, "down", "--volumes", "--timeout", "20")
 		// podman-compose 1.0.3 leaves the network.
@@ -40,7 +36,7 @@ func TestComposeFile(t *testing.T) {
 	for service, address := range composeNodes {
 		if conn, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			conn.Close()
-			t.Fatalf("%s is in use, and docker-compose.yml publishes %s there. Stop what listens on it", address, service)
+			t.Fatalf("%s is in use, and docker-compose.yml publishes %s there. Stop it", address, service)
 		}
 	}
 	t.Cleanup(func() {
@@ -55,6 +51,17 @@ func TestComposeFile(t *testing.T) {
 		}
 	})
 	compose(t, "up", "--detach")
+}
+
+// TestComposeFile runs docker-compose.yml: three ZooKeepers and three nodes. It kills a ZooKeeper
+// and a node, and removes the volume of another node.
+//
+// podman-compose 1.0.3 ignores `condition: service_healthy` and starts all at once, and breaks
+// the words of a health check apart, so the test runs both health checks itself.
+func TestComposeFile(t *testing.T) {
+	needsImage(t)
+	needsNetwork(t)
+	composeUp(t)
 	workers := map[string]string{}
 	for service, address := range composeNodes {
 		ready(t, address)
@@ -62,7 +69,8 @@ func TestComposeFile(t *testing.T) {
 		podman(t, "exec", inService(service), "/usr/local/bin/flaked", "healthcheck")
 	}
 	for _, zk := range []string{"zk1", "zk2", "zk3"} {
-		podman(t, "exec", inService(zk), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/2181 && printf srvr >&3 && grep -q Mode: <&3")
+		podman(t, "exec", inService(zk), "bash", "-c",
+			"exec 3<>/dev/tcp/127.0.0.1/2181 && printf srvr >&3 && grep -q Mode: <&3")
 	}
 	ids := collect(t, composeNodes["flaked1"], composeNodes["flaked2"], composeNodes["flaked3"])
 	all := func() {
@@ -72,7 +80,6 @@ func TestComposeFile(t *testing.T) {
 		}
 	}
 	all()
-
 	// The command of the file's first lines, with the environment of its services.
 	status := podman(t, "exec", inService("flaked1"), "/usr/local/bin/flaked", "status")
 	for service := range composeNodes {
@@ -96,11 +103,11 @@ func TestComposeFile(t *testing.T) {
 	podman(t, "volume", "rm", composeProject+"_flaked3-state")
 	compose(t, "up", "--detach", "--no-recreate", "flaked3")
 	ids.more(t, composeNodes["flaked3"])
-	if now := workerOf(t, composeNodes["flaked3"]); now == workers["flaked3"] {
+	now := workerOf(t, composeNodes["flaked3"])
+	if now == workers["flaked3"] {
 		t.Errorf("flaked3 has worker %s again, with an empty volume", now)
-	} else {
-		workers["flaked3"] = now
 	}
+	workers["flaked3"] = now
 
 	// `down` keeps the volumes, and so the nodes' identities.
 	compose(t, "down", "--timeout", "20")

@@ -82,7 +82,8 @@ func podman(t testing.TB, args ...string) string {
 const image = "localhost/flaked:dev"
 
 var built = sync.OnceValue(func() error {
-	args := []string{"buildah", "bud", "--format", "docker", "--network", "host", "--build-arg", "VERSION=1.2.3-test", "-t", image}
+	args := []string{"buildah", "bud", "--format", "docker", "--network", "host", "--build-arg", "VERSION=1.2.3-test",
+		"-t", image}
 	// The module and build caches of this machine save minutes. They are not in the image.
 	for variable, inside := range map[string]string{"GOMODCACHE": "/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		out, err := try(context.Background(), ".", "go", "env", variable)

@@ -11,7 +11,8 @@ import (
 )
 
 // hardened has the flags of podman that take away what a node does not need.
-var hardened = []string{"--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
+var hardened = []string{"--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt",
+	"no-new-privileges"}
 
 func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
 	needsImage(t)
@@ -25,19 +26,24 @@ func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
 	for line := range strings.Lines(do(t, "tar", "--numeric-owner", "-tvf", archive)) {
 		f := strings.Fields(line)
 		path := strings.TrimSuffix(f[5], "/")
-		if !slices.Contains([]string{"dev", "proc", "sys", "run", "etc", "usr", "usr/local", "usr/local/bin", "var", "var/lib", "tmp", "run/.containerenv"}, path) && !strings.HasPrefix(path, "etc/") && !strings.HasPrefix(path, "dev/") {
+		if !slices.Contains([]string{"dev", "proc", "sys", "run", "etc", "usr", "usr/local", "usr/local/bin", "var",
+			"var/lib", "tmp", "run/.containerenv"}, path) && !strings.HasPrefix(path, "etc/") &&
+			!strings.HasPrefix(path, "dev/") {
 			got = append(got, f[0]+" "+f[1]+" "+path)
 		}
 	}
 	slices.Sort(got)
-	want := []string{"-rwxr-xr-x 65532/65532 usr/local/bin/flaked", "drwx------ 65532/65532 var/lib/flaked", "drwxr-xr-x 65532/65532 run/flaked"}
+	want := []string{"-rwxr-xr-x 65532/65532 usr/local/bin/flaked", "drwx------ 65532/65532 var/lib/flaked",
+		"drwxr-xr-x 65532/65532 run/flaked"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the image has %q, want %q", got, want)
 	}
-	if out := podman(t, "run", "--rm", "--network", "none", image, "--version"); !strings.HasPrefix(out, "flaked 1.2.3-test\n") {
+	if out := podman(t, "run", "--rm", "--network", "none", image, "--version"); !strings.HasPrefix(out,
+		"flaked 1.2.3-test\n") {
 		t.Errorf("version: %q", out)
 	}
-	config := strings.TrimSpace(podman(t, "image", "inspect", "--format", "{{.User}} {{.Config.StopSignal}} {{.Config.Entrypoint}} {{.Config.Cmd}}", image))
+	config := strings.TrimSpace(podman(t, "image", "inspect", "--format",
+		"{{.User}} {{.Config.StopSignal}} {{.Config.Entrypoint}} {{.Config.Cmd}}", image))
 	if config != "65532:65532 SIGTERM [/usr/local/bin/flaked] [serve]" {
 		t.Errorf("configuration: %q", config)
 	}
@@ -59,7 +65,8 @@ func newContainer(t testing.TB, zk, kind string) *container {
 
 // args returns the command line of the container, with flags of podman.
 func (c *container) args(flags ...string) []string {
-	args := append([]string{"podman", "run", "--name", c.name, "--network", "host", "-e", "FLAKED_ADDR=" + c.listen, "-v", c.volume + ":/var/lib/flaked"}, hardened...)
+	args := append([]string{"podman", "run", "--name", c.name, "--network", "host", "-e", "FLAKED_ADDR=" + c.listen,
+		"-v", c.volume + ":/var/lib/flaked"}, hardened...)
 	return append(append(args, flags...), image, "serve", "--zk", c.zk, "--cluster", "image", "--bootstrap",
 		"--heartbeat", "200ms", "--confirm-time", "800ms", "--listen", c.listen, "--admin", c.own, "--name", c.name)
 }
@@ -86,7 +93,8 @@ func TestImageRunsHardened(t *testing.T) {
 	ids := collect(t, c.listen)
 	ids.more(t, c.listen)
 	podman(t, "healthcheck", "run", c.name)
-	if status := podman(t, "exec", "-e", "FLAKED_ZK="+c.zk, "-e", "FLAKED_CLUSTER=image", c.name, "/usr/local/bin/flaked", "status"); !strings.Contains(status, c.name) {
+	if status := podman(t, "exec", "-e", "FLAKED_ZK="+c.zk, "-e", "FLAKED_CLUSTER=image", c.name,
+		"/usr/local/bin/flaked", "status"); !strings.Contains(status, c.name) {
 		t.Errorf("status does not name the node:\n%s", status)
 	}
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -188,8 +187,10 @@ func (s *site) play(t testing.TB, pod fields) *kubePod {
 		}
 	})
 	do(t, "podman", "kube", "play", "--start=false", "--network", s.network, file)
-	for _, c := range strings.Fields(podman(t, "pod", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", name)) {
-		for _, directory := range strings.Fields(podman(t, "inspect", "--format", `{{range .Mounts}}{{if eq .Type "volume"}}{{.Source}} {{end}}{{end}}`, c)) {
+	for _, c := range strings.Fields(podman(t, "pod", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}",
+		name)) {
+		for _, directory := range strings.Fields(podman(t, "inspect", "--format",
+			`{{range .Mounts}}{{if eq .Type "volume"}}{{.Source}} {{end}}{{end}}`, c)) {
 			if !strings.Contains(directory, "flaked-tokens") {
 				do(t, "chmod", "777", directory)
 			}
@@ -217,7 +218,8 @@ func (p *kubePod) in(container string) string { return p.name + "-" + container 
 func (p *kubePod) address(port int) string {
 	p.t.Helper()
 	infra := strings.TrimSpace(podman(p.t, "pod", "inspect", "--format", "{{.InfraContainerID}}", p.name))
-	ip := strings.TrimSpace(podman(p.t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", infra))
+	ip := strings.TrimSpace(podman(p.t, "inspect", "--format",
+		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", infra))
 	return fmt.Sprintf("%s:%d", ip, port)
 }
 
@@ -262,93 +264,21 @@ func (s *site) cluster() {
 	job.remove()
 }
 
-// TestManifestsInPods runs the manifests of deploy/kubernetes as pods.
-func TestManifestsInPods(t *testing.T) {
-	needsImage(t)
-	needsNetwork(t)
-	s := newSite(t)
-	s.cluster()
-	seen := map[string]string{}
-	draw := func(p *kubePod, container string, n int) {
-		t.Helper()
-		for id := range strings.Lines(p.flaked(container, "get", fmt.Sprint(n))) {
-			if other, twice := seen[id]; twice {
-				t.Errorf("%s: ID %s was issued twice, first by %s", p.name, strings.TrimSpace(id), other)
-			}
-			seen[id] = p.name
-		}
+// killed kills a container, and starts it again.
+func (p *kubePod) killed(container string) {
+	p.t.Helper()
+	process := func() string {
+		out, _ := try(p.t.Context(), ".", "podman", "inspect", "--format", "{{.State.Pid}}", p.in(container))
+		return strings.TrimSpace(out)
 	}
-
-	t.Run("shared", func(t *testing.T) {
-		first, second := s.play(t, s.pod("shared", unique(t, "a"))), s.play(t, s.pod("shared", unique(t, "b")))
-		for _, p := range []*kubePod{first, second} {
-			p.probe("/readyz")
-			p.probe("/livez")
-			draw(p, "flaked", 1000)
-			if answer, err := ask(p.address(7609), "GET"); err != nil || !strings.HasPrefix(answer, "-NOAUTH") {
-				t.Errorf("GET without a token: %q %v", answer, err)
-			}
-			if answer, err := ask(p.address(7609), authenticate); err != nil || answer != "OK" {
-				t.Errorf("AUTH: %q %v", answer, err)
-			}
+	killed := process()
+	podman(p.t, "kill", "--signal", "KILL", p.in(container))
+	// `podman start` does nothing and ends with 0 as long as podman has not noticed the end.
+	until(p.t, 30*time.Second, "the container is restarted", func() error {
+		_, err := try(p.t.Context(), ".", "podman", "start", p.in(container))
+		if now := process(); err == nil && (now == killed || now == "0" || now == "") {
+			err = fmt.Errorf("process %q", now)
 		}
-		worker := workerOf(t, first.address(7609), authenticate)
-		process := func() string {
-			out, _ := try(t.Context(), ".", "podman", "inspect", "--format", "{{.State.Pid}}", first.in("flaked"))
-			return strings.TrimSpace(out)
-		}
-		killed := process()
-		podman(t, "kill", "--signal", "KILL", first.in("flaked"))
-		// `podman start` does nothing and ends with 0 as long as podman has not noticed the end.
-		until(t, 30*time.Second, "the container is restarted", func() error {
-			_, err := try(t.Context(), ".", "podman", "start", first.in("flaked"))
-			if now := process(); err == nil && (now == killed || now == "0" || now == "") {
-				err = fmt.Errorf("process %q", now)
-			}
-			return err
-		})
-		first.probe("/readyz")
-		hasWorker(t, first.address(7609), worker, "a kill of the container", authenticate)
-		draw(first, "flaked", 1000)
-		first.remove()
-		second.remove()
+		return err
 	})
-	t.Run("stateful", func(t *testing.T) {
-		claim := unique(t, "stateful")
-		t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", claim+"-claim") })
-		pod := s.pod("stateful", claim)
-		p := s.play(t, pod)
-		p.probe("/readyz")
-		draw(p, "flaked", 1000)
-		worker := workerOf(t, p.address(7609), authenticate)
-		p.remove()
-		p = s.play(t, pod)
-		p.probe("/readyz")
-		hasWorker(t, p.address(7609), worker, "a new pod with the same claim", authenticate)
-		draw(p, "flaked", 1000)
-		p.remove()
-	})
-	t.Run("sidecar", func(t *testing.T) {
-		buildWebapp(t)
-		p := s.play(t, s.pod("sidecar", unique(t, "webapp")))
-		p.probe("/readyz")
-		draw(p, "flaked", 1000)
-		until(t, 30*time.Second, "an order", func() error {
-			response, err := client.PostForm("http://"+p.address(8080)+"/orders", url.Values{"item": {"book"}})
-			return has(http.StatusCreated, response, err)
-		})
-		p.remove()
-	})
-	t.Logf("%d different IDs", len(seen))
-}
-
-// buildWebapp makes the image webapp of examples/webapp.
-func buildWebapp(t testing.TB) {
-	t.Helper()
-	dir := t.TempDir()
-	do(t, "env", "CGO_ENABLED=0", "go", "build", "-o", filepath.Join(dir, "webapp"), "./examples/webapp")
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch\nCOPY webapp /webapp\nENTRYPOINT [\"/webapp\"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	do(t, "buildah", "bud", "-t", "localhost/webapp:dev", dir)
 }

@@ -32,7 +32,8 @@ func newMachine(t testing.TB, versions ...string) *machine {
 	}
 	m := &machine{t, unique(t, "systemd")}
 	removed(t, m.name)
-	podman(t, "run", "--detach", "--name", m.name, "--network", "host", "--systemd", "always", "--privileged", "-v", debs+":/debs:ro", "localhost/flaked-systemd")
+	podman(t, "run", "--detach", "--name", m.name, "--network", "host", "--systemd", "always", "--privileged", "-v",
+		debs+":/debs:ro", "localhost/flaked-systemd")
 	until(t, 30*time.Second, "systemd is up", func() error {
 		out, err := m.try("systemctl is-system-running")
 		if out = strings.TrimSpace(out); out == "running" || out == "degraded" {
@@ -44,7 +45,8 @@ func newMachine(t testing.TB, versions ...string) *machine {
 }
 
 func (m *machine) try(script string) (string, error) {
-	return try(m.t.Context(), ".", "podman", "exec", "-e", "DEBIAN_FRONTEND=noninteractive", m.name, "bash", "-c", script)
+	return try(m.t.Context(), ".", "podman", "exec", "-e", "DEBIAN_FRONTEND=noninteractive", m.name, "bash", "-c",
+		script)
 }
 
 func (m *machine) do(script string) string {
@@ -132,7 +134,8 @@ func TestPackageUnderSystemd(t *testing.T) {
 	watchdog(s)
 	s.restartedAfter("an upgrade", "dpkg -i /debs/0.1.1.deb", address)
 	s.sameWorker("an upgrade")
-	if out := m.do("/proc/$(systemctl show --value -p MainPID flaked)/exe --version"); !strings.HasPrefix(out, "flaked 0.1.1\n") {
+	if out := m.do("/proc/$(systemctl show --value -p MainPID flaked)/exe --version"); !strings.HasPrefix(out,
+		"flaked 0.1.1\n") {
 		t.Errorf("after the upgrade there runs %q", out)
 	}
 	removal(s)
@@ -144,7 +147,8 @@ func refusesToStartWithoutSettings(m *machine) {
 	if _, err := m.try("systemctl start flaked"); err == nil {
 		m.t.Error("the unit starts without settings")
 	}
-	if code, restarts := m.show("ExecMainStatus"), m.show("NRestarts"); code != "2" || restarts != "0" || m.show("ActiveState") != "failed" {
+	if code, restarts := m.show("ExecMainStatus"), m.show("NRestarts"); code != "2" || restarts != "0" ||
+		m.show("ActiveState") != "failed" {
 		m.t.Errorf("without settings: exit code %s, %s restarts, state %s", code, restarts, m.show("ActiveState"))
 	}
 	if log := m.journal("-p err"); !strings.Contains(log, "flaked: --zk is required") {

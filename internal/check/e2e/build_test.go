@@ -10,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
-	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 // build is one way to build the binary, and the result. The first test that calls binary builds
 // it, once per test process.
 type build struct {
 	name string
-	cgo  string
 	args []string
 
 	once sync.Once
@@ -28,11 +26,10 @@ type build struct {
 // These are package-level because they live as long as the test process.
 var (
 	// shipped is built like `make build` does.
-	shipped = &build{name: "flaked", cgo: "0", args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
+	shipped = &build{name: "flaked",
+		args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
 	// clocked has a wall clock that a test can step: see ownclock. It is otherwise as shipped.
-	clocked = &build{name: "flaked-clocked", cgo: "0", args: append([]string{"-tags", ownclock.Tag}, shipped.args...)}
-	// raced has the race detector. checkLog finds its reports in the logs.
-	raced = &build{name: "flaked-race", cgo: "1", args: []string{"-race", "-ldflags", "-X main.version=" + testVersion}}
+	clocked = &build{name: "flaked-clocked", args: append([]string{"-tags", ownclock.Tag}, shipped.args...)}
 	// buildDir returns the directory of the builds.
 	buildDir = sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "flaked-e2e-")
@@ -49,15 +46,6 @@ const testVersion = "v0.0.0-e2e"
 // one of these processors for the shipped binary. 386 needs no emulator on amd64.
 var emulators = map[string]string{
 	"386": "", "arm": "qemu-arm-static", "arm64": "qemu-aarch64-static", "s390x": "qemu-s390x-static",
-}
-
-// forLoad returns the build for tests that put nodes under load: raced if the tests run with the
-// race detector, otherwise shipped.
-func forLoad() *build {
-	if race.Enabled {
-		return raced
-	}
-	return shipped
 }
 
 func (b *build) binary(t testing.TB) string {
@@ -77,11 +65,11 @@ func (b *build) make() (string, error) {
 	path := filepath.Join(dir, b.name)
 	args := append([]string{"build", "-o", path}, b.args...)
 	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+b.cgo)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	arch := os.Getenv("FLAKED_TEST_GOARCH")
 	emulator, known := emulators[arch]
-	if arch != "" && (!known || b == raced) {
-		return "", fmt.Errorf("e2e: FLAKED_TEST_GOARCH=%s does not go with the build %s", arch, b.name)
+	if arch != "" && !known {
+		return "", fmt.Errorf("e2e: FLAKED_TEST_GOARCH=%s is unknown", arch)
 	}
 	if arch != "" {
 		cmd.Env = append(cmd.Env, "GOARCH="+arch)

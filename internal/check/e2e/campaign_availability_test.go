@@ -62,9 +62,10 @@ func excused(windows []window, m miss, late func(from, to int64) time.Duration) 
 
 // lapsed reports whether the refusal is one of a node whose lease has ended.
 func (m miss) lapsed() bool {
-	return slices.ContainsFunc([]string{"-FENCED ", "-NOTREADY starting", "-NOTREADY confirming"}, func(begin string) bool {
-		return strings.HasPrefix(m.text, begin)
-	})
+	return slices.ContainsFunc([]string{"-FENCED ", "-NOTREADY starting", "-NOTREADY confirming"},
+		func(begin string) bool {
+			return strings.HasPrefix(m.text, begin)
+		})
 }
 
 // stoodStill reports whether the node refused while the disk or the clock of the campaign's own
@@ -80,7 +81,8 @@ func (c *campaign) availability() {
 	tracks := c.tracks()
 	for _, l := range c.loads {
 		over := window{c.ended, c.ended + int64(time.Hour)}
-		windows, longer := append(excuses(c.faults, l.node.id, c.ended, false), over), append(excuses(c.faults, l.node.id, c.ended, true), over)
+		windows, longer := append(excuses(c.faults, l.node.id, c.ended, false), over),
+			append(excuses(c.faults, l.node.id, c.ended, true), over)
 		for _, m := range l.misses {
 			switch {
 			case excused(windows, m, c.late), m.lapsed() && excused(longer, m, c.late), m.stoodStill(c.late):
@@ -128,7 +130,8 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 	s := int64(time.Second)
 	faults := []*fault{
 		{node: 1, impaired: 10 * s, served: 12 * s}, {node: 1, impaired: 12 * s, served: 14 * s},
-		{node: 1, injected: 20 * s, served: 25 * s}, {node: 1, impaired: 26 * s, served: 27 * s, leased: 29 * s}, {node: 1, impaired: 30 * s}, {node: 2, impaired: 1 * s, served: 90 * s},
+		{node: 1, injected: 20 * s, served: 25 * s}, {node: 1, impaired: 26 * s, served: 27 * s, leased: 29 * s},
+		{node: 1, impaired: 30 * s}, {node: 2, impaired: 1 * s, served: 90 * s},
 	}
 	windows, longer := excuses(faults, 1, 50*s, false), excuses(faults, 1, 50*s, true)
 	never := func(int64, int64) time.Duration { return 0 }
@@ -159,11 +162,13 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 	if !excused(longer, miss{first: 28 * s, given: 28 * s, last: 28 * s}, never) {
 		t.Error("its lease had ended")
 	}
-	if late := func(int64, int64) time.Duration { return time.Second }; !excused(windows, miss{first: 9 * s, given: 10 * s, last: 11 * s}, late) {
+	if late := func(int64, int64) time.Duration { return time.Second }; !excused(windows,
+		miss{first: 9 * s, given: 10 * s, last: 11 * s}, late) {
 		t.Error("under way for long on a machine that was late")
 	}
 	for text, want := range map[string]bool{
-		"-FENCED this node lost its worker": true, "-NOTREADY confirming reason=x": true, "-NOTREADY starting reason=x": true,
+		"-FENCED this node lost its worker": true, "-NOTREADY confirming reason=x": true,
+		"-NOTREADY starting reason=x":                      true,
 		"-NOTREADY refusing reason=reserved-bound-reached": false, "-CLOCK the clock is behind": false, "": false,
 	} {
 		if (miss{text: text}).lapsed() != want {
@@ -209,11 +214,14 @@ func TestOutvotedNeedsMostClocksWrong(t *testing.T) {
 		faults []*fault
 		want   map[int64]bool
 	}{
-		{"two, and the others are silent", [][]clockAt{back, later, right, right}, busy(1, 2, 3, 4), map[int64]bool{9: false, 12: false, 16: true, 22: true, 27: false}},
+		{"two, and the others are silent", [][]clockAt{back, later, right, right}, busy(1, 2, 3, 4),
+			map[int64]bool{9: false, 12: false, 16: true, 22: true, 27: false}},
 		{"two, and one is heard", [][]clockAt{back, later, right, right}, busy(1, 2, 3), map[int64]bool{16: false}},
-		{"two, and ZooKeeper is away", [][]clockAt{back, later, right, right}, busy(1, 2, -1), map[int64]bool{16: true}},
+		{"two, and ZooKeeper is away", [][]clockAt{back, later, right, right}, busy(1, 2, -1),
+			map[int64]bool{16: true}},
 		{"three, and one is heard", [][]clockAt{back, later, back, right}, busy(1, 2, 3), map[int64]bool{16: true}},
-		{"a leap that is not followed", [][]clockAt{back, leapt, right, right}, busy(1, 2, 3, 4), map[int64]bool{16: false}},
+		{"a leap that is not followed", [][]clockAt{back, leapt, right, right}, busy(1, 2, 3, 4),
+			map[int64]bool{16: false}},
 	} {
 		c := &campaign{timeline: &timeline{}}
 		c.faults = row.faults

@@ -64,12 +64,16 @@ func (c *campaign) documented(e exit, tracks [][]showing) bool {
 		text string
 		fits func() bool
 	}{
-		{1, "from ZooKeeper and peers (", func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
+		{1, "from ZooKeeper and peers (",
+			func() bool { return e.offset.Abs() > agreed-time.Second || c.outvoted(tracks, e.node, e.at, e.at) }},
 		{1, "behind what this worker may have issued. A start waits", func() bool { return e.offset < -agreed }},
 		{1, "registration is frozen until", func() bool { return c.frozen(e.at, e.at) }},
-		{1, "workers are held (", func() bool { return c.frozen(e.at, e.at) }},                  // the lost ones are kept for their holders
-		{1, "cluster not found in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }}, // wiped, and started without --bootstrap
-		{1, "state directory: sync ", func() bool { return c.diskFailed(e.node, e.at) }},        // the kernel reports a failed write once, perhaps later
+		{1, "workers are held (", func() bool { return c.frozen(e.at, e.at) }},
+		// the lost ones are kept for their holders
+		// wiped, and started without --bootstrap
+		{1, "cluster not found in this ZooKeeper", func() bool { return c.frozen(e.at, e.at) }},
+		{1, "state directory: sync ", func() bool { return c.diskFailed(e.node, e.at) }},
+		// the kernel reports a failed write once, perhaps later
 		{3, "this node cannot start without it", func() bool { return c.away(e.at-startTimeout, e.at) }},
 	} {
 		if e.status.ExitStatus() == why.code && strings.Contains(e.said, why.text) {
@@ -124,10 +128,13 @@ func TestEndings(t *testing.T) {
 		{"killed by nobody", exit{status: syscall.WaitStatus(syscall.SIGKILL)}, false},
 		{"stopped", exit{sent: syscall.SIGTERM, status: code(0)}, true},
 		{"stopped, and failed", exit{sent: syscall.SIGTERM, status: code(1), said: "flaked: interrupted"}, false},
-		{"stopped, and not by its own doing", exit{sent: syscall.SIGTERM, status: syscall.WaitStatus(syscall.SIGTERM)}, false},
+		{"stopped, and not by its own doing", exit{sent: syscall.SIGTERM, status: syscall.WaitStatus(syscall.SIGTERM)},
+			false},
 		{"done by itself", exit{status: code(0)}, false},
 		{"panic", exit{status: code(2), said: "exit status 2"}, false},
-		{"its disk fails, without a fault", exit{status: code(1), said: "flaked: --state-dir x: sync the state directory: sync x: input/output error"}, false},
+		{"its disk fails, without a fault",
+			exit{status: code(1), said: "flaked: --state-dir x: sync the state directory: sync x: input/output error"},
+			false},
 		{"its clock is wrong", exit{offset: -2 * time.Minute, status: code(1), said: wrongClock}, true},
 		{"its clock is right", exit{status: code(1), said: wrongClock}, false},
 		{"with another code", exit{offset: -2 * time.Minute, status: code(2), said: wrongClock}, false},
@@ -144,7 +151,8 @@ func TestEndings(t *testing.T) {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}
-	for line, want := range map[string]bool{"panic: runtime error: index": true, "goes on": false, "fatal error: all goroutines are asleep": true} {
+	for line, want := range map[string]bool{"panic: runtime error: index": true, "goes on": false,
+		"fatal error: all goroutines are asleep": true} {
 		if crashed.MatchString(line) != want {
 			t.Errorf("%q", line)
 		}

@@ -87,49 +87,63 @@ func (c *campaign) shows(workers []int) (s endState) {
 // of nodes that stopped earlier are then not checked, because they may be old.
 func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *history, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
-	beyond := func(w int, bound int64) bool {
-		id, issued := highest[int64(w)]
-		return issued && h.ms(id) >= bound
-	}
-	holders := map[string]int{} // by node: number of slots not released
-	nodes := map[string]bool{}  // nodes that held a worker at the end
+	owners := map[string]bool{} // nodes that held a worker at the end
+	stopped := 0
 	for _, e := range s.slots {
 		released, own := held[e.Worker]
-		switch {
-		case released && (e.Absent || !e.Slot.Released || e.Slot.State != "released" || e.Slot.Ticket != ""):
-			say("worker %d was given back, and its record is %+v", e.Worker, e.Slot)
-		case released && beyond(e.Worker, e.Slot.LeaseUntil):
-			say("worker %d has issued %d, which is beyond the bound that it was given back with: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
-		case released:
-			continue
-		case own && (e.Absent || !e.Slot.Stopped || e.Slot.Released || e.Slot.State != "stopped" || e.Slot.StoppedAt > e.Slot.LeaseUntil || e.Slot.StoppedAt == 0):
-			say("worker %d was stopped, and its record is %+v", e.Worker, e.Slot)
-		case own && beyond(e.Worker, e.Slot.StoppedAt), !own && !lossy && e.Slot.Term > 0 && beyond(e.Worker, e.Slot.LeaseUntil):
-			say("worker %d has issued %d, which is beyond the bounds in its record: %+v", e.Worker, highest[int64(e.Worker)], e.Slot)
-		}
-		if own {
-			nodes[e.Slot.Node] = true
-		}
-		if e.Slot.Term > 0 && !e.Slot.Released {
-			holders[e.Slot.Node]++
-		}
-	}
-	stopped := 0
-	for _, released := range held {
-		if !released {
+		if own && !released {
 			stopped++
+			owners[e.Slot.Node] = true
+		}
+		beyond := func(bound int64) bool {
+			id, issued := highest[int64(e.Worker)]
+			return issued && h.ms(id) >= bound
+		}
+		if what := wrongSlot(e, own, released, lossy, beyond); what != "" {
+			say("worker %d %s: %+v, its highest ID is %d", e.Worker, what, e.Slot, highest[int64(e.Worker)])
 		}
 	}
-	if len(nodes) != stopped {
-		say("workers %v belong to %d nodes", held, len(nodes))
+	if len(owners) != stopped {
+		say("workers %v belong to %d nodes", held, len(owners))
 	}
 	for w := range highest {
 		if int(w) > s.cluster.HighestSlot {
 			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.HighestSlot)
 		}
 	}
-	if lossy {
-		return wrong
+	if !lossy {
+		s.registrations(owners, say)
+	}
+	return wrong
+}
+
+// wrongSlot returns what is wrong with the record of a worker, or "". beyond reports whether the worker has issued an
+// ID at or above a bound.
+func wrongSlot(e coordinator.Entry, own, released, lossy bool, beyond func(int64) bool) string {
+	r := e.Slot
+	switch {
+	case released && (e.Absent || !r.Released || r.State != "released" || r.Ticket != ""):
+		return "was given back"
+	case released && beyond(r.LeaseUntil):
+		return "has issued beyond the bound that it was given back with"
+	case released:
+		return ""
+	case own && (e.Absent || !r.Stopped || r.Released || r.State != "stopped"),
+		own && (r.StoppedAt > r.LeaseUntil || r.StoppedAt == 0):
+		return "was stopped"
+	case own && beyond(r.StoppedAt), !own && !lossy && r.Term > 0 && beyond(r.LeaseUntil):
+		return "has issued beyond the bounds in its record"
+	}
+	return ""
+}
+
+// registrations finds nodes that have several workers, or not just one ticket.
+func (s endState) registrations(owners map[string]bool, say func(string, ...any)) {
+	holders := map[string]int{} // by node: number of slots not released
+	for _, e := range s.slots {
+		if e.Slot.Term > 0 && !e.Slot.Released {
+			holders[e.Slot.Node]++
+		}
 	}
 	for node, n := range holders {
 		if n > 1 {
@@ -142,12 +156,11 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *h
 			say("%s is left of node %s, which has no worker", name, node)
 		}
 	}
-	for node := range nodes {
+	for node := range owners {
 		if registered[node] != 1 {
 			say("node %s has %d tickets", node, registered[node])
 		}
 	}
-	return wrong
 }
 
 // lossy reports whether ZooKeeper lost data during the run.
@@ -155,54 +168,73 @@ func (c *campaign) lossy() bool {
 	return c.anyFault(func(f *fault) bool { return f.kind.loses() })
 }
 
-func TestEndState(t *testing.T) {
-	id := func(w, tick int64) worker.ID { return idAt(worker.Tick(tick), w, 0) }
-	epoch := epochMs
-	// Workers 0 and 1 belong to nodes that stopped at the end. Worker 2 belongs to a node
-	// that stopped earlier. Worker 3 was released earlier by the node of worker 0, and
-	// worker 4 at the end.
-	healthy := func() (endState, map[int64]worker.ID) {
-		stopped := func(node string) coordinator.Slot {
-			return coordinator.Slot{Node: node, Term: 1, LeaseUntil: epoch + 100, Stopped: true, StoppedAt: epoch + 50, State: "stopped"}
-		}
-		return endState{
-			cluster: coordinator.Cluster{HighestSlot: 4},
-			slots: []coordinator.Entry{{Worker: 0, Slot: stopped("a")}, {Worker: 1, Slot: stopped("b")},
-				{Worker: 2, Slot: coordinator.Slot{Node: "c", Term: 1, LeaseUntil: epoch + 40}}, {Worker: 3, Slot: coordinator.Slot{Node: "a", Term: 1, LeaseUntil: epoch + 9, Released: true}},
-				{Worker: 4, Slot: coordinator.Slot{Node: "e", Term: 1, LeaseUntil: epoch + 60, Released: true, State: "released"}}},
-			tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
-		}, map[int64]worker.ID{0: id(0, 49), 1: id(1, 49), 2: id(2, 39), 3: id(3, 8), 4: id(4, 59)}
+// healthyEnd returns the records after a run without a fault. Workers 0 and 1 belong to nodes that stopped at the end.
+// Worker 2 belongs to a node that stopped earlier. Worker 3 was released earlier by the node of worker 0, and worker 4
+// at the end.
+func healthyEnd() (endState, map[int64]worker.ID) {
+	slot := func(w int, s coordinator.Slot) coordinator.Entry {
+		s.Term = 1
+		return coordinator.Entry{Worker: w, Slot: s}
 	}
+	at := func(ms int64) int64 { return epochMs + ms }
+	return endState{
+		cluster: coordinator.Cluster{HighestSlot: 4},
+		slots: []coordinator.Entry{
+			slot(0, coordinator.Slot{Node: "a", LeaseUntil: at(100), Stopped: true, StoppedAt: at(50),
+				State: "stopped"}),
+			slot(1, coordinator.Slot{Node: "b", LeaseUntil: at(100), Stopped: true, StoppedAt: at(50),
+				State: "stopped"}),
+			slot(2, coordinator.Slot{Node: "c", LeaseUntil: at(40)}),
+			slot(3, coordinator.Slot{Node: "a", LeaseUntil: at(9), Released: true}),
+			slot(4, coordinator.Slot{Node: "e", LeaseUntil: at(60), Released: true, State: "released"}),
+		},
+		tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
+	}, map[int64]worker.ID{0: idAt(49, 0, 0), 1: idAt(49, 1, 0), 2: idAt(39, 2, 0), 3: idAt(8, 3, 0), 4: idAt(59, 4, 0)}
+}
+
+func TestEndState(t *testing.T) {
+	type ids = map[int64]worker.ID
+	type spoiler = func(*endState, ids)
+	slot := func(i int, change func(*coordinator.Slot)) spoiler {
+		return func(s *endState, _ ids) { change(&s.slots[i].Slot) }
+	}
+	ticket := func(node string) spoiler { return func(s *endState, _ ids) { s.tickets["/tickets/n-4"] = node } }
+	issued := func(w int64, tick worker.Tick) spoiler {
+		return func(_ *endState, h ids) { h[w] = idAt(tick, w, 0) }
+	}
+	notReleased := func(s *coordinator.Slot) { s.Released = false }
 	for _, row := range []struct {
 		name  string
-		spoil func(*endState, map[int64]worker.ID)
-		lossy bool
 		want  string
+		spoil spoiler
 	}{
-		{name: "healthy", spoil: func(*endState, map[int64]worker.ID) {}},
-		{name: "one that never issued", spoil: func(_ *endState, h map[int64]worker.ID) { delete(h, 2) }},
-		{name: "not stopped", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Slot.Stopped = false }, want: "worker 0 was stopped"},
-		{name: "lost", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[0].Absent = true }, want: "worker 0 was stopped"},
-		{name: "M above H", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.StoppedAt = epoch + 101 }, want: "worker 1 was stopped"},
-		{name: "an ID at the stored end", spoil: func(_ *endState, h map[int64]worker.ID) { h[0] = id(0, 50) }, want: "worker 0 has issued"},
-		{name: "an ID at the lease's end", spoil: func(_ *endState, h map[int64]worker.ID) { h[2] = id(2, 40) }, want: "worker 2 has issued"},
-		{name: "an ID at the end given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[3] = id(3, 9) }, want: "worker 3 has issued"},
-		{name: "of a worker never used", spoil: func(_ *endState, h map[int64]worker.ID) { h[5] = id(5, 1) }, want: "no more than 4"},
-		{name: "not given back", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[4].Slot.Released = false }, want: "worker 4 was given back"},
-		{name: "given back, with a ticket", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[4].Slot.Ticket = "t" }, want: "worker 4 was given back"},
-		{name: "an ID at the end of what was given back", spoil: func(_ *endState, h map[int64]worker.ID) { h[4] = id(4, 60) }, want: "worker 4 has issued"},
-		{name: "two workers", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }, want: "has 2 workers"},
-		{name: "two workers after a loss", lossy: true, spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[3].Slot.Released = false }},
-		{name: "two tickets", spoil: func(s *endState, _ map[int64]worker.ID) { s.tickets["/tickets/n-4"] = "b" }, want: "has 2 tickets"},
-		{name: "no ticket", spoil: func(s *endState, _ map[int64]worker.ID) { delete(s.tickets, "/tickets/n-1") }, want: "has 0 tickets"},
-		{name: "a ticket left behind", spoil: func(s *endState, _ map[int64]worker.ID) { s.tickets["/tickets/n-4"] = "d" }, want: "which has no worker"},
-		{name: "one node, two machines", spoil: func(s *endState, _ map[int64]worker.ID) { s.slots[1].Slot.Node = "a" }, want: "belong to 1 nodes"},
+		{"healthy", "", func(*endState, ids) {}},
+		{"one that never issued", "", func(_ *endState, h ids) { delete(h, 2) }},
+		{"not stopped", "worker 0 was stopped", slot(0, func(s *coordinator.Slot) { s.Stopped = false })},
+		{"lost", "worker 0 was stopped", func(s *endState, _ ids) { s.slots[0].Absent = true }},
+		{"M above H", "worker 1 was stopped", slot(1, func(s *coordinator.Slot) { s.StoppedAt = epochMs + 101 })},
+		{"an ID at the stored end", "worker 0 has issued", issued(0, 50)},
+		{"an ID at the lease's end", "worker 2 has issued", issued(2, 40)},
+		{"an ID at the end given back", "worker 3 has issued", issued(3, 9)},
+		{"of a worker never used", "no more than 4", issued(5, 1)},
+		{"not given back", "worker 4 was given back", slot(4, notReleased)},
+		{"given back, with a ticket", "worker 4 was given back", slot(4, func(s *coordinator.Slot) { s.Ticket = "t" })},
+		{"an ID at the end of what was given back", "worker 4 has issued", issued(4, 60)},
+		{"two workers", "has 2 workers", slot(3, notReleased)},
+		{"two tickets", "has 2 tickets", ticket("b")},
+		{"no ticket", "has 0 tickets", func(s *endState, _ ids) { delete(s.tickets, "/tickets/n-1") }},
+		{"a ticket left behind", "which has no worker", ticket("d")},
+		{"one node, two machines", "belong to 1 nodes", slot(1, func(s *coordinator.Slot) { s.Node = "a" })},
 	} {
-		s, highest := healthy()
+		s, highest := healthyEnd()
 		row.spoil(&s, highest)
-		got := strings.Join(s.wrongWith(map[int]bool{0: false, 1: false, 4: true}, highest, newHistory(), row.lossy), "\n")
+		held := map[int]bool{0: false, 1: false, 4: true}
+		got := strings.Join(s.wrongWith(held, highest, newHistory(), false), "\n")
 		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+		if lossy := s.wrongWith(held, highest, newHistory(), true); row.name == "two workers" && len(lossy) > 0 {
+			t.Errorf("%s after a loss: %q", row.name, lossy)
 		}
 	}
 }

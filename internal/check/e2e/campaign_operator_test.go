@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -24,11 +23,10 @@ type poll struct {
 
 // flakedSeq runs `flaked seq` with ZooKeeper's address.
 func (c *campaign) flakedSeq(args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, c.binary, append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("flaked seq %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	r := execute(c.t, c.binary, append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())...)
+	if r.code != 0 {
+		return fmt.Errorf("flaked seq %s: exit %d: %s", strings.Join(args, " "), r.code,
+			strings.TrimSpace(r.stdout+r.stderr))
 	}
 	return nil
 }
@@ -98,7 +96,8 @@ func (c *campaign) vouch() error {
 	if err == nil && frozen {
 		next := c.seq.highest[strictKind].Load() + 1_000_000
 		c.note("operator", "%s goes on at %d", name, next)
-		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm", fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation)); err == nil {
+		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm",
+			fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation)); err == nil {
 			c.seq.jumps = append(c.seq.jumps, next)
 		}
 	}
@@ -135,7 +134,8 @@ func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
 		}
 		next += rng.Int64N(1_000_000)
 		c.note("operator", "next of %s is %d", life, next)
-		return c.flakedSeq("set", life, "--next", fmt.Sprint(next), "--confirm", fmt.Sprintf("skip values of %s below %d", life, next))
+		return c.flakedSeq("set", life, "--next", fmt.Sprint(next), "--confirm",
+			fmt.Sprintf("skip values of %s below %d", life, next))
 	}
 	from := c.now()
 	c.mu.Lock()

@@ -9,12 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace records how late the campaign's machine was, by a timer and by a disk without faults.
-// Time limits of the checks are extended by that lateness.
-type pace struct {
-	late []lateness // longer than usual
-}
-
+// lateness is how late the campaign's machine was, by a timer or by a disk without faults.
+// Time limits of the checks are extended by it.
 type lateness struct {
 	at int64
 	by time.Duration
@@ -24,6 +20,12 @@ const (
 	paceEvery = 10 * time.Millisecond
 	usual     = 5 * time.Millisecond
 )
+
+func (c *campaign) wasLate(at int64, by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.delays = append(c.delays, lateness{at, by})
+}
 
 // watch records the lateness of a timer until the run is over.
 func (c *campaign) watch() {
@@ -39,9 +41,7 @@ func (c *campaign) watch() {
 		by := max(0, time.Duration(now-before)-paceEvery)
 		before = now
 		if by > usual {
-			c.mu.Lock()
-			c.pace.late = append(c.pace.late, lateness{now, by})
-			c.mu.Unlock()
+			c.wasLate(now, by)
 		}
 	}
 }
@@ -79,16 +79,14 @@ func (c *campaign) watchDisk(path string) {
 		ended := c.now()
 		if by := time.Duration(ended-began) - syncs; by > 0 {
 			c.note("machine", "its disk took %s", short(by+syncs))
-			c.mu.Lock()
-			c.pace.late = append(c.pace.late, lateness{ended, by})
-			c.mu.Unlock()
+			c.wasLate(ended, by)
 		}
 	}
 }
 
 // late returns the sum of the timer's and the disk's lateness between from and to.
 func (c *campaign) late(from, to int64) (sum time.Duration) {
-	for _, l := range c.pace.late {
+	for _, l := range c.delays {
 		if l.at >= from && l.at-int64(l.by) <= to {
 			sum += l.by
 		}
@@ -133,7 +131,9 @@ func (c *campaign) recoveries() string {
 		held++
 		too := func(what string, from, to int64, limit time.Duration) {
 			if took, limit := time.Duration(to-from), limit+margin+c.late(from, to); took > limit {
-				c.wrong = append(c.wrong, fmt.Sprintf("%s: %s %s after %s at %s, within %s is right", nodeName(f.node), what, short(took), f.kind.name, moment(f.injected), short(limit)))
+				c.wrong = append(c.wrong,
+					fmt.Sprintf("%s: %s %s after %s at %s, within %s is right", nodeName(f.node), what, short(took),
+						f.kind.name, moment(f.injected), short(limit)))
 			}
 		}
 		too("serves", f.healed, f.served, back)
@@ -141,7 +141,8 @@ func (c *campaign) recoveries() string {
 			too("is connected", max(f.healed, f.served), f.well, wellWithin)
 		}
 	}
-	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over; for the others ZooKeeper was away, registration frozen, or most clocks wrong", held, all)
+	return fmt.Sprintf("%d of %d faults of nodes held against how soon their kind has to be over", held, all) +
+		"; for the others ZooKeeper was away, registration frozen, or most clocks wrong"
 }
 
 func TestRecoveries(t *testing.T) {
@@ -157,18 +158,25 @@ func TestRecoveries(t *testing.T) {
 	}{
 		{"in time", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 16 * s, well: 17 * s}, 0, 0},
 		{"late", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 18 * s, well: 19 * s}, 0, 1},
-		{"late on a machine that was", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 18 * s, well: 19 * s}, 2 * time.Second, 0},
+		{"late on a machine that was", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 18 * s,
+			well: 19 * s}, 2 * time.Second, 0},
 		{"connected late", fault{kind: quick, injected: 10 * s, healed: 11 * s, served: 16 * s, well: 50 * s}, 0, 1},
-		{"ZooKeeper is away", fault{kind: newcomer, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 0},
-		{"ZooKeeper is away, and looked for", fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 101 * s, well: 150 * s}, 0, 0},
-		{"ZooKeeper is away, and long looked for", fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 1},
-		{"registration is frozen", fault{kind: newcomer, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 0},
-		{"which it needs not", fault{kind: quick, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s}, 0, 1},
-		{"frozen no more", fault{kind: newcomer, injected: 310 * s, healed: 311 * s, served: 330 * s, well: 331 * s}, 0, 1},
+		{"ZooKeeper is away", fault{kind: newcomer, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s},
+			0, 0},
+		{"ZooKeeper is away, and looked for",
+			fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 101 * s, well: 150 * s}, 0, 0},
+		{"ZooKeeper is away, and long looked for",
+			fault{kind: quick, injected: 90 * s, healed: 91 * s, served: 110 * s, well: 111 * s}, 0, 1},
+		{"registration is frozen", fault{kind: newcomer, injected: 110 * s, healed: 111 * s, served: 150 * s,
+			well: 151 * s}, 0, 0},
+		{"which it needs not", fault{kind: quick, injected: 110 * s, healed: 111 * s, served: 150 * s, well: 151 * s},
+			0, 1},
+		{"frozen no more", fault{kind: newcomer, injected: 310 * s, healed: 311 * s, served: 330 * s, well: 331 * s},
+			0, 1},
 	} {
 		c := &campaign{timeline: &timeline{}}
 		c.faults = []*fault{lost, &row.fault}
-		c.pace.late = []lateness{{row.fault.healed + s, row.late}}
+		c.delays = []lateness{{row.fault.healed + s, row.late}}
 		if c.recoveries(); len(c.wrong) != row.want {
 			t.Errorf("%s: %v", row.name, c.wrong)
 		}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -43,13 +42,17 @@ func (f *sequenceFindings) found(check, format string, args ...any) {
 }
 
 func (v stretch) String() string {
-	return fmt.Sprintf("%s %d to %d, asked of node %d at %s, answered at %s", sequenceKinds[v.kind].name, v.first, v.last, v.node, moment(v.asked), moment(v.got))
+	return fmt.Sprintf("%s %d to %d, asked of node %d at %s, answered at %s", sequenceKinds[v.kind].name, v.first,
+		v.last, v.node, moment(v.asked), moment(v.got))
 }
 
 // twice finds values that were answered twice. Within one answer values have no gaps, so two answers have a
 // value in common, or values of the one lie between those of the other, only if a rule is broken.
 func (f *sequenceFindings) twice(all []stretch) {
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
+	slices.SortFunc(all, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.first, b.first))
+	})
 	var highest stretch
 	for i, v := range all {
 		if i > 0 && v.kind == highest.kind && v.first <= highest.last {
@@ -90,7 +93,10 @@ func (f *sequenceFindings) order(all []stretch) {
 // gaps finds numbers of strict sequences that are missing, beyond those of requests that were not answered and those
 // that operators skipped: jumps are the values at which they went on. unanswered is by kind.
 func (f *sequenceFindings) gaps(all []stretch, jumps []int64, unanswered [len(sequenceKinds)]int64) (missing int64) {
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.first, b.first)) })
+	slices.SortFunc(all, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.first, b.first))
+	})
 	var gaps [len(sequenceKinds)]int64
 	next := map[uint8]int64{}
 	for _, v := range all {
@@ -109,14 +115,16 @@ func (f *sequenceFindings) gaps(all []stretch, jumps []int64, unanswered [len(se
 	}
 	for kind, n := range gaps {
 		if missing += n; n > unanswered[kind] {
-			f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", n, sequenceKinds[kind].name, unanswered[kind])
+			f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", n,
+				sequenceKinds[kind].name, unanswered[kind])
 		}
 	}
 	return missing
 }
 
 // records finds records whose next value is not above all that had been answered before the record was read.
-// lost are the windows in which ZooKeeper may have an older record, and frozen those for a strict sequence: nobody issues it
+// lost are the windows in which ZooKeeper may have an older record, and frozen those for a strict sequence: nobody
+// issues it
 // then, and the nodes that know better may be away.
 func (f *sequenceFindings) records(all []stretch, polls []poll, lost, frozen []window) {
 	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.got, b.got) })
@@ -154,9 +162,12 @@ func (f *sequenceFindings) regress(polls []poll, lost []window) {
 		if !ok || touches(lost, was.asked, p.got) {
 			continue
 		}
-		older := p.record.Incarnation < was.record.Incarnation || p.record.Incarnation == was.record.Incarnation && p.record.Gen < was.record.Gen
-		if older || p.state.Incarnation < was.state.Incarnation || p.state.Incarnation == was.state.Incarnation && p.state.Changes < was.state.Changes {
-			f.found("records do not go back", "%s at %s: %+v, %+v; at %s: %+v, %+v", sequenceKinds[p.kind].name, moment(was.got), was.record, was.state, moment(p.got), p.record, p.state)
+		older := p.record.Incarnation < was.record.Incarnation || p.record.Incarnation == was.record.Incarnation &&
+			p.record.Gen < was.record.Gen
+		if older || p.state.Incarnation < was.state.Incarnation || p.state.Incarnation == was.state.Incarnation &&
+			p.state.Changes < was.state.Changes {
+			f.found("records do not go back", "%s at %s: %+v, %+v; at %s: %+v, %+v", sequenceKinds[p.kind].name,
+				moment(was.got), was.record, was.state, moment(p.got), p.record, p.state)
 		}
 	}
 }
@@ -174,13 +185,15 @@ func (f *sequenceFindings) ceiling(polls []poll, lost []window) {
 		}
 		for i, a := range all {
 			for _, b := range all[i+1:] {
-				if b.record.ID != a.record.ID || b.record.Incarnation != a.record.Incarnation || b.record.From != a.record.From {
+				if b.record.ID != a.record.ID || b.record.Incarnation != a.record.Incarnation ||
+					b.record.From != a.record.From {
 					break
 				}
 				c := a.record.HardCeiling
 				most := c*(time.Duration(b.got-a.asked)+sequence.Burst+limits.ClocksApart).Milliseconds()/1000 + 1
 				if n := b.record.Next - a.record.Next; n > most && !touches(lost, a.asked, b.got) {
-					f.found("the ceiling", "%d positions of %s were taken from %s to %s, and %d are allowed", n, sequenceKinds[kind].name, moment(a.asked), moment(b.got), most)
+					f.found("the ceiling", "%d positions of %s were taken from %s to %s, and %d are allowed", n,
+						sequenceKinds[kind].name, moment(a.asked), moment(b.got), most)
 					break
 				}
 			}
@@ -188,221 +201,71 @@ func (f *sequenceFindings) ceiling(polls []poll, lost []window) {
 	}
 }
 
-// touches reports whether one of the windows has a part of the time between from and to.
-func touches(windows []window, from, to int64) bool {
-	return slices.ContainsFunc(windows, func(w window) bool { return w.from <= to && from <= w.to })
+func answerOf(node uint8, first, last, asked, got int64) stretch {
+	const s = int64(time.Second)
+	return stretch{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
 }
 
-// after returns the windows from each fault that is picked until a time after nodes were well again.
-func (c *campaign) after(settled time.Duration, pick func(*fault) bool) (all []window) {
-	for _, f := range c.faults {
-		if !pick(f) {
-			continue
-		}
-		to := int64(math.MaxInt64)
-		if f.well != 0 {
-			to = f.well + int64(settled)
-		}
-		all = append(all, window{f.injected - int64(underWay), to})
-	}
-	return all
+func strictAnswer(node uint8, first, last, asked, got int64) stretch {
+	v := answerOf(node, first, last, asked, got)
+	v.kind = strictKind
+	return v
 }
 
-// lossWindows returns the windows in which ZooKeeper may have older records than before.
-func (c *campaign) lossWindows() []window {
-	return c.after(repaid, func(f *fault) bool { return f.kind.loses() })
+func lookAt(at, incarnation, gen, next int64) poll {
+	at *= int64(time.Second)
+	return poll{asked: at, got: at, state: seq.State{Incarnation: incarnation}, record: seq.Record{
+		ID: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Incarnation: incarnation,
+		Gen:  gen,
+		Next: next, Settings: seq.Settings{HardCeiling: 10},
+	}}
 }
 
-// frozenWindows returns the windows in which the strict sequence may be frozen: from a loss of data until an operator
-// has looked after it.
-func (c *campaign) frozenWindows() (all []window) {
-	for _, lost := range c.lossWindows() {
-		frozen := window{lost.from, math.MaxInt64}
-		if k := slices.IndexFunc(c.seq.vouched, func(at int64) bool { return at > lost.to }); k >= 0 {
-			frozen.to = c.seq.vouched[k] + int64(settled)
-		}
-		all = append(all, frozen)
-	}
-	return all
-}
+// testedJump is the value at which an operator let the strict sequence go on, and testedLoss how many numbers of it
+// were
+// asked for without an answer.
+const testedJump, testedLoss = 1000, 3
 
-// neverExpected reports whether no fault of the campaign is a reason for the refusal.
-func (m sequenceMiss) neverExpected() bool {
-	if m.kind == strictKind && (strings.HasPrefix(m.text, "-ERR reason=frozen") || strings.HasPrefix(m.text, "-NOTREADY reason=unknown")) {
-		return false
-	}
-	return !slices.ContainsFunc([]string{"", "-NOTREADY ", "-ERR reason=no-sequence", "-FENCED", "-CLOCK"}, func(begin string) bool {
-		return m.text == begin || begin != "" && strings.HasPrefix(m.text, begin)
-	})
-}
-
-// sequenceExcuses returns the windows in which a node may refuse to answer values. While it cannot reach
-// ZooKeeper it issues what it has, so that is an excuse only for a node that has had no time to take blocks. empty
-// has the windows for sequences of which nodes never have much.
-func (c *campaign) sequenceExcuses(node int) (windows, empty []window) {
-	own := func(f *fault) bool { return f.node == node }
-	away := c.after(settled, func(f *fault) bool { return f.node < 0 || own(f) && f.kind.serves })
-	fresh := c.after(stocked, func(f *fault) bool { return own(f) && !f.kind.serves || f.kind.loses() })
-	fresh = append(fresh, window{0, c.seq.from + int64(stocked)})
-	down := append(c.after(settled, func(f *fault) bool { return own(f) && !f.kind.serves }), c.lossWindows()...)
-	down = append(down, window{c.ended, c.ended + int64(time.Hour)})
-	return join(append(meeting(away, fresh), down...)), join(append(away, down...))
-}
-
-// meeting returns the windows of all in which one of others begins or lasts, from then on: a node that was cut off
-// before it had taken blocks gets none until it is back.
-func meeting(all, others []window) (met []window) {
-	for _, w := range all {
-		for _, other := range others {
-			if from := max(w.from, other.from); from < min(w.to, other.to) {
-				met = append(met, window{from, w.to})
-			}
-		}
-	}
-	return met
-}
-
-// sequenceAvailability finds requests that were refused, or not answered, although the node had to answer them,
-// or for a reason that does not apply. due is the number of requests that were answered then.
-func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
-	for _, client := range c.seq.clients {
-		full, empty := c.sequenceExcuses(client.node.id)
-		gone := join(append(slices.Clone(c.seq.gone), empty...))
-		for _, v := range client.answers {
-			if v.kind < slowKind && !touches(full, v.asked, v.asked) {
-				due++
-			}
-		}
-		for _, m := range client.misses {
-			windows := full
-			switch m.kind {
-			case slowKind:
-				windows = empty
-			case strictKind:
-				windows = join(append(c.frozenWindows(), empty...))
-			case lifeKind:
-				windows = gone
-			}
-			switch {
-			case m.neverExpected():
-			case excused(windows, m.miss, c.late):
-				continue
-			case m.kind == slowKind && strings.HasPrefix(m.text, "-NOTREADY reason=ceiling"):
-				continue
-			case c.late(m.first-int64(sequenceTimeout), m.last) > time.Second: // the machine's disk is ZooKeeper's, too
-				continue
-			}
-			if *chaosFor < time.Minute { // of so short a campaign, nearly all is an edge: two dozen answers are due
-				continue
-			}
-			f.found("availability", "%s: %s: %s", nodeName(m.node), sequenceKinds[m.kind].name, m.String())
-		}
-	}
-	return due
-}
-
-// judgeSequences checks what was answered of sequences, and returns a paragraph of the report.
-func (c *campaign) judgeSequences() string {
-	var all []stretch
-	var refused, asked int
-	var unanswered [len(sequenceKinds)]int64
-	for i := range c.seq.gone {
-		if c.seq.gone[i].to == 0 {
-			c.seq.gone[i].to = c.ended
-		}
-	}
-	for _, client := range c.seq.clients {
-		all = append(all, client.answers...)
-		for _, m := range client.misses {
-			refused += m.count
-			unanswered[m.kind] += m.numbers
-		}
-		for _, n := range client.asked {
-			asked += n
-		}
-	}
-	lost := c.lossWindows()
-	var f sequenceFindings
-	f.twice(all)
-	f.order(all)
-	missing := f.gaps(all, c.seq.jumps, unanswered)
-	f.records(all, c.seq.polls, lost, c.frozenWindows())
-	f.regress(c.seq.polls, lost)
-	f.ceiling(c.seq.polls, lost)
-	due := c.sequenceAvailability(&f)
-	if len(all) == 0 {
-		f.found("answers", "no node has answered a value")
-	}
-	c.wrong = append(c.wrong, f.text...)
-	var numbers [len(sequenceKinds)]int64
-	for _, v := range all {
-		numbers[v.kind] += int64(v.n)
-	}
-	return c.sequenceFigures(numbers, asked, refused, due, f) + fmt.Sprintf("strict: %s numbers are missing, and requests for %s were not answered; %d times an operator said where it goes on\n",
-		thousands(missing), thousands(unanswered[strictKind]), len(c.seq.jumps))
-}
-
-func (c *campaign) sequenceFigures(numbers [len(sequenceKinds)]int64, asked, refused, due int, f sequenceFindings) string {
-	var sum int64
-	var parts []string
-	for kind, n := range numbers {
-		sum += n
-		parts = append(parts, fmt.Sprintf("%s %s", sequenceKinds[kind].name, thousands(n)))
-	}
-	incarnation := int64(0)
-	for _, p := range c.seq.polls {
-		incarnation = max(incarnation, p.state.Incarnation)
-	}
-	return fmt.Sprintf("sequences: %s numbers (%s), %s requests of which %s were not answered, %s answers where a node had to answer, %d commands of operators, %d looks at records, incarnation %d; violations: %v\n",
-		thousands(sum), strings.Join(parts, ", "), thousands(int64(asked)), thousands(int64(refused)), thousands(int64(due)), c.seq.done, len(c.seq.polls), incarnation, f.count)
+// sequenceRows: each row adds answers and looks to good ones, and must lead to the finding want.
+var sequenceRows = []struct {
+	name   string
+	values []stretch
+	polls  []poll
+	lost   []window
+	want   string
+}{
+	{"good", nil, nil, nil, ""},
+	{"twice", []stretch{answerOf(1, 30, 31, 5, 6)}, nil, nil, "no value twice"},
+	{"inside", []stretch{answerOf(2, 5, 5, 5, 6)}, nil, nil, "no value twice"},
+	{"a lower one later", []stretch{answerOf(1, 13, 14, 5, 6)}, nil, nil, "order"},
+	{"a lower strict one of another node", []stretch{strictAnswer(0, 5, 6, 1, 2), strictAnswer(1, 1, 4, 3, 4)}, nil,
+		nil, "order"},
+	{"strict ones that overlap", []stretch{strictAnswer(0, 5, 6, 1, 3), strictAnswer(1, 1, 4, 2, 4)}, nil, nil, ""},
+	{"a gap", []stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 8+testedLoss, 30, 3, 4)}, nil, nil,
+		"numbers without gaps"},
+	{"a gap of a request without an answer",
+		[]stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 7+testedLoss, 30, 3, 4)}, nil, nil, ""},
+	{"a gap by an operator", []stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, testedJump, testedJump+1, 3, 4)},
+		nil, nil, ""},
+	{"a gap above that of an operator", []stretch{strictAnswer(0, 1, 6, 1, 2),
+		strictAnswer(0, testedJump+1+testedLoss, testedJump+99, 3, 4)}, nil, nil, "numbers without gaps"},
+	{"a lower one at the same time", []stretch{answerOf(1, 13, 14, 2, 6)}, nil, nil, ""},
+	{"above the record", []stretch{answerOf(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
+	{"above an old record", []stretch{answerOf(1, 41, 45, 5, 6)}, nil,
+		[]window{{8 * int64(time.Second), 10 * int64(time.Second)}}, ""},
+	{"an older record", nil, []poll{lookAt(10, 1, 4, 40)}, nil, "records do not go back"},
+	{"an older incarnation", nil, []poll{lookAt(10, 2, 6, 40), lookAt(11, 1, 7, 40)}, nil, "records do not go back"},
+	{"an older record after a loss", nil, []poll{lookAt(10, 1, 4, 40)},
+		[]window{{10 * int64(time.Second), 11 * int64(time.Second)}}, ""},
+	{"too much", nil, []poll{lookAt(10, 1, 6, 40+210+11)}, nil, "the ceiling"},
+	{"as much as allowed", nil, []poll{lookAt(10, 1, 6, 250)}, nil, ""},
+	{"a skip", nil, []poll{lookAt(10, 2, 6, 4000)}, nil, ""},
 }
 
 func TestSequenceFindings(t *testing.T) {
-	s := int64(time.Second)
-	answer := func(node uint8, first, last, asked, got int64) stretch {
-		return stretch{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
-	}
-	strict := func(node uint8, first, last, asked, got int64) stretch {
-		v := answer(node, first, last, asked, got)
-		v.kind = strictKind
-		return v
-	}
-	const unanswered, jump = 3, 1000
-	look := func(at, incarnation, gen, next int64) poll {
-		return poll{asked: at * s, got: at * s, state: seq.State{Incarnation: incarnation}, record: seq.Record{
-			ID: "a", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Incarnation: incarnation, Gen: gen, Next: next,
-			Settings: seq.Settings{HardCeiling: 10},
-		}}
-	}
-	good := []stretch{answer(0, 1, 10, 1, 2), answer(1, 21, 30, 1, 2), answer(0, 11, 12, 3, 4)}
-	looks := []poll{look(0, 1, 1, 0), look(5, 1, 4, 30), look(9, 1, 5, 40)}
-	for _, row := range []struct {
-		name   string
-		values []stretch
-		polls  []poll
-		lost   []window
-		want   string
-	}{
-		{"good", nil, nil, nil, ""},
-		{"twice", []stretch{answer(1, 30, 31, 5, 6)}, nil, nil, "no value twice"},
-		{"inside", []stretch{answer(2, 5, 5, 5, 6)}, nil, nil, "no value twice"},
-		{"a lower one later", []stretch{answer(1, 13, 14, 5, 6)}, nil, nil, "order"},
-		{"a lower strict one of another node", []stretch{strict(0, 5, 6, 1, 2), strict(1, 1, 4, 3, 4)}, nil, nil, "order"},
-		{"strict ones that overlap", []stretch{strict(0, 5, 6, 1, 3), strict(1, 1, 4, 2, 4)}, nil, nil, ""},
-		{"a gap", []stretch{strict(0, 1, 6, 1, 2), strict(0, 8+unanswered, 30, 3, 4)}, nil, nil, "numbers without gaps"},
-		{"a gap of a request without an answer", []stretch{strict(0, 1, 6, 1, 2), strict(0, 7+unanswered, 30, 3, 4)}, nil, nil, ""},
-		{"a gap by an operator", []stretch{strict(0, 1, 6, 1, 2), strict(0, jump, jump+1, 3, 4)}, nil, nil, ""},
-		{"a gap above that of an operator", []stretch{strict(0, 1, 6, 1, 2), strict(0, jump+1+unanswered, jump+99, 3, 4)}, nil, nil, "numbers without gaps"},
-		{"a lower one at the same time", []stretch{answer(1, 13, 14, 2, 6)}, nil, nil, ""},
-		{"above the record", []stretch{answer(1, 41, 45, 5, 6)}, nil, nil, "the record is above all values"},
-		{"above an old record", []stretch{answer(1, 41, 45, 5, 6)}, nil, []window{{8 * s, 10 * s}}, ""},
-		{"an older record", nil, []poll{look(10, 1, 4, 40)}, nil, "records do not go back"},
-		{"an older incarnation", nil, []poll{look(10, 2, 6, 40), look(11, 1, 7, 40)}, nil, "records do not go back"},
-		{"an older record after a loss", nil, []poll{look(10, 1, 4, 40)}, []window{{10 * s, 11 * s}}, ""},
-		{"too much", nil, []poll{look(10, 1, 6, 40+210+11)}, nil, "the ceiling"},
-		{"as much as allowed", nil, []poll{look(10, 1, 6, 250)}, nil, ""},
-		{"a skip", nil, []poll{look(10, 2, 6, 4000)}, nil, ""},
-	} {
+	good := []stretch{answerOf(0, 1, 10, 1, 2), answerOf(1, 21, 30, 1, 2), answerOf(0, 11, 12, 3, 4)}
+	looks := []poll{lookAt(0, 1, 1, 0), lookAt(5, 1, 4, 30), lookAt(9, 1, 5, 40)}
+	for _, row := range sequenceRows {
 		all, polls := append(slices.Clone(good), row.values...), append(slices.Clone(looks), row.polls...)
 		var f sequenceFindings
 		f.twice(all)
@@ -410,13 +273,14 @@ func TestSequenceFindings(t *testing.T) {
 		f.records(all, polls, row.lost, row.lost)
 		f.regress(polls, row.lost)
 		f.ceiling(polls, row.lost)
-		f.gaps(all, []int64{jump}, [len(sequenceKinds)]int64{strictKind: unanswered})
+		f.gaps(all, []int64{testedJump}, [len(sequenceKinds)]int64{strictKind: testedLoss})
 		if got := strings.Join(f.text, "\n"); (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, not %q", row.name, got, row.want)
 		}
 	}
-	for text, want := range map[string]bool{"": false, "-NOTREADY reason=ceiling x": false, "-ERR reason=frozen x": true, "-EXHAUSTED x": true, "-ERR reason=no-sequence x": false} {
-		if (sequenceMiss{miss: miss{text: text}}).neverExpected() != want {
+	for text, want := range map[string]bool{"": false, "-NOTREADY reason=ceiling x": false,
+		"-ERR reason=frozen x": true, "-EXHAUSTED x": true, "-ERR reason=no-sequence x": false} {
+		if (miss{text: text}).neverExpected(0) != want {
 			t.Errorf("%q", text)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -45,30 +44,20 @@ type stretch struct {
 	node, kind  uint8
 }
 
-// sequenceMiss is requests of one client and one sequence that were refused or not answered, all for the
-// same reason.
-type sequenceMiss struct {
-	miss
-	kind int
-	// numbers is how many numbers they asked for, where the node may have taken them.
-	numbers int64
-}
-
-// sequenceClient asks one node for values, over one connection at a time.
+// sequenceClient asks one node for values of one sequence.
 type sequenceClient struct {
-	*client
+	*load
 	c       *campaign
+	kind    int
 	rng     *rand.Rand
 	answers []stretch
-	misses  []sequenceMiss
-	// newest is the index in misses of the latest one of a sequence, plus 1.
-	newest [len(sequenceKinds)]int
-	asked  [len(sequenceKinds)]int // requests
+	asked   int // requests
+	// unanswered is how many numbers the node may have taken for requests that it has not answered.
+	unanswered int64
 }
 
 // sequences is what the campaign does with named sequences.
 type sequences struct {
-	wg      sync.WaitGroup
 	clients []*sequenceClient
 	highest [len(sequenceKinds)]atomic.Int64 // value that was answered, by kind
 	polls   []poll
@@ -83,19 +72,20 @@ type sequences struct {
 
 const (
 	// sequencePace is the time between two requests of a client.
-	sequencePace = 15 * time.Millisecond
+	sequencePace = 40 * time.Millisecond
 	// sequenceTimeout is longer than a node lets a request wait.
 	sequenceTimeout = 8 * time.Second
 	longestRange    = 60_000
 )
 
-// askForValues starts the clients of sequences, two of each node, once all nodes serve them.
+// askForValues starts the clients of sequences, one for each node and sequence, once all nodes serve them.
 func (c *campaign) askForValues() {
 	for _, m := range c.machines {
 		// All of them: ZooKeeper was restarted to copy its data, and a node may still have values of some.
 		serves := func() bool {
 			for _, kind := range sequenceKinds {
-				if _, err := m.probe.ask("NEXT " + kind.name); err != nil && !strings.Contains(err.Error(), "reason=ceiling") {
+				if _, err := m.probe.ask("NEXT " + kind.name); err != nil &&
+					!strings.Contains(err.Error(), "reason=ceiling") {
 					return false
 				}
 			}
@@ -107,35 +97,17 @@ func (c *campaign) askForValues() {
 	}
 	c.seq.from = c.now()
 	for _, m := range c.machines {
-		for i := range 2 {
-			rng := rand.New(rand.NewPCG(*chaosSeed, 300+uint64(2*m.id+i)))
-			client := &sequenceClient{client: &client{node: m.node, timeout: sequenceTimeout}, c: c, rng: rng}
+		for kind := range sequenceKinds {
+			rng := rand.New(rand.NewPCG(*chaosSeed, 300+uint64(len(c.seq.clients))))
+			client := &sequenceClient{load: m.newLoad(), c: c, kind: kind, rng: rng}
 			c.seq.clients = append(c.seq.clients, client)
-			c.seq.wg.Go(client.run)
-		}
-	}
-}
-
-func (c *sequenceClient) run() {
-	defer c.close()
-	tick := time.NewTicker(sequencePace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.c.playing.Done():
-			return
-		case <-tick.C:
-		}
-		c.take()
-		if c.conn == nil {
-			pass(c.c.playing, 50*time.Millisecond) // back off before dialling
+			client.add(sequencePace, sequenceTimeout, client.take)
 		}
 	}
 }
 
 // question is a request for n values.
 type question struct {
-	kind  int
 	text  string
 	n     int
 	pair  bool // the answer is the first value and the last one
@@ -143,21 +115,21 @@ type question struct {
 }
 
 // draw draws a request: for one value, for a list, or for a range.
-func (c *sequenceClient) draw() question {
-	q := question{kind: c.rng.IntN(len(sequenceKinds)), n: 1, lines: 1}
-	name := sequenceKinds[q.kind].name
+func (s *sequenceClient) draw() question {
+	q := question{n: 1, lines: 1}
+	name := sequenceKinds[s.kind].name
 	most := longestRange
-	if q.kind == slowKind || q.kind == strictKind {
+	if s.kind == slowKind || s.kind == strictKind {
 		most = 1000
 	}
-	switch k := c.rng.IntN(100); {
+	switch k := s.rng.IntN(100); {
 	case k < 55:
 		q.text = "NEXT " + name + "\n"
 	case k < 75:
-		q.n = 1 + c.rng.IntN(100)
+		q.n = 1 + s.rng.IntN(100)
 		q.text, q.lines = fmt.Sprintf("NEXT %s %d\n", name, q.n), q.n
 	default:
-		q.n, q.pair = max(1, int(math.Exp(c.rng.Float64()*math.Log(float64(most))))), true
+		q.n, q.pair = max(1, int(math.Exp(s.rng.Float64()*math.Log(float64(most))))), true
 		q.text = fmt.Sprintf("RANGE %s %d\n", name, q.n)
 	}
 	return q
@@ -165,8 +137,7 @@ func (c *sequenceClient) draw() question {
 
 // answer splits the numbers of the reply, which ascend, into parts without gaps. It returns nil if the reply is not
 // what the request asks for.
-func (q question) answer(got []int64) (all []stretch) {
-	step := sequenceKinds[q.kind].increment
+func (q question) answer(got []int64, step int64) (all []stretch) {
 	if q.pair {
 		if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*step {
 			return nil
@@ -190,29 +161,29 @@ func (q question) answer(got []int64) (all []stretch) {
 }
 
 // take sends a request and records the result.
-func (c *sequenceClient) take() {
-	q := c.draw()
-	c.asked[q.kind]++
-	asked := c.c.now()
-	got, err := c.exchange(q)
-	at := c.c.now()
+func (s *sequenceClient) take(c *client, _ int) (int, error) {
+	q := s.draw()
+	s.asked++
+	asked := s.c.now()
+	got, err := q.exchange(c)
+	at := s.c.now()
 	if err != nil {
-		if !isRefusal(err) {
-			c.close()
+		if q.mayHaveBeenServed(err) {
+			s.unanswered += int64(q.n)
 		}
-		c.note(q, asked, at, err)
-		return
+		return 0, err
 	}
-	parts := q.answer(got)
+	parts := q.answer(got, sequenceKinds[s.kind].increment)
 	if parts == nil {
-		c.c.violated(c.node.name, "%q is answered with %.200v", q.text, got)
-		return
+		s.c.violated(c.node.name, "%q is answered with %.200v", q.text, got)
+		return 0, nil
 	}
 	for _, v := range parts {
-		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.node.id), uint8(q.kind)
-		c.answers = append(c.answers, v)
+		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.node.id), uint8(s.kind)
+		s.answers = append(s.answers, v)
 	}
-	raise(&c.c.seq.highest[q.kind], parts[len(parts)-1].last)
+	raise(&s.c.seq.highest[s.kind], parts[len(parts)-1].last)
+	return q.n, nil
 }
 
 func raise(highest *atomic.Int64, v int64) {
@@ -220,20 +191,20 @@ func raise(highest *atomic.Int64, v int64) {
 	}
 }
 
-// exchange sends a request and returns the numbers of the reply.
-func (c *sequenceClient) exchange(q question) (got []int64, err error) {
+// exchange sends a request and returns the numbers of the reply, also those before an error.
+func (q question) exchange(c *client) (got []int64, err error) {
 	if err := c.send(q.text); err != nil {
 		return nil, err
 	}
 	for range q.lines {
 		line, err := c.line()
 		if err != nil {
-			return nil, err
+			return got, err
 		}
 		for word := range strings.FieldsSeq(line) {
 			v, err := strconv.ParseInt(word, 10, 64)
 			if err != nil {
-				return nil, err
+				return got, err
 			}
 			got = append(got, v)
 		}
@@ -241,28 +212,9 @@ func (c *sequenceClient) exchange(q question) (got []int64, err error) {
 	return got, nil
 }
 
-// mayHaveTaken returns how many numbers a node may have taken for a request that failed.
-func (q question) mayHaveTaken(err error) int64 {
+// mayHaveBeenServed reports whether a node may have taken numbers for a request that failed.
+func (q question) mayHaveBeenServed(err error) bool {
 	var dial *net.OpError
 	notSent := errors.As(err, &dial) && dial.Op == "dial"
-	if notSent || isRefusal(err) && !strings.Contains(err.Error(), "reason=unknown") {
-		return 0
-	}
-	return int64(q.n)
-}
-
-// note records a request that was not answered with values. It adds the request to the latest miss of the
-// sequence if the reason is the same, and at most a second has passed.
-func (c *sequenceClient) note(q question, asked, given int64, err error) {
-	why, text := because(err)
-	taken := q.mayHaveTaken(err)
-	if k := c.newest[q.kind] - 1; k >= 0 {
-		if m := &c.misses[k]; m.why == why && asked-m.last < int64(time.Second) {
-			m.last, m.count, m.numbers = asked, m.count+1, m.numbers+taken
-			return
-		}
-	}
-	m := miss{node: c.node.id, first: asked, last: asked, given: given, count: 1, why: why, text: text}
-	c.misses = append(c.misses, sequenceMiss{m, q.kind, taken})
-	c.newest[q.kind] = len(c.misses)
+	return !notSent && (!isRefusal(err) || strings.Contains(err.Error(), "reason=unknown"))
 }

@@ -24,7 +24,8 @@ var (
 	chaosReport = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	chaosOnly   = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
 	chaosLease  = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
-	chaosBinary = flag.String("chaos.binary", "", "try this `flaked`, built with the tag testclock, and not one built now")
+	chaosBinary = flag.String("chaos.binary", "",
+		"try this `flaked`, built with the tag testclock, and not one built now")
 )
 
 // These are times of the nodes. They are short, so that a run has many events.
@@ -48,7 +49,7 @@ type campaign struct {
 	*timeline
 	t        *testing.T
 	site     *site
-	dir      string
+	dir      string // of logs and the report
 	binary   string
 	zk       *zktest.Ensemble
 	copied   string // a copy of ZooKeeper's data
@@ -59,7 +60,7 @@ type campaign struct {
 	playing  context.Context // ends with the run
 
 	ended   int64 // when the nodes were told to stop
-	pace    pace
+	delays  []lateness
 	watched string       // a directory on a disk without faults
 	held    map[int]bool // by worker held at the end: it is released at the stop
 	state   endState     // ZooKeeper's records after the stop
@@ -69,7 +70,8 @@ type campaign struct {
 	calm sync.RWMutex
 }
 
-// TestCampaign runs five nodes on three ZooKeeper servers, under load, and makes random faults. `make chaos` runs it for
+// TestCampaign runs five nodes on three ZooKeeper servers, under load, and makes random faults. `make chaos` runs it
+// for
 // half an hour, `make test` for some seconds.
 //
 // One goroutine per machine makes one fault after the other there, independently of the other
@@ -96,6 +98,12 @@ func TestCampaign(t *testing.T) {
 	}
 	s := &site{t: t, connect: zk.Addr(), ids: newHistory()}
 	c := &campaign{timeline: &timeline{began: s.ids.began}, t: t, site: s, dir: t.TempDir(), binary: binary, zk: zk}
+	if *chaosReport != "" {
+		c.dir = *chaosReport
+		if err := os.MkdirAll(c.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var over context.CancelFunc
 	c.playing, over = context.WithCancel(t.Context())
 	defer over()
@@ -159,7 +167,9 @@ func (c *campaign) play(over func()) {
 	for _, l := range c.loads {
 		l.end()
 	}
-	c.seq.wg.Wait()
+	for _, s := range c.seq.clients {
+		s.end()
+	}
 	watch.Wait()
 }
 

@@ -29,7 +29,8 @@ func (d *deck) deal() *kind {
 // machines have no disks of their own.
 func (c *campaign) chosen(kinds []*kind) []*kind {
 	return slices.DeleteFunc(kinds, func(k *kind) bool {
-		wanted := slices.ContainsFunc(strings.Split(*chaosOnly, ","), func(part string) bool { return strings.Contains(k.name, part) })
+		wanted := slices.ContainsFunc(strings.Split(*chaosOnly, ","),
+			func(part string) bool { return strings.Contains(k.name, part) })
 		return !wanted || strings.HasPrefix(k.name, "disk") && c.machines[0].disk == nil
 	})
 }

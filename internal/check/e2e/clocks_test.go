@@ -60,7 +60,8 @@ func (n *node) goesBy(offset time.Duration) {
 // peers.
 func (n *node) voters(peers int) {
 	n.site.t.Helper()
-	n.until("it compares with all of the others", func() bool { return n.stat("clock_voters") == strconv.Itoa(peers+1) })
+	n.until("it compares with all of the others",
+		func() bool { return n.stat("clock_voters") == strconv.Itoa(peers+1) })
 }
 
 // A node acquires a new worker after a step back at most four times within a lease, counted
@@ -75,7 +76,11 @@ func TestNewWorkerAfterStepBackAtMostFourTimes(t *testing.T) {
 		n.get(100)
 		before := n.identity()
 		clock.Step(-4 * time.Second)
-		n.until("a fresh worker", func() bool { id, err := n.tryIdentity(); return err == nil && id.worker != before.worker })
+		n.until("a fresh worker", func() bool {
+			id, err := n.tryIdentity()
+			return err == nil &&
+				id.worker != before.worker
+		})
 		n.ready().get(100)
 		clock.Step(4 * time.Second) // a leap ahead, which ZooKeeper confirms
 		n.goesBy(0)
@@ -122,7 +127,8 @@ func TestRollbackPolicies(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, zktest.Chroot(t, zk), "--reserve", "3s").made(append([]string{"--confirm-time", "800ms"}, row.flags...)...)
+			s := newSite(t, zktest.Chroot(t, zk), "--reserve",
+				"3s").made(append([]string{"--confirm-time", "800ms"}, row.flags...)...)
 			if len(row.flags) > 0 && row.flags[0] == "--layout" {
 				s.laidOut(row.flags[1])
 			}
@@ -138,10 +144,12 @@ func TestRollbackPolicies(t *testing.T) {
 			n.until("its clock has caught up", func() bool { return n.time().Sub(before) > 200*time.Millisecond })
 			load.progress()
 			load.end()
-			if refused := len(load.misses) > 0; refused != row.refuses || load.gap > row.longest || load.gap < row.shortest {
+			if refused := len(load.misses) > 0; refused != row.refuses || load.gap > row.longest ||
+				load.gap < row.shortest {
 				t.Errorf("refused: %v %+v, and %s without an ID", refused, load.misses, load.gap)
 			}
-			if f, err := s.ids.layout.Decode(n.get(1)[0]); err != nil || (f.Rollback == 1) != (s.ids.layout.RollbackBits > 0) {
+			if f, err := s.ids.layout.Decode(n.get(1)[0]); err != nil ||
+				(f.Rollback == 1) != (s.ids.layout.RollbackBits > 0) {
 				t.Errorf("%+v, %v", f, err)
 			}
 			n.kill()

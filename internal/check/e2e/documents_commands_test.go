@@ -18,22 +18,32 @@ var notRun = map[string]string{
 	"go *":        "a test, or the Go command's own",
 	"taskset *":   "a measurement, of minutes and in turns",
 	"git *":       "needs a commit of a release",
+	"cd ~/download && sha256sum --check --ignore-missing SHA256SUMS": "" +
+		"needs the files of a release; make nightly compares two builds",
 
-	"cd ~/download && sha256sum --check --ignore-missing SHA256SUMS": "needs the files of a release; make nightly compares two builds",
-	"diff ~/download/SHA256SUMS dist/SHA256SUMS":                     "needs the files of a release; make nightly compares two builds",
-
-	"for host in ids-1 ids-2 ids-3; do\n  ssh $host 'sudo flaked drain; sudo systemctl restart flaked' || break\n  timeout 120 sh -c \"until flaked healthcheck --addr $host:7609; do sleep 1; done\" || break\ndone": "needs machines and ssh",
+	"diff ~/download/SHA256SUMS dist/SHA256SUMS": "needs the files of a release; make nightly compares two builds",
+	`for host in ids-1 ids-2 ids-3; do
+  ssh $host 'sudo flaked drain; sudo systemctl restart flaked' || break
+  timeout 120 sh -c "until flaked healthcheck --addr $host:7609; do sleep 1; done" || break
+done`: "needs machines and ssh",
 	"flaked serve --bootstrap":        "is advice, and creates the cluster of the node that each document has",
 	"rm /var/lib/flaked/flaked.state": "is for a node that systemd has stopped",
 	"zkCli.sh *":                      "is ZooKeeper's own, and looks at what Leaf has there",
 	"eval *":                          "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
 	".ci/run":                         "is what runs this",
+	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/": "" +
+		"writes where the machine's own units are; internal/ops/host/systemd checks them",
 
-	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/":                             "writes where the machine's own units are; internal/ops/host/systemd checks them",
-	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "makes a user; internal/check/deploy does in a container",
-	"flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \\\n  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key": "takes a ZooKeeper with TLS; TestZooKeeperOverTLS has one",
+	"install -m 644 deploy/systemd/flaked.sysusers /etc/sysusers.d/flaked.conf && systemd-sysusers": "" +
+		"makes a user; internal/check/deploy does in a container",
+
+	`flaked cluster init --zk zk1:2281,zk2:2281,zk3:2281 --cluster orders --zk-auth-file /etc/flaked/zk.auth \
+  --zk-tls-ca /etc/flaked/ca.pem --zk-tls-cert /etc/flaked/flaked.pem --zk-tls-key /etc/flaked/flaked.key`: "" +
+		"takes a ZooKeeper with TLS",
 	"flaked COMMAND --help": "no command's name",
-	"mkdir /backup/zk-today && cd /var/lib/zookeeper/version-2 && \\\n  cp -p snapshot.* /backup/zk-today/ && cp -p log.* *Epoch /backup/zk-today/": "is for ZooKeeper's machine; TestRestoredBackupRepeatsNothing copies the same files",
+	`mkdir /backup/zk-today && cd /var/lib/zookeeper/version-2 && \
+  cp -p snapshot.* /backup/zk-today/ && cp -p log.* *Epoch /backup/zk-today/`: "" +
+		"is for ZooKeeper's machine; TestRestoredBackupRepeatsNothing copies the same files",
 }
 
 // how says how a command is run and which result is expected. The zero value runs it beside a
@@ -68,8 +78,7 @@ var howRun = map[string]how{
 	`flaked state show`:      {codes: []int{0, 1}},
 	`flaked drain`:           {codes: []int{1, 3}, prints: "no state found|no running node uses"},
 	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
-
-	`flaked status -o json`:                               {codes: []int{0, 4}},
+	`flaked status -o json`:  {codes: []int{0, 4}},
 	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
 
 	// README.md
@@ -83,54 +92,49 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
 
 	// docs/http.md
-	`curl http://127.0.0.1:7610/v1/ids?n=2`:                    {shown: shape},
-	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`: {shown: exact},
-
+	`curl http://127.0.0.1:7610/v1/ids?n=2`:                              {shown: shape},
+	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`:           {shown: exact},
 	`flaked seq create ticket`:                                           {first: (*docWorld).counts},
 	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/next?n=2`:    {shown: exact},
 	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/range?n=100`: {shown: exact},
 
-	// docs/deploy.md
-
-	// CONTRIBUTING.md
-
-	// docs/go.md
-
 	// docs/performance.md
-	`flaked cluster init --zk zk1:2181 --cluster west --layout twitter --datacenter 3`: {alone: true, prints: `workers +32\ndatacenter +3\n`},
-	`flaked doctor --config /etc/flaked.yaml`:                                          {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
+	`flaked cluster init --zk zk1:2181 --cluster west --layout twitter --datacenter 3`: {alone: true,
+		prints: `workers +32\ndatacenter +3\n`},
+	`flaked doctor --config /etc/flaked.yaml`: {codes: []int{0, 1, 4},
+		prints: `(ok|warn) +zookeeper +127.0.0.1`},
 
-	// docs/start.md. It starts its own nodes, which end with the test.
-	`export FLAKED_CLUSTER=walk`:                {alone: true},
-	`bin/flaked cluster init --confirm-time 2s`: {alone: true},
-	"for n in 1 2 3; do\n  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \\\n    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &\n  echo $! >/tmp/walk/ids-$n.pid\ndone": {alone: true},
-	`for n in 1 2 3; do until bin/flaked healthcheck --addr 127.0.0.1:771$n; do sleep 1; done; done`:                                                                                                                                {alone: true},
-	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`:                                                                                                                      {alone: true, shown: shape},
-	`bin/flaked status`:                  {codes: []int{0, 4}, shown: head},
-	`kill -9 $(cat /tmp/walk/ids-2.pid)`: {alone: true},
-	`for n in 1 2 3; do bin/flaked get 1000 --addr 127.0.0.1:771$n; done > /tmp/walk/ids.txt`:  {alone: true},
-	`for n in 1 2 3; do bin/flaked get 1000 --addr 127.0.0.1:771$n; done >> /tmp/walk/ids.txt`: {alone: true},
-	`sort /tmp/walk/ids.txt | uniq -d`:                                             {alone: true, prints: `^$`},
-	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {alone: true, prints: oneID},
-	"bin/flaked serve --heartbeat 1s --name ids-2 --listen 127.0.0.1:7712 --admin 127.0.0.1:7812 \\\n  --state-dir /tmp/walk/ids-2 >/tmp/walk/ids-2.log 2>&1 & echo $! >/tmp/walk/ids-2.pid": {alone: true},
-	`until bin/flaked healthcheck --addr 127.0.0.1:7712; do sleep 1; done`:                                        {alone: true},
-	`bin/flaked get --addr 127.0.0.1:7711`:                                                                        {alone: true, prints: oneID},
-	`curl 'http://127.0.0.1:7811/readyz?verbose'`:                                                                 {alone: true, prints: `\[\+\] worker: \d, serving`},
-	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {alone: true, codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`},
-	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                                     {alone: true},
-	`rm -r /tmp/walk`: {alone: true},
+	// docs/start.md
+	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`: {
+		shown: shape,
+	},
+	`bin/flaked status`:                {codes: []int{0, 4}, shown: head},
+	`sort /tmp/walk/ids.txt | uniq -d`: {prints: `^$`},
+	`rm -r /tmp/walk`:                  {codes: []int{0, 1}}, // the nodes may still be stopping
+	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {prints: oneID},
+
+	`bin/flaked get --addr 127.0.0.1:7711`:        {prints: oneID},
+	`curl 'http://127.0.0.1:7811/readyz?verbose'`: {prints: `\[\+\] worker: \d, serving`},
+	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {
+		codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`,
+	},
 
 	// docs/layouts.md
 	`flaked cluster init --zk zk1:2181 --layout sonyflake`: {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
-	`flaked decode --layout twitter 563583455628754944`:    {alone: true, prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
+	`flaked decode --layout twitter 563583455628754944`: {alone: true,
+		prints: `563583455628754944   2015-02-06T06:22:21.353Z  1423203741353           5       0         0`},
 
 	// docs/migration.md
-	`flaked decode --layout leaf 2123840256405929993`:                                                                                                            {alone: true, shown: exact},
-	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`:                                        {alone: true, prints: `workers +512\ndatacenter +1\n`},
-	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`:                                                                                   {stays: true, first: (*docWorld).halt},
-	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                                                                                                         {prints: `(?m)\d{19}$`},
-	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony --layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {alone: true, prints: `workers +32768\n`},
-	`flaked seq create order --start 5000000`:                                                                                                                    {codes: []int{0, 1}, first: (*docWorld).counts},
+	`flaked decode --layout leaf 2123840256405929993`: {alone: true, shown: exact},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster rolling --layout datacenter=1,worker=9 --datacenter 1`: {
+		alone: true, prints: `workers +512\ndatacenter +1\n`,
+	},
+	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`: {stays: true, first: (*docWorld).halt},
+	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                       {prints: `(?m)\d{19}$`},
+	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony --layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {
+		alone: true, prints: `workers +32768\n`,
+	},
+	`flaked seq create order --start 5000000`: {codes: []int{0, 1}, first: (*docWorld).counts},
 
 	// docs/faq.md
 	`flaked seq create user --max int32`:              {first: (*docWorld).counts},
@@ -140,24 +144,34 @@ var howRun = map[string]how{
 	`flaked seq create left --start 1 --increment 2`:  {first: (*docWorld).counts},
 	`flaked seq create right --start 2 --increment 2`: {first: (*docWorld).counts},
 	`flaked seq delete order`:                         {codes: []int{1, 2}},
-
-	`flaked seq set order --next 200000`: {codes: []int{0, 1}, first: (*docWorld).counts},
-	`flaked seq set order --next 5000`:   {codes: []int{0, 1, 2}, first: (*docWorld).counts},
-	`flaked seq show NAME -o json`:       {codes: []int{1}},
+	`flaked seq set order --next 200000`:              {codes: []int{0, 1}, first: (*docWorld).counts},
+	`flaked seq set order --next 5000`:                {codes: []int{0, 1, 2}, first: (*docWorld).counts},
+	`flaked seq show NAME -o json`:                    {codes: []int{1}},
 
 	// docs/operate.md, docs/security.md and docs/troubleshooting.md
 	`flaked status`: {codes: []int{0, 4}, shown: head},
-	`flaked status --addr ids-1:7609 --addr ids-2:7609`:              {codes: []int{4}, prints: `nodes asked: 1 answered, 1 did not answer`},
-	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`:   {codes: []int{0, 1, 4}, prints: `(ok|warn) +zookeeper +127.0.0.1`},
+	`flaked status --addr ids-1:7609 --addr ids-2:7609`: {codes: []int{4},
+		prints: `nodes asked: 1 answered, 1 did not answer`},
+
+	`runuser -u flaked -- flaked doctor --config /etc/flaked.yaml`: {codes: []int{0, 1, 4},
+
+		prints: `(ok|warn) +zookeeper +127.0.0.1`},
+
 	`flaked workers release 7 --confirm 'release worker 7 of ids-3'`: {},
-	`flaked drain --state-dir /var/lib/flaked --release`:             {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	`flaked drain --state-dir /var/lib/flaked`:                       {codes: []int{1, 3}, prints: "no state found|no running node uses"},
-	"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \\\n  -keyout ca.key -out ca.pem":                                     {},
-	"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \\\n  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr": {},
-	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`:                                                                             {},
-	`openssl rand -hex 32 > /etc/flaked/token && chmod 600 /etc/flaked/token`:                                                                                                           {},
-	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`:                                                                                           {prints: oneID},
-	"flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --token-file /etc/flaked/token \\\n  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key": {stays: true, first: func(w *docWorld) {
+	`flaked drain --state-dir /var/lib/flaked --release`: {codes: []int{1, 3},
+		prints: "no state found|no running node uses"},
+	`flaked drain --state-dir /var/lib/flaked`: {codes: []int{1, 3},
+		prints: "no state found|no running node uses"},
+	`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=flaked authority' \
+  -keyout ca.key -out ca.pem`: {},
+	`openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ids-1 \
+  -addext 'subjectAltName=DNS:ids-1,DNS:localhost,IP:127.0.0.1' -keyout node.key -out node.csr`: {},
+	`openssl x509 -req -in node.csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 365 -out node.pem`: {},
+
+	`openssl rand -hex 32 > /etc/flaked/token && chmod 600 /etc/flaked/token`:                 {},
+	`flaked get --addr ids-1:7609 --token-file /etc/flaked/token --tls-ca /etc/flaked/ca.pem`: {prints: oneID},
+	`flaked serve --config /etc/flaked.yaml --listen 0.0.0.0:7609 --token-file /etc/flaked/token \
+  --tls-cert /etc/flaked/node.pem --tls-key /etc/flaked/node.key`: {stays: true, first: func(w *docWorld) {
 		w.halt()
 		w.shell("mv ca.pem node.key node.pem etc", "")
 	}},
@@ -185,17 +199,24 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
 	// docs/sequences.md, values that hide their order
-	`bin/flaked seq create ticket --salt 8`:                                          {codes: []int{0, 1}, first: (*docWorld).counts},
-	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`:                                  {prints: `^\d+\n$`},
-	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1}, first: (*docWorld).counts},
-	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`:                                 {prints: `^\d{10}\n$`},
+	`bin/flaked seq create ticket --salt 8`: {codes: []int{0, 1},
+		first: (*docWorld).counts},
+	`printf 'NEXT ticket\n' | nc -N 127.0.0.1 7609`: {prints: `^\d+\n$`},
+	`bin/flaked seq create voucher --scatter 34 --start 1000000000 --max 9999999999`: {codes: []int{0, 1},
+
+		first: (*docWorld).counts},
+	`printf 'NEXT voucher\n' | nc -N 127.0.0.1 7609`: {prints: `^\d{10}\n$`},
 
 	// docs/protocol.md
 	`telnet 127.0.0.1 7609`:                       {shown: shape, answers: answers},
 	`printf 'GET\n' | nc -N -U /tmp/flaked.sock`:  {prints: oneID},
 	`bin/flaked get --addr unix:/tmp/flaked.sock`: {prints: oneID},
-	`redis-cli -p 7609`:                           {stdin: typedLines, answers: answers, shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
-	"for port in 7609 7619; do\n  id=$(printf 'GET\\n' | nc -N -w 1 127.0.0.1 $port)\n  case $id in [0-9]*) echo \"$id\"; break ;; esac\ndone": {prints: oneID},
+	`redis-cli -p 7609`: {stdin: typedLines, answers: answers,
+		shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
+	`for port in 7609 7619; do
+  id=$(printf 'GET\n' | nc -N -w 1 127.0.0.1 $port)
+  case $id in [0-9]*) echo "$id"; break ;; esac
+done`: {prints: oneID},
 }
 
 // asRedis matches what redis-cli prints on a terminal only.
@@ -204,6 +225,7 @@ var asRedis = regexp.MustCompile(`(?m)"|^\d\) |^\(error\) `)
 type settings struct {
 	name         string // the node's name; "" for vm
 	env, replace []string
+	alone        bool // it starts its own nodes, which end with the test
 }
 
 // settingsOf returns the settings for the commands of a document.
@@ -216,11 +238,12 @@ func settingsOf(doc string) settings {
 
 // special has the settings for single documents. Those of docs/operate.md are for three documents.
 var special = map[string]settings{
-	"docs/start.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
+	"docs/start.md": {alone: true, env: []string{"FLAKED_CONFIRM_TIME=2s"}},
 	"docs/operate.md": {
-		name:    "ids-3",
-		env:     []string{"FLAKED_CLUSTER=orders"},
-		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0", "history 7", "history 0", "ids-2:7609", "127.0.0.1:1"},
+		name: "ids-3",
+		env:  []string{"FLAKED_CLUSTER=orders"},
+		replace: []string{"show 3", "show 0", "orders 7", "orders 0", "release 7", "release 0", "worker 7", "worker 0",
+			"history 7", "history 0", "ids-2:7609", "127.0.0.1:1"},
 	},
 }
 

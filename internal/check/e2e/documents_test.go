@@ -1,26 +1,13 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/check/docs"
-	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // TestDocuments runs the commands of the documents, in their order. It replaces the addresses and
@@ -28,56 +15,27 @@ import (
 // neither run nor listed in notRun.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	const root = "../../.."
-	pages, err := docs.Files(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	pages, err := docs.Files(docsRoot)
 	if err != nil {
 		t.Fatal(err)
 	}
 	used := map[string]bool{}
 	for _, doc := range pages {
-		switch doc {
 		// These have help texts, old commands, and the commands of the README again.
-		case "CHANGELOG.md", "README.zh-CN.md":
+		if doc == "CHANGELOG.md" || doc == "README.zh-CN.md" {
 			continue
 		}
-		commands, err := docs.Read(root, doc)
-		if err != nil {
-			t.Error(err)
+		run := toRun(t, doc, used)
+		if len(run) == 0 {
 			continue
 		}
-		var run []docs.Command
-		for _, c := range commands {
-			switch key := unlisted(c); {
-			case c.Program() == "make":
-				checkMake(t, string(makefile), c)
-			case strings.HasPrefix(c.Text, "scripts/") || strings.HasPrefix(c.Text, "examples/"):
-				if _, err := os.Stat(filepath.Join(root, strings.Fields(c.Text)[0])); err != nil {
-					t.Errorf("%s: %v", c, err)
-				}
-			case key != "":
-				used[key] = true
-			case c.Inline && used[c.Text]: // run once only
-			default:
-				run = append(run, c)
-				used[c.Text] = true
+		t.Run(doc, func(t *testing.T) {
+			t.Parallel()
+			w := newDocWorld(t, doc)
+			for _, c := range run {
+				w.run(c)
 			}
-		}
-		if len(run) > 0 {
-			t.Run(doc, func(t *testing.T) {
-				t.Parallel()
-				w := newDocWorld(t, doc)
-				// Commands within sentences run first, because blocks change
-				// the state.
-				slices.SortStableFunc(run, func(a, b docs.Command) int { return sentencesFirst(a) - sentencesFirst(b) })
-				for _, c := range run {
-					w.run(c)
-				}
-			})
-		}
+		})
 	}
 	for key := range notRun {
 		if !used[key] && !strings.HasSuffix(key, " *") {
@@ -91,11 +49,34 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-func sentencesFirst(c docs.Command) int {
-	if c.Inline {
-		return 0
+const docsRoot = "../../.."
+
+// toRun returns the commands of a document that are run, and adds all of them to used. It checks commands that
+// are scripts or targets of the Makefile. Commands within sentences come first, because blocks change the state.
+func toRun(t *testing.T, doc string, used map[string]bool) (inline []docs.Command) {
+	commands, err := docs.Read(docsRoot, doc)
+	if err != nil {
+		t.Error(err)
 	}
-	return 1
+	var blocks []docs.Command
+	for _, c := range commands {
+		switch key := unlisted(c); {
+		case c.Program() == "make":
+			checkMake(t, c)
+		case strings.HasPrefix(c.Text, "scripts/") || strings.HasPrefix(c.Text, "examples/"):
+			if _, err := os.Stat(filepath.Join(docsRoot, strings.Fields(c.Text)[0])); err != nil {
+				t.Errorf("%s: %v", c, err)
+			}
+		case key != "":
+			used[key] = true
+		case c.Inline && used[c.Text]: // run once only
+		case c.Inline:
+			inline, used[c.Text] = append(inline, c), true
+		default:
+			blocks, used[c.Text] = append(blocks, c), true
+		}
+	}
+	return append(inline, blocks...)
 }
 
 // unlisted returns the key of notRun that matches the command, or "".
@@ -109,7 +90,11 @@ func unlisted(c docs.Command) string {
 }
 
 // checkMake fails the test unless the Makefile has the targets and the variables of the command.
-func checkMake(t *testing.T, makefile string, c docs.Command) {
+func checkMake(t *testing.T, c docs.Command) {
+	makefile, err := os.ReadFile(filepath.Join(docsRoot, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, call := range c.Calls("make") {
 		for _, word := range call {
 			name, _, variable := strings.Cut(word, "=")
@@ -117,312 +102,9 @@ func checkMake(t *testing.T, makefile string, c docs.Command) {
 			if variable {
 				pattern = `\$[({]` + regexp.QuoteMeta(name) + `[)}]|(?m)^` + regexp.QuoteMeta(name) + ` \?=`
 			}
-			if !regexp.MustCompile(pattern).MatchString(makefile) {
+			if !regexp.MustCompile(pattern).Match(makefile) {
 				t.Errorf("%s: the Makefile has no %s", c, name)
 			}
 		}
 	}
-}
-
-// docWorld is the environment for the commands of one document. It has a directory for the
-// document's paths, a ZooKeeper, and a node. The node is started before the first command that
-// needs it.
-type docWorld struct {
-	t       *testing.T
-	doc     string
-	dir     string
-	zk      string
-	replace *strings.Replacer
-	exports string
-	port    int // of the node
-	admin   int
-	nodes   int
-	node    *process
-}
-
-func newDocWorld(t *testing.T, doc string) *docWorld {
-	dir, err := os.MkdirTemp("", "docs") // short, because socket paths are limited
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	t.Cleanup(func() { killWithin(dir) })
-	w := &docWorld{t: t, doc: doc, dir: dir, zk: zktest.Chroot(t, zktest.Shared(t)), port: freePorts(t)}
-	w.admin = w.port + 1
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{
-		os.MkdirAll(filepath.Join(dir, "bin"), 0o755), os.MkdirAll(filepath.Join(dir, "etc"), 0o755), os.MkdirAll(filepath.Join(dir, "home"), 0o755),
-		os.MkdirAll(filepath.Join(dir, "walk"), 0o755),
-		os.Symlink(shipped.binary(t), filepath.Join(dir, "bin/flaked")),
-		os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")),
-		os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	port, admin := strconv.Itoa(w.port), strconv.Itoa(w.admin)
-	pairs := []string{
-		"zk1:2181,zk2:2181,zk3:2181", w.zk, "zk1:2181", w.zk, "127.0.0.1:2181", w.zk,
-		"127.0.0.1:7609", "127.0.0.1:" + port, "127.0.0.1 7609", "127.0.0.1 " + port, "in 7609 ", "in " + port + " ",
-		"0.0.0.0:7609", "0.0.0.0:" + port, "ids-1:7609", "localhost:" + port, "-h ids-1 -p 7609", "-h localhost -p " + port, "-p 7609", "-p " + port,
-		":7731", ":" + port, "--duration 5s", "", "--duration 60s", "",
-		"0.0.0.0:7610", "0.0.0.0:" + admin, "ids-1:7610", "localhost:" + admin, "127.0.0.1:7610", "127.0.0.1:" + admin, "127.0.0.1:8080", "127.0.0.1:" + admin, "0.0.0.0:8080", "0.0.0.0:" + admin, "127.0.0.1:7611", "127.0.0.1:0",
-		"127.0.0.1:771", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10), "127.0.0.1:781", "127.0.0.1:" + strconv.Itoa(freePorts(t)/10),
-		"/etc/flaked/", dir + "/etc/", "/etc/flaked.yaml", dir + "/etc/flaked.yaml", "/var/lib/flaked", dir + "/state",
-		"/tmp/", dir + "/", "/run/flaked.sock", dir + "/flaked.sock",
-		"runuser -u flaked -- ", "", "explain ID", "explain 2123840256405929993", "--rate N --nodes N", "--rate 1000 --nodes 8",
-	}
-	w.replace = strings.NewReplacer(append(pairs, settingsOf(doc).replace...)...)
-	w.write("etc/flaked.yaml", w.replace.Replace(readmeConfig(t, root)))
-	return w
-}
-
-// readmeConfig returns the configuration file that the README shows.
-func readmeConfig(t *testing.T, root string) string {
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range docs.Blocks(string(text)) {
-		if strings.HasPrefix(b, "# /etc/flaked.yaml\n") {
-			return b
-		}
-	}
-	t.Fatal("the README shows no configuration file")
-	return ""
-}
-
-// givenPorts has the ports that freePorts has returned. It is package-level, because ports belong
-// to the machine.
-var givenPorts struct {
-	sync.Mutex
-	first map[int]bool
-}
-
-// freePorts returns the first of ten consecutive ports on which no process listens. They are below
-// the ports that the kernel uses for outgoing connections. Each call returns other ports.
-func freePorts(t testing.TB) int {
-	givenPorts.Lock()
-	defer givenPorts.Unlock()
-	if givenPorts.first == nil {
-		givenPorts.first = map[int]bool{}
-	}
-	for range 200 {
-		first := 10_000 + 10*rand.IntN(500)
-		if givenPorts.first[first] || slices.ContainsFunc([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, func(i int) bool { return inUse(first + i) }) {
-			continue
-		}
-		givenPorts.first[first] = true
-		return first
-	}
-	t.Fatal("found no free ports")
-	return 0
-}
-
-func inUse(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err == nil {
-		l.Close()
-	}
-	return err != nil
-}
-
-func (w *docWorld) write(name, text string) {
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// killWithin kills the processes whose working directory is dir, which commands have left running.
-func killWithin(dir string) {
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // finds none without /proc
-	for _, link := range links {
-		if cwd, err := os.Readlink(link); err != nil || cwd != dir {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		}
-	}
-}
-
-// environment returns the variables that replace the defaults of the documents by the addresses
-// and paths of this test, and shorten the times of a cluster.
-func (w *docWorld) environment() []string {
-	return append([]string{
-		"PATH=" + w.dir + "/bin:" + os.Getenv("PATH"), "HOME=" + w.dir + "/home",
-		"FLAKED_ZK=" + w.zk, "FLAKED_ADDR=127.0.0.1:" + strconv.Itoa(w.port),
-		"FLAKED_STATE_DIR=" + w.dir + "/state",
-		"FLAKED_HEARTBEAT=300ms", "FLAKED_CONFIRM_TIME=1s", "FLAKED_TEST_SESSION_TIMEOUT=1s",
-		"FLAKED_DURATION=300ms", "FLAKED_WARMUP=100ms", // of bench
-	}, settingsOf(w.doc).env...)
-}
-
-// asked starts the node that commands ask, unless it runs.
-func (w *docWorld) asked() {
-	if w.node != nil {
-		return
-	}
-	name := settingsOf(w.doc).name
-	if name == "" {
-		name = "vm"
-	}
-	w.node = w.serve("flaked serve --bootstrap --name "+name+" --listen 127.0.0.1:"+strconv.Itoa(w.port)+" --listen unix:"+w.dir+"/flaked.sock"+
-		" --admin 127.0.0.1:"+strconv.Itoa(w.admin)+" --state-dir "+w.dir+"/asked", nil)
-}
-
-// counts waits until the node issues values of sequences.
-func (w *docWorld) counts() {
-	w.t.Helper()
-	w.asked()
-	var out string
-	if !within(patience, func() bool {
-		out, _ = w.shell("bin/flaked seq next nobody", "")
-		return strings.Contains(out, "reason=no-sequence")
-	}) {
-		w.t.Errorf("%s: the node issues no values of sequences: %s", w.doc, out)
-	}
-}
-
-// serve starts a command that runs a node, and waits until the node serves.
-func (w *docWorld) serve(command string, env []string) *process {
-	w.t.Helper()
-	name := fmt.Sprintf("node %d of %s", w.nodes, w.doc)
-	w.nodes++
-	env = append(w.environment(), env...)
-	if !strings.Contains(command, "--listen") && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "FLAKED_LISTEN=") }) {
-		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
-	}
-	p := launchEnv(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+command)
-	if !within(patience, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) || !p.running() {
-		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, lastLines(p.log(), 20))
-	}
-	return p
-}
-
-// halt stops the node and waits until it has ended.
-func (w *docWorld) halt() {
-	w.node.signal(syscall.SIGTERM)
-	w.node.exit()
-	w.node = nil
-}
-
-// run runs a command and checks its result.
-func (w *docWorld) run(c docs.Command) {
-	w.t.Helper()
-	how, known := howRun[c.Text]
-	text := w.replace.Replace(c.Text)
-	if how.first != nil {
-		how.first(w)
-	}
-	serves := strings.Contains(c.Text, "flaked serve ") && !strings.Contains(c.Text, " 2>&1 &") && !strings.HasSuffix(c.Text, " --help")
-	switch {
-	case !known && (c.Program() != "flaked" || serves):
-		w.t.Errorf("%s: it is neither run nor listed: say in internal/check/e2e/documents_commands_test.go how it is run, or why it is not", c)
-		return
-	case serves:
-		if how.stays {
-			how.env = append(how.env, "FLAKED_LISTEN=127.0.0.1:"+strconv.Itoa(w.port))
-		}
-		p := w.serve(text, how.env)
-		if how.stays {
-			w.node = p
-			return
-		}
-		p.signal(syscall.SIGTERM)
-		if code := p.exit(); code != 0 {
-			w.t.Errorf("%s: exit %d after SIGTERM", c, code)
-		}
-		return
-	case !how.alone && !slices.Contains(alone, strings.Join(strings.Fields(c.Text)[:min(2, len(strings.Fields(c.Text)))], " ")):
-		w.asked()
-	}
-	if w.node != nil {
-		text = strings.ReplaceAll(text, "$(pidof flaked)", strconv.Itoa(w.node.cmd.Process.Pid))
-	}
-	if strings.HasPrefix(c.Text, "export ") {
-		w.exports += text + "\n"
-		return
-	}
-	if _, err := exec.LookPath(c.Program()); err != nil && !slices.Contains([]string{"flaked", "telnet", "for", "until", "kill"}, c.Program()) {
-		if os.Getenv("FLAKED_TEST_TOOLS") == "require" {
-			w.t.Errorf("%s: %v: scripts/get-tools.sh and get-clients.sh get what is missing", c, err)
-		}
-		return
-	}
-	var out string
-	var code int
-	switch {
-	case c.Program() == "telnet":
-		out = w.telnet(c.Output)
-	default:
-		out, code = w.shell(text, how.input(c.Output), how.env...)
-	}
-	if !slices.Contains(append(how.codes, 0), code) || len(how.codes) > 0 && !slices.Contains(how.codes, code) {
-		w.t.Errorf("%s: exit %d, want %v\n%s", c, code, how.codes, out)
-	}
-	if !regexp.MustCompile(how.prints).MatchString(out) {
-		w.t.Errorf("%s: prints nothing like %q:\n%s", c, how.prints, out)
-	}
-	if how.shown != nil {
-		want := c.Output
-		if how.answers != nil {
-			want = how.answers(want)
-		}
-		rest := how.shown(out)
-		for _, part := range strings.Split(how.shown(want), "...") {
-			_, after, ok := strings.Cut(rest, strings.TrimSpace(part))
-			if !ok {
-				w.t.Errorf("%s: the document shows\n%s\nand it prints\n%s", c, want, out)
-				break
-			}
-			rest = after
-		}
-	}
-}
-
-// shell runs a command in bash, after the document's exports. It returns stdout and stderr in one
-// string, and the exit code.
-func (w *docWorld) shell(text, stdin string, env ...string) (out string, code int) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", w.exports+text)
-	var both bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &both, &both
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.dir, slices.Concat(cleanEnv(), w.environment(), env), dieWithUs()
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		w.t.Errorf("%s: %s: has not ended in time", w.doc, text)
-	} else if err != nil && cmd.ProcessState == nil {
-		w.t.Fatal(err)
-	}
-	return both.String(), cmd.ProcessState.ExitCode()
-}
-
-var typed = regexp.MustCompile(`(?m)^(?:[0-9.]+:\d+> )?((?:GET|MGET|DECODE|WORKER|READY|QUIT)\b.*)\n`)
-
-// telnet sends the requests of a transcript to the node and returns the replies.
-func (w *docWorld) telnet(transcript string) string {
-	w.t.Helper()
-	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(w.port))
-	if err != nil {
-		w.t.Error(err)
-		return ""
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	for _, m := range typed.FindAllStringSubmatch(transcript, -1) {
-		fmt.Fprintf(conn, "%s\n", m[1])
-	}
-	out, err := io.ReadAll(conn)
-	if err != nil {
-		w.t.Error(err)
-	}
-	return string(out)
 }

@@ -65,7 +65,8 @@ func processKinds(release bool) []*kind {
 		lasting(kind{name: "SIGSTOP", untilWell: true, back: confirmed}, time.Second, time.Minute,
 			func(m *machine) { m.signal(syscall.SIGSTOP) }, func(m *machine) { m.signal(syscall.SIGCONT) }),
 		{name: "a second process on the directory", serves: true, back: atOnce, run: (*attack).secondProcess},
-		{name: "out of descriptors", serves: true, back: atOnce, least: 2 * time.Second, run: (*attack).outOfDescriptors},
+		{name: "out of descriptors", serves: true, back: atOnce, least: 2 * time.Second,
+			run: (*attack).outOfDescriptors},
 	}
 }
 
@@ -138,24 +139,28 @@ func clockKinds() []*kind {
 			return nil // the next fault of the clock sets it right
 		}},
 		stepped(kind{name: "clock back, up to 2 s"}, -1, 6*time.Millisecond, 2*time.Second, time.Second, 3*time.Second),
-		stepped(kind{name: "clock back, up to 1 h", back: confirmed, registers: true}, -1, 3*time.Second, time.Hour, 5*time.Second, 10*time.Second),
-		stepped(kind{name: "clock ahead, up to 1 s", atFirst: true}, 1, 5*time.Millisecond, 950*time.Millisecond, time.Second, 3*time.Second),
-		stepped(kind{name: "clock ahead, 1 min to a year", serves: true}, 1, time.Minute, year, 5*time.Second, 10*time.Second),
+		stepped(kind{name: "clock back, up to 1 h", back: confirmed, registers: true}, -1, 3*time.Second, time.Hour,
+			5*time.Second, 10*time.Second),
+		stepped(kind{name: "clock ahead, up to 1 s", atFirst: true}, 1, 5*time.Millisecond, 950*time.Millisecond,
+			time.Second, 3*time.Second),
+		stepped(kind{name: "clock ahead, 1 min to a year", serves: true}, 1, time.Minute, year, 5*time.Second,
+			10*time.Second),
 		// The clock runs ahead by less than a leap each time, and is then set right at
 		// once. ZooKeeper agrees with the new time, so the node acquires a new worker.
-		{name: "clock ahead by degrees, then right at once", atFirst: true, back: confirmed, registers: true, least: 4 * time.Second, run: func(x *attack) error {
-			x.begin("by 3.6 s")
-			for i := range 4 {
-				if i == 1 {
-					x.mayRefuse() // the reserved bound is 2 s to 3 s ahead
+		{name: "clock ahead by degrees, then right at once", atFirst: true, back: confirmed, registers: true,
+			least: 4 * time.Second, run: func(x *attack) error {
+				x.begin("by 3.6 s")
+				for i := range 4 {
+					if i == 1 {
+						x.mayRefuse() // the reserved bound is 2 s to 3 s ahead
+					}
+					x.m.step(900 * time.Millisecond)
+					x.hold(300 * time.Millisecond)
 				}
-				x.m.step(900 * time.Millisecond)
-				x.hold(300 * time.Millisecond)
-			}
-			x.holdFor(time.Second, 3*time.Second)
-			x.m.set(x.m.base)
-			return nil
-		}},
+				x.holdFor(time.Second, 3*time.Second)
+				x.m.set(x.m.base)
+				return nil
+			}},
 		{name: "kill -9, clock back, restart", back: confirmed, least: time.Second, run: func(x *attack) error {
 			d := x.between(time.Second, time.Hour)
 			x.begin("by %s", d)
@@ -177,7 +182,8 @@ func clockKinds() []*kind {
 func linkKinds() []*kind {
 	heal := func(m *machine) { m.links.heal() }
 	links := func(name string, most time.Duration, cut func(*faultnet.Link)) *kind {
-		return lasting(kind{name: name, serves: true, back: atOnce}, time.Second, most, func(m *machine) { m.links.each(cut) }, heal)
+		return lasting(kind{name: name, serves: true, back: atOnce}, time.Second, most,
+			func(m *machine) { m.links.each(cut) }, heal)
 	}
 	return []*kind{
 		links("cut off", 20*time.Second, (*faultnet.Link).Cut),
@@ -201,14 +207,15 @@ func linkKinds() []*kind {
 			}
 			return nil
 		}},
-		{name: "cut off beyond the lease", atFirst: true, least: *chaosLease + 5*time.Second, run: func(x *attack) error {
-			d, until := *chaosLease+x.between(5*time.Second, 10*time.Second), x.m.until("lease_left_ms")
-			x.begin("for %s", d)
-			x.m.links.cut()
-			x.bounded(*chaosLease, until, d)
-			x.m.links.heal()
-			return nil
-		}},
+		{name: "cut off beyond the lease", atFirst: true, least: *chaosLease + 5*time.Second,
+			run: func(x *attack) error {
+				d, until := *chaosLease+x.between(5*time.Second, 10*time.Second), x.m.until("lease_left_ms")
+				x.begin("for %s", d)
+				x.m.links.cut()
+				x.bounded(*chaosLease, until, d)
+				x.m.links.heal()
+				return nil
+			}},
 	}
 }
 
@@ -243,9 +250,10 @@ func stateKinds() []*kind {
 		under(kind{name: "state truncated under the process", back: guessed}, func(x *attack, file string) error {
 			return os.Truncate(file, x.rng.Int64N(8192))
 		}),
-		killed(kind{name: "state truncated or spoilt", fromDisk: true, back: guessed}, func(x *attack, file string) error {
-			return spoil(file, x.rng)
-		}),
+		killed(kind{name: "state truncated or spoilt", fromDisk: true, back: guessed},
+			func(x *attack, file string) error {
+				return spoil(file, x.rng)
+			}),
 		killed(kind{name: "state copied from another node"}, func(x *attack, file string) error {
 			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
 			data, err := os.ReadFile(from.stateFile())
@@ -258,16 +266,17 @@ func stateKinds() []*kind {
 			return os.WriteFile(file, data, 0o600)
 		}),
 		// The old copy is written into the same file, so that its inode does not change.
-		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true, run: func(x *attack) error {
-			x.begin("")
-			old, err := os.ReadFile(x.m.stateFile())
-			if err != nil {
-				return err
-			}
-			x.holdFor(100*time.Millisecond, 3*time.Second)
-			x.mayRefuse()
-			return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.stateFile(), old, 0o600) })
-		}},
+		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true,
+			run: func(x *attack) error {
+				x.begin("")
+				old, err := os.ReadFile(x.m.stateFile())
+				if err != nil {
+					return err
+				}
+				x.holdFor(100*time.Millisecond, 3*time.Second)
+				x.mayRefuse()
+				return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.stateFile(), old, 0o600) })
+			}},
 	}
 }
 

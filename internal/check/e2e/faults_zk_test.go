@@ -3,48 +3,44 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // zkKinds returns the kinds of faults of ZooKeeper. No node may refuse because of any of them.
 // Their run must be called on the test's goroutine, because zktest may end the test.
-func zkKinds() []*kind {
-	all := []int{0, 1, 2}
-	// outage is a kind that takes some servers away for up to most and brings them back.
-	outage := func(name string, most time.Duration, away, back func(*campaign, int), which func(*campaign) []int) *kind {
+func zkKinds() []*kind { return append(outages(), dataKinds()...) }
+
+// outages are kinds that take some servers away for a time and bring them back.
+func outages() []*kind {
+	outage := func(name string, most time.Duration, away, back func(*zktest.Ensemble, int), which ...int) *kind {
 		return &kind{name: name, serves: true, least: time.Second, run: func(x *attack) error {
-			d, servers := x.between(time.Second, most), which(x.c)
-			x.begin("%v for %s", servers, d)
-			for _, i := range servers {
-				away(x.c, i)
+			d, leader := x.between(time.Second, most), x.c.zk.Leader(x.c.t)
+			x.begin("for %s, the leader is %d", d, leader)
+			for _, i := range which {
+				away(x.c.zk, (leader+i)%3)
 			}
 			x.hold(d)
-			for _, i := range servers {
-				back(x.c, i)
+			for _, i := range which {
+				back(x.c.zk, (leader+i)%3)
 			}
 			x.c.zk.WaitServing(x.c.t)
 			return nil
 		}}
 	}
-	kill, start := func(c *campaign, i int) { c.zk.Kill(i) }, func(c *campaign, i int) { c.zk.Start(i) }
-	freeze, thaw := func(c *campaign, i int) { c.zk.Freeze(i) }, func(c *campaign, i int) { c.zk.Thaw(i) }
-	leader := func(c *campaign) []int { return []int{c.zk.Leader(c.t)} }
-	two := func(c *campaign) []int { l := c.zk.Leader(c.t); return []int{l, (l + 1) % 3} }
-	three := func(*campaign) []int { return all }
-	follower := func(c *campaign) []int { return []int{(c.zk.Leader(c.t) + 1) % 3} }
-
-	return []*kind{
-		outage("leader killed", 10*time.Second, kill, start, leader),
-		outage("a follower killed", 10*time.Second, kill, start, follower),
-		outage("quorum lost", 20*time.Second, kill, start, two),
-		outage("all servers killed", 20*time.Second, kill, start, three),
-		outage("leader frozen", 10*time.Second, freeze, thaw, leader),
-		outage("all servers frozen", 20*time.Second, freeze, thaw, three),
+	kill, start := (*zktest.Ensemble).Kill, (*zktest.Ensemble).Start
+	freeze, thaw := (*zktest.Ensemble).Freeze, (*zktest.Ensemble).Thaw
+	return []*kind{ // the numbers are places after the leader
+		outage("leader killed", 10*time.Second, kill, start, 0),
+		outage("a follower killed", 10*time.Second, kill, start, 1),
+		outage("quorum lost", 20*time.Second, kill, start, 0, 1),
+		outage("all servers killed", 20*time.Second, kill, start, 0, 1, 2),
+		outage("leader frozen", 10*time.Second, freeze, thaw, 0),
+		outage("all servers frozen", 20*time.Second, freeze, thaw, 0, 1, 2),
 		{name: "restarted one by one", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("")
 			for i := range 3 {
@@ -54,6 +50,12 @@ func zkKinds() []*kind {
 			}
 			return nil
 		}},
+	}
+}
+
+// dataKinds are kinds that lose data, and one that takes the copy for them.
+func dataKinds() []*kind {
+	return []*kind{
 		{name: "wiped", serves: true, least: 5 * time.Second, run: func(x *attack) error {
 			x.begin("")
 			x.c.zk.Wipe(x.c.t)
@@ -64,12 +66,13 @@ func zkKinds() []*kind {
 			x.c.zk.Restore(x.c.t, x.c.copied)
 			return x.c.noticed(x.ctx)
 		}},
-		{name: "a copy taken, all servers restarted for it", serves: true, least: 5 * time.Second, run: func(x *attack) error {
-			x.begin("")
-			x.c.copiedAt = x.c.now()
-			x.c.copied = x.c.zk.Snapshot(x.c.t)
-			return nil
-		}},
+		{name: "a copy taken, all servers restarted for it", serves: true, least: 5 * time.Second,
+			run: func(x *attack) error {
+				x.begin("")
+				x.c.copiedAt = x.c.now()
+				x.c.copied = x.c.zk.Snapshot(x.c.t)
+				return nil
+			}},
 		{name: "a slot deleted", serves: true, least: time.Second, run: func(x *attack) error {
 			m := x.c.machines[x.rng.IntN(len(x.c.machines))]
 			number, err := m.holds()
@@ -78,7 +81,7 @@ func zkKinds() []*kind {
 			}
 			x.begin("worker %d, of %s", number, m.name)
 			return x.c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-				err := zk.Delete(ctx, fmt.Sprintf("/workers/%04d", number), store.AnyVersion)
+				err := zk.Delete(ctx, slotPath(number), store.AnyVersion)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
@@ -124,16 +127,12 @@ func (c *campaign) withZooKeeper(do func(context.Context, *store.ZK) error) erro
 }
 
 func (c *campaign) withZooKeeperFor(limit time.Duration, do func(context.Context, *store.ZK) error) error {
-	zk, err := store.NewZK(store.ZKConfig{Connect: c.zk.Addr(), Cluster: "default", SessionTimeout: 2 * time.Second, CallTimeout: 10 * time.Second})
+	zk, stop, err := connect(c.zk.Addr(), 10*time.Second)
 	if err != nil {
 		return err
 	}
+	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- zk.Run(ctx) }()
-	err = do(ctx, zk)
-	_ = zk.Close()
-	<-done
-	return err
+	return do(ctx, zk)
 }

@@ -21,11 +21,13 @@ import (
 // restarts a node that ends with any exit code but 2, with which a Go program ends by default.
 func TestAbortedNodeEndsBySignal(t *testing.T) {
 	t.Parallel()
-	p := launch(t, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--log-format", "text")
+	p := launch(t, nil, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--log-format",
+		"text")
 	eventually(t, "the node serves", func() bool { return listening.MatchString(p.log()) })
 	p.signal(syscall.SIGABRT)
 	p.exit()
-	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT {
+	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
+		status.Signal() != syscall.SIGABRT {
 		t.Errorf("SIGABRT ended the node with %v", p.cmd.ProcessState)
 	}
 }
@@ -58,7 +60,7 @@ func TestSystemdIsToldOfANode(t *testing.T) {
 		}
 	}
 	env := []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=400000"}
-	p := launchEnv(t, env, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off")
+	p := launch(t, env, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off")
 	until("READY=1")
 	until(`STATUS=serving worker 0, lease \w+`)
 	until("WATCHDOG=1")
@@ -85,7 +87,7 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	if _, err := unix.FcntlInt(stderr.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(s.build.binary(t), n.args()...)
+	cmd := exec.Command(shipped.binary(t), n.args()...)
 	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), dieWithUs(), stderr
 	withTestTimes(cmd)
 	if err := cmd.Start(); err != nil {

@@ -42,8 +42,9 @@ var judgeRows = []struct {
 	{name: "all of a tick, by two workers of a node", clients: [][]answer{
 		{{idAt(9, 1, 0), 8192, 0, 1, 0, 1}, {idAt(10, 1, 0), 1, 0, 1, 2, 3}},
 	}},
-	{name: "the second worker of a node again by its next holder", want: []check{unique, workerOrder}, clients: [][]answer{
-		{{idAt(9, 1, 0), 8192, 0, 1, 0, 1}}, {{idAt(9, 2, 7), 1, 1, 2, 2, 3}}}},
+	{name: "the second worker of a node again by its next holder", want: []check{unique, workerOrder},
+		clients: [][]answer{
+			{{idAt(9, 1, 0), 8192, 0, 1, 0, 1}}, {{idAt(9, 2, 7), 1, 1, 2, 2, 3}}}},
 	{name: "lower on the connection, answered at once", want: []check{connOrder}, clients: [][]answer{
 		{{idAt(9, 1, 5), 1, 0, 1, 0, 3}, {idAt(9, 1, 3), 1, 0, 1, 0, 3}}}},
 	{name: "lower on another connection, later", want: []check{workerOrder, nodeOrder}, clients: [][]answer{
@@ -59,10 +60,14 @@ var judgeRows = []struct {
 		rules: rules{unordered: []span{{0, 1, 2}}}},
 	{name: "lower on the connection behind a large step, by another worker", clients: [][]answer{
 		{{idAt(9, 1, 5), 1, 0, 1, 0, 3}, {idAt(8, 2, 0), 1, 0, 1, 2, 3}}}, rules: rules{unordered: []span{{0, 1, 2}}}},
-	{name: "lower on the connection behind a large step, by the same worker", want: []check{connOrder}, clients: [][]answer{
-		{{idAt(9, 1, 5), 1, 0, 1, 0, 3}, {idAt(8, 1, 0), 1, 0, 1, 2, 3}}}, rules: rules{unordered: []span{{0, 1, 2}}}},
-	{name: "lower on the connection within a large step, by the same worker", want: []check{connOrder}, clients: [][]answer{
-		{{idAt(9, 1, 5), 1, 0, 1, 2, 4}, {idAt(8, 1, 0), 1, 0, 1, 3, 4}}}, rules: rules{unordered: []span{{0, 1, 9}}}},
+	{name: "lower on the connection behind a large step, by the same worker", want: []check{connOrder},
+		clients: [][]answer{
+			{{idAt(9, 1, 5), 1, 0, 1, 0, 3}, {idAt(8, 1, 0), 1, 0, 1, 2, 3}}},
+		rules: rules{unordered: []span{{0, 1, 2}}}},
+	{name: "lower on the connection within a large step, by the same worker", want: []check{connOrder},
+		clients: [][]answer{
+			{{idAt(9, 1, 5), 1, 0, 1, 2, 4}, {idAt(8, 1, 0), 1, 0, 1, 3, 4}}},
+		rules: rules{unordered: []span{{0, 1, 9}}}},
 	{name: "lower long after", want: []check{workerOrder}, clients: [][]answer{
 		{{idAt(9, 1, 0), 1, 0, 1, 0, 1}}, {{idAt(3, 2, 0), 1, 1, 2, 2, 3}}, {{idAt(2, 1, 0), 1, 2, 3, 4, 5}}}},
 	{name: "before the clock was there", want: []check{times}, clients: [][]answer{{{idAt(9, 1, 0), 1, 0, 1, 0, 1}}},

@@ -62,7 +62,8 @@ func (h *history) record(a answer, ids ...worker.ID) {
 	defer h.mu.Unlock()
 	for len(ids) > 0 {
 		n := 1
-		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) && ids[n]&(1<<h.layout.SequenceBits-1) != 0 {
+		for n < len(ids) && n < math.MaxUint16 && ids[n] == ids[0]+worker.ID(n) &&
+			ids[n]&(1<<h.layout.SequenceBits-1) != 0 {
 			n++
 		}
 		a.first, a.len = ids[0], uint16(n)
@@ -76,18 +77,6 @@ func (h *history) len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.answers)
-}
-
-// count returns how many IDs of a worker are in the answers from from on.
-func (h *history) count(w, from int) (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, a := range h.answers[from:] {
-		if h.worker(a.first) == int64(w) {
-			n += int(a.len)
-		}
-	}
-	return n
 }
 
 // span returns the lowest and the highest timestamp, Unix ms, of a worker's IDs in the part [from, to) of the
@@ -213,7 +202,8 @@ func (v *verdict) order(a answer, w int64, s seen, r rules) {
 	// A node whose clock went back may acquire another worker, whose IDs are lower. The IDs of one worker must
 	// increase in any case.
 	before, ok := s.conns[a.conn]
-	if ok && a.conn != 0 && a.first <= before.last() && (r.worker(before.first) == w || era >= 0 && era == r.era(before)) {
+	if ok && a.conn != 0 && a.first <= before.last() &&
+		(r.worker(before.first) == w || era >= 0 && era == r.era(before)) {
 		v.found(connOrder, "%s; after %s", r.describe(a), r.describe(before))
 	}
 }
@@ -226,7 +216,8 @@ func (v *verdict) times(a answer, r rules) {
 		low, high = r.times(a)
 	}
 	if first < low || last > high {
-		v.found(times, "%s, while its clock showed from %d ms after that to %d ms after", r.describe(a), low-first, high-last)
+		v.found(times, "%s, while its clock showed from %d ms after that to %d ms after", r.describe(a), low-first,
+			high-last)
 	}
 	for _, f := range r.forbidden {
 		if f.holds(a) && last >= f.ms {
@@ -332,7 +323,8 @@ func (h *history) describe(a answer) string {
 		s += " to " + a.last().String()
 	}
 	if f, err := h.layout.Decode(a.first); err == nil {
-		s += fmt.Sprintf(" (worker %d, %s, sequence %d)", f.Worker, h.layout.Time(f).UTC().Format("15:04:05.000"), f.Sequence)
+		s += fmt.Sprintf(" (worker %d, %s, sequence %d)", f.Worker, h.layout.Time(f).UTC().Format("15:04:05.000"),
+			f.Sequence)
 	}
 	return s + fmt.Sprintf(" from node %d on connection %d, asked at %s, answered at %s",
 		a.node, a.conn, time.Duration(a.asked), time.Duration(a.got))

@@ -76,14 +76,15 @@ func (c *client) send(text string) error {
 		return err
 	}
 	_, err := io.WriteString(c.conn, text)
+	if err != nil {
+		c.close()
+	}
 	return err
 }
 
 // ask sends one line and returns the first line of the reply. A refusal is returned as an error.
 func (c *client) ask(request string) (string, error) {
-	err := c.send(request + "\n")
-	if err != nil {
-		c.close()
+	if err := c.send(request + "\n"); err != nil {
 		return "", err
 	}
 	return c.line()
@@ -198,19 +199,25 @@ func (n *node) newLoad() *load { return &load{node: n, stop: make(chan struct{})
 func (n *node) clients(count int) *load {
 	l := n.newLoad()
 	for i := range count {
-		l.add(2*time.Millisecond, callTimeout, func(round int) (string, int) {
+		l.add(2*time.Millisecond, callTimeout, func(c *client, round int) (int, error) {
 			if (round+i)%10 == 0 {
-				return "GET 20\n", 20
+				return c.counted("GET 20\n", 20)
 			}
-			return "GET\n", 1
+			return c.counted("GET\n", 1)
 		})
 	}
 	n.site.t.Cleanup(l.end)
 	return l
 }
 
-// add starts a client. request returns the text of a round, and how many IDs it asks for.
-func (l *load) add(pace, timeout time.Duration, request func(round int) (text string, ids int)) {
+// counted is request, and returns the number of IDs.
+func (c *client) counted(text string, want int) (int, error) {
+	ids, err := c.request(text, want)
+	return len(ids), err
+}
+
+// add starts a client. ask makes the request of a round, and returns the number of IDs or values.
+func (l *load) add(pace, timeout time.Duration, ask func(c *client, round int) (int, error)) {
 	l.wg.Go(func() {
 		c := &client{node: l.node, timeout: timeout}
 		defer c.close()
@@ -226,13 +233,12 @@ func (l *load) add(pace, timeout time.Duration, request func(round int) (text st
 			case <-tick.C:
 			}
 			asked := l.node.site.ids.now()
-			ids, err := c.request(request(round))
+			got, err := ask(c, round)
 			var gap time.Duration
-			if len(ids) > 0 {
+			if got > 0 {
 				gap, last = time.Since(last), time.Now()
 			}
-			over := l.continued(&failing, asked, err)
-			l.note(over, len(ids), gap)
+			l.note(l.continued(&failing, asked, err), got, gap)
 			if c.conn == nil {
 				time.Sleep(5 * time.Millisecond) // back off before connecting
 			}

@@ -54,6 +54,7 @@ func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
 	m.release = m.rng.IntN(5) < 2
 	m.listen = fmt.Sprintf("%s%d:7609", subnet, m.id+1)
 	m.logFile = filepath.Join(c.dir, m.name+".log")
+	_ = os.Remove(m.logFile) // of an earlier run
 	m.probe = &client{node: m.node, timeout: clientTimeout}
 	m.clock = new(ownclock.Clock)
 	if os.Geteuid() == 0 {
@@ -131,7 +132,8 @@ func (m *machine) launch() {
 		<-p.done
 		m.mu.Lock()
 		status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-		m.c.exited(exit{node: m.id, at: m.c.now(), offset: began, sent: m.sent, status: status, said: lastLines(p.log(), 1)})
+		m.c.exited(exit{node: m.id, at: m.c.now(), offset: began, sent: m.sent, status: status,
+			said: lastLines(p.log(), 1)})
 		asked := !m.wanted || m.proc != p
 		m.mu.Unlock()
 		close(ended)
@@ -203,19 +205,19 @@ const clientTimeout = 2 * time.Second
 func (m *machine) load() *load {
 	l := m.newLoad()
 	pipeline := strings.Repeat("GET\n", 50)
-	single := func(round int) (string, int) {
+	single := func(c *client, round int) (int, error) {
 		if round%100 == 0 {
-			return pipeline, 50
+			return c.counted(pipeline, 50)
 		}
-		return "GET\n", 1
+		return c.counted("GET\n", 1)
 	}
 	l.add(time.Millisecond, clientTimeout, single)
 	l.add(1100*time.Microsecond, clientTimeout, single)
-	l.add(10*time.Millisecond, clientTimeout, func(round int) (string, int) {
+	l.add(10*time.Millisecond, clientTimeout, func(c *client, round int) (int, error) {
 		if round%50 == 0 {
-			return "GET 10000\n", 10_000
+			return c.counted("GET 10000\n", 10_000)
 		}
-		return "GET 800\n", 800
+		return c.counted("GET 800\n", 800)
 	})
 	return l
 }

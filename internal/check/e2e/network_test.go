@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,4 +64,16 @@ func (n *node) heartbeats(reach bool) {
 	n.site.t.Helper()
 	want := map[bool]string{true: "true", false: "false"}[reach]
 	n.until("zookeeper_ok "+want, func() bool { return n.stat("zookeeper_ok") == want })
+}
+
+// onSocket makes the node serve clients on a Unix socket, which never uses TLS and whose address is known before
+// the node starts.
+func (n *node) onSocket() *node {
+	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
+	if err != nil {
+		n.site.t.Fatal(err)
+	}
+	n.site.t.Cleanup(func() { os.RemoveAll(dir) })
+	n.listen = "unix:" + filepath.Join(dir, "s")
+	return n
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -22,7 +21,6 @@ import (
 type site struct {
 	t       testing.TB
 	connect string
-	build   *build
 	flags   []string
 	ids     *history
 	nodes   int
@@ -34,7 +32,7 @@ type site struct {
 func newSite(t testing.TB, connect string, flags ...string) *site {
 	t.Helper()
 	s := &site{
-		t: t, connect: connect, build: shipped, ids: newHistory(),
+		t: t, connect: connect, ids: newHistory(),
 		flags: append([]string{
 			"--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms", "--reserve", "500ms",
 			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
@@ -130,17 +128,18 @@ func (n *node) start() *node {
 	if n.proc != nil && n.proc.running() {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
-	build := n.site.build
+	build := shipped
 	if n.clock != nil {
 		build = clocked
 	}
-	n.proc = launch(n.site.t, n.name, n.clock, build.binary(n.site.t), n.args()...)
+	n.proc = launch(n.site.t, nil, n.name, n.clock, build.binary(n.site.t), n.args()...)
 	return n
 }
 
 // args returns the arguments of the node's process.
 func (n *node) args() []string {
-	return append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name}, n.flags...)
+	return append([]string{"serve", "--zk", n.connect, "--state-dir", n.dir, "--listen", n.listen, "--name", n.name},
+		n.flags...)
 }
 
 var listening = regexp.MustCompile(`lineproto: .*address=(\S+:\d+)`)
@@ -336,21 +335,9 @@ type stateReport struct {
 // stored returns the content of the state directory, as `flaked state show` reports it.
 func (n *node) stored() (report stateReport) {
 	n.site.t.Helper()
-	r := execute(n.site.t, n.site.build.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
+	r := execute(n.site.t, shipped.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
 	}
 	return report
-}
-
-// onSocket makes the node serve clients on a Unix socket, which never uses TLS and whose address is known before
-// the node starts.
-func (n *node) onSocket() *node {
-	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
-	if err != nil {
-		n.site.t.Fatal(err)
-	}
-	n.site.t.Cleanup(func() { os.RemoveAll(dir) })
-	n.listen = "unix:" + filepath.Join(dir, "s")
-	return n
 }

@@ -12,7 +12,7 @@ import (
 // command runs a command of the shipped binary with the site's ZooKeeper.
 func (s *site) command(args ...string) result {
 	s.t.Helper()
-	return execute(s.t, s.build.binary(s.t), append(args, "--zk", s.connect)...)
+	return execute(s.t, shipped.binary(s.t), append(args, "--zk", s.connect)...)
 }
 
 // wants fails the test unless the command ended with the exit code and its output contains the
@@ -25,7 +25,7 @@ func (r result) wants(t testing.TB, code int, text string) {
 }
 
 // All workers are held and the machine of one is gone. An operator releases its worker, and another
-// node acquires it when the lease has expired. An operator can freeze registration.
+// node acquires it when the lease has expired.
 func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--lease", "10s").laidOut(twoWorkers)
@@ -37,7 +37,8 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	c := s.started()
 	c.fails(1, `all 2 workers are held`)
 	number := fmt.Sprint(wasB.worker)
-	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+b.name).wants(t, 0, "worker "+number+" was released from "+b.name)
+	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+b.name).wants(t, 0,
+		"worker "+number+" was released from "+b.name)
 	eventually(t, "free", func() bool {
 		r := s.command("status", "-o", "json")
 		var report struct{ Workers []struct{ State string } }
@@ -49,16 +50,4 @@ func TestOperatorReleasesWorkersOfLostNodes(t *testing.T) {
 	}
 	// If b comes back nevertheless, it does not get its old worker.
 	b.start().fails(1, `all 2 workers are held`)
-
-	// In a freeze, nodes with a worker serve on and resume, and new nodes are refused.
-	c.stop()
-	s.command("cluster", "freeze", "--for", "1h").wants(t, 0, "no new node acquires a worker until ")
-	a.get(50)
-	c.start().ready().get(50)
-	s.started().fails(1, `registration is frozen until`)
-	c.kill()
-	number = fmt.Sprint(c.stored().Record.Worker)
-	s.command("workers", "release", number, "--confirm", "release worker "+number+" of "+c.name).wants(t, 1, "registration is frozen until ")
-	s.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "ended the freeze")
-	c.start().ready().get(50)
 }

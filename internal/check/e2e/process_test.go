@@ -80,7 +80,8 @@ func cleanEnv() []string {
 // testTimes are the arguments that stand for variables of the tests. flaked has no such flags: these times
 // are fixed.
 var testTimes = map[string]string{
-	"--reserve": "FLAKED_TEST_RESERVE", "--start-timeout": "FLAKED_TEST_START_TIMEOUT", "--zk-session-timeout": "FLAKED_TEST_SESSION_TIMEOUT",
+	"--reserve": "FLAKED_TEST_RESERVE", "--start-timeout": "FLAKED_TEST_START_TIMEOUT",
+	"--zk-session-timeout": "FLAKED_TEST_SESSION_TIMEOUT",
 }
 
 // withTestTimes moves the arguments of testTimes into the environment of a command, which must be set.
@@ -97,15 +98,9 @@ func withTestTimes(cmd *exec.Cmd) {
 	cmd.Args = args
 }
 
-// launch starts the binary, on the given clock unless that is nil: then it must be the build
-// clocked. If the test fails, the end of the log is shown.
-func launch(t testing.TB, name string, clock *ownclock.Clock, binary string, args ...string) *process {
-	t.Helper()
-	return launchEnv(t, nil, name, clock, binary, args...)
-}
-
-// launchEnv is launch with variables added to the environment.
-func launchEnv(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
+// launch starts a program with variables added to the environment, on the given clock unless that is nil:
+// then it must be the build clocked. If the test fails, the end of the log is shown.
+func launch(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
 	t.Helper()
 	p, err := spawn(t, env, name, filepath.Join(t.TempDir(), "log"), clock, exec.Command(binary, args...))
 	if err != nil {
@@ -161,7 +156,8 @@ func lastLines(text string, n int) string {
 }
 
 // crashed matches a line of a log about a panic, a fatal error or a data race.
-var crashed = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|\[signal SIG.*)|.*(DATA RACE|panic serving|runtime error:).*`)
+var crashed = regexp.MustCompile(
+	`(?m)^(panic: |fatal error: |\[signal SIG).*|.*(DATA RACE|panic serving|runtime error:).*`)
 
 // checkLog fails the test if the log has a panic, a fatal error or a data race.
 func (p *process) checkLog() {

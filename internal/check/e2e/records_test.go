@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
@@ -23,19 +21,27 @@ type records struct {
 
 func (s *site) records() *records {
 	s.t.Helper()
-	zk, err := store.NewZK(store.ZKConfig{
-		Connect: s.connect, Cluster: "default", CallTimeout: patience,
-	})
+	zk, stop, err := connect(s.connect, patience)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.t.Cleanup(stop)
+	return &records{s.t, zk}
+}
+
+// connect returns a connection to ZooKeeper, and a function that ends it.
+func connect(addr string, timeout time.Duration) (zk *store.ZK, stop func(), err error) {
+	zk, err = store.NewZK(store.ZKConfig{Connect: addr, Cluster: "default", SessionTimeout: 2 * time.Second,
+		CallTimeout: timeout})
+	if err != nil {
+		return nil, nil, err
+	}
 	done := make(chan error, 1)
 	go func() { done <- zk.Run(context.Background()) }()
-	s.t.Cleanup(func() {
+	return zk, func() {
 		_ = zk.Close() // fails if the test has ended ZooKeeper
 		<-done
-	})
-	return &records{s.t, zk}
+	}, nil
 }
 
 func (r *records) must(err error) {
@@ -69,7 +75,6 @@ func (r *records) read(path string, v any) (store.Stat, bool) {
 }
 
 func slotPath(worker int) string { return fmt.Sprintf("/workers/%04d", worker) }
-func livePath(worker int) string { return fmt.Sprintf("/live/%04d", worker) }
 
 // slot returns a worker's record, or the zero Slot if there is none.
 func (r *records) slot(worker int) (s coordinator.Slot) {
@@ -78,21 +83,19 @@ func (r *records) slot(worker int) (s coordinator.Slot) {
 	return s
 }
 
-// burn creates tickets and deletes them, as if nodes had come and gone.
-func (r *records) burn(tickets int) {
+// ticket creates a ticket, as a node that ends before it acquires a worker, and returns its path.
+func (r *records) ticket() string {
 	r.t.Helper()
-	var hands errgroup.Group
-	hands.SetLimit(64)
-	for range tickets {
-		hands.Go(func() error {
-			name, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, store.PersistentSequential)
-			if err != nil {
-				return err
-			}
-			return r.zk.Delete(r.t.Context(), name, store.AnyVersion)
-		})
-	}
-	r.must(hands.Wait())
+	path, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, store.PersistentSequential)
+	r.must(err)
+	return path
+}
+
+// session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.
+func (r *records) session(worker int) int64 {
+	r.t.Helper()
+	lock, _ := r.read(fmt.Sprintf("/live/%04d", worker), nil)
+	return lock.Owner
 }
 
 func (r *records) cluster() (c coordinator.Cluster, ok bool) {
@@ -108,13 +111,34 @@ func (r *records) tickets() []string {
 	return names
 }
 
-// remove deletes a record and all records below it.
 func (r *records) remove(path string) {
 	r.t.Helper()
-	names, err := r.zk.Children(r.t.Context(), path)
-	r.must(err)
-	for _, name := range names {
-		r.remove(strings.TrimSuffix(path, "/") + "/" + name)
-	}
 	r.must(r.zk.Delete(r.t.Context(), path, store.AnyVersion))
+}
+
+// leaderAhead returns how far the clock of ZooKeeper's leader is ahead of the test's.
+func (r *records) leaderAhead() time.Duration {
+	r.t.Helper()
+	_, err := r.zk.Create(r.t.Context(), "/now", nil, store.Persistent)
+	r.must(err)
+	stat, _ := r.read("/now", nil)
+	r.must(r.zk.Delete(r.t.Context(), "/now", store.AnyVersion))
+	return time.Until(time.UnixMilli(stat.Ctime))
+}
+
+// reported waits until each node has made another heartbeat.
+func (s *site) reported(nodes ...*node) {
+	s.t.Helper()
+	if s.admin == nil {
+		s.admin = s.records()
+	}
+	version := func(w int) int32 { stat, _ := s.admin.read(slotPath(w), nil); return stat.Version }
+	workers, before := make([]int, len(nodes)), make([]int32, len(nodes))
+	for i, n := range nodes {
+		workers[i] = n.worker()
+		before[i] = version(workers[i])
+	}
+	for i, n := range nodes {
+		n.until("another heartbeat", func() bool { return version(workers[i]) > before[i] })
+	}
 }

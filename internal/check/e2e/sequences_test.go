@@ -1,101 +1,75 @@
 package e2e
 
 import (
-	"context"
-	"strconv"
-	"strings"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/sequence"
 )
 
 // values collects the values of one sequence from several connections.
 type values struct {
-	t     testing.TB
-	mu    sync.Mutex
+	t    testing.TB
+	name string
+
+	mu    sync.Mutex // guards the fields below
 	seen  map[int64]bool
 	twice int
 }
 
 // add records a value. A value that comes twice is an error.
-func (s *values) add(v int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen[v] {
-		if s.twice++; s.twice <= 3 { // a few say enough
-			s.t.Errorf("%d is issued twice", v)
+func (v *values) add(n int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen[n] {
+		if v.twice++; v.twice <= 3 { // a few say enough
+			v.t.Errorf("%d of %s is issued twice", n, v.name)
 		}
 	}
-	s.seen[v] = true
+	v.seen[n] = true
 }
 
-// next asks a node for a value of a sequence. ok is false if the node refuses.
-func (n *node) next(name string) (v int64, ok bool) {
-	line, err := n.ask("NEXT " + name)
-	if err != nil {
-		return 0, false
-	}
-	v, err = strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	return v, err == nil
-}
-
-// create creates a sequence by the store, once a node has made /seq.
-func (s *site) create(name string) {
+// sequence creates a sequence, once a node has made the record that all share.
+func (s *site) sequence(name string, flags ...string) *values {
 	s.t.Helper()
-	o := seq.Operator{Store: s.records().zk, By: "test"}
-	d := seq.Definition{
-		Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
-		Settings: seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000},
+	var r result
+	made := within(patience, func() bool {
+		r = s.command(append([]string{"seq", "create", name}, flags...)...)
+		return r.code == 0
+	})
+	if !made {
+		s.t.Fatalf("creating %s: %s", name, r.stderr)
 	}
-	var err error
-	if !zktest.Poll(20*time.Second, func() bool { _, err = o.Create(context.Background(), d); return err == nil }) {
-		s.t.Fatalf("creating %s: %v", name, err)
-	}
+	return &values{t: s.t, name: name, seen: map[int64]bool{}}
 }
 
-// Leaf #15: 27 of a block of 2,000 were used, and after a restart it went on at 2,001. Here a clean stop gives back
-// all that is left, also of the spare block, which the node took when a tenth of the first 32 was used. kill -9 gives back
-// nothing.
-func TestCleanStopGivesTheRestBack(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	s.create("order")
-	var last int64
-	take := func() int64 {
-		n.until("it gives a value", func() bool {
-			v, ok := n.next("order")
-			last = v
-			return ok
-		})
-		return last
-	}
-	for range 27 {
-		take()
-	}
-	n.stop()
-	n.start().ready()
-	if v := take(); v != 28 {
-		t.Errorf("%d after 27, and a clean stop", v)
-	}
-	before := last
-	n.kill()
-	n.start().ready()
-	if v := take(); v <= before {
-		t.Errorf("%d after %d, and kill -9", v, before)
-	}
+// under asks a node for values, so many at a time, until the load is ended. Refusals are allowed.
+func (v *values) under(n *node, batch int) *load {
+	l := n.newLoad()
+	q := question{text: fmt.Sprintf("NEXT %s %d\n", v.name, batch), lines: batch}
+	l.add(2*time.Millisecond, callTimeout, func(c *client, _ int) (int, error) {
+		got, err := q.exchange(c)
+		for _, n := range got {
+			v.add(n)
+		}
+		return len(got), err
+	})
+	n.site.t.Cleanup(l.end)
+	return l
 }
 
-// sequences waits until a node has made /seq.
-func (s *site) sequences() *records {
-	s.t.Helper()
-	r := s.records()
-	if !within(patience, func() bool { _, ok := r.read("/seq", nil); return ok }) {
-		s.t.Fatal("no node has made /seq")
-	}
-	return r
+// from takes count values and more from a node. Refused requests are repeated.
+func (v *values) from(n *node, count int64) {
+	v.t.Helper()
+	l := v.under(n, 1)
+	eventually(v.t, fmt.Sprintf("%s gives %d values of %s", n.name, count, v.name),
+		func() bool { return l.answers() >= count })
+	l.end()
+}
+
+// during asks a node for values for a time. Refusals are allowed.
+func (v *values) during(n *node, d time.Duration, batch int) {
+	l := v.under(n, batch)
+	pass(v.t.Context(), d)
+	l.end()
 }

@@ -30,7 +30,10 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 
 	n.start().ready().get(100)
 	n.proc.signal(syscall.SIGTERM)
-	n.until("it says that it stops", func() bool { return strings.Contains(n.proc.log(), "another signal ends it at once") })
+	n.until("it says that it stops", func() bool {
+		return strings.Contains(n.proc.log(),
+			"another signal ends it at once")
+	})
 	// Two signals within a second count as one, because timeout(1) sends its signal both to
 	// the process and to its group.
 	again := time.NewTicker(100 * time.Millisecond)
@@ -52,23 +55,4 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 		t.Errorf("%+v, was %+v", now, id)
 	}
 	n.get(100)
-}
-
-// timeout(1) and some supervisors signal the process and then its group. Several signals at
-// once are one clean stop.
-func TestTerminatedTwiceAtOnceIsOneStop(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	n.get(10)
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for range 5 {
-		n.proc.signal(syscall.SIGTERM)
-		<-again.C
-	}
-	n.stop()
-	if r := n.stored().Record; !r.Stopped {
-		t.Error("the stop is not stored")
-	}
 }

@@ -31,13 +31,6 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 	n.kill()
 	n.start().ready().get(1000)
 
-	// A node without state waits for ZooKeeper and says so.
-	newcomer := s.started()
-	newcomer.until("a refusal that names ZooKeeper", func() bool {
-		_, err := newcomer.ask("GET")
-		return err != nil && err.Error() == "-NOTREADY starting reason=zookeeper-unreachable"
-	})
-
 	n.stop()
 	n.flags = append(n.flags, "--reserve", "3s") // the machine may be busy
 	n.start().ready()
@@ -50,10 +43,6 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 		t.Errorf("%+v after %+v", after, before)
 	}
 	load.flawless()
-	if w := newcomer.ready().worker(); w == before.worker {
-		t.Errorf("the newcomer is worker %d as well", w)
-	}
-	newcomer.get(100)
 	n.until("ZooKeeper has the term", func() bool {
 		slot := s.records().slot(before.worker)
 		return slot.Confirmed && slot.Term == int64(n.identity().term)

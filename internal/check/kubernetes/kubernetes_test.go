@@ -1,6 +1,6 @@
-// Package kubernetes checks the kustomizations in deploy/kubernetes with Kubernetes' own code: kustomize, strict decoding, the
-// API server's validation and warnings, and the restricted level of Pod Security. It is a module of its own, so that flaked
-// does not depend on Kubernetes. `make kubernetes` runs it.
+// Package kubernetes checks the kustomizations in deploy/kubernetes with Kubernetes' own code: kustomize, strict
+// decoding, the API server's validation and warnings, and the restricted level of Pod Security. It is a module of its
+// own, so that flaked does not depend on Kubernetes. `make kubernetes` runs it.
 package kubernetes
 
 import (
@@ -97,7 +97,8 @@ func validate(obj runtime.Object) error {
 		found = appsvalidation.ValidateStatefulSet(obj, podutil.GetValidationOptionsFromPodTemplate(pods, nil))
 	case *batch.Job:
 		// The API server sets a Job's selector when it accepts the Job.
-		unique := map[string]string{batch.ControllerUidLabel: "1", batch.LegacyControllerUidLabel: "1", batch.JobNameLabel: obj.Name, batch.LegacyJobNameLabel: obj.Name}
+		unique := map[string]string{batch.ControllerUidLabel: "1", batch.LegacyControllerUidLabel: "1",
+			batch.JobNameLabel: obj.Name, batch.LegacyJobNameLabel: obj.Name}
 		obj.UID = "1"
 		obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batch.ControllerUidLabel: "1"}}
 		pods = &obj.Spec.Template
@@ -106,7 +107,8 @@ func validate(obj runtime.Object) error {
 			PodValidationOptions: podutil.GetValidationOptionsFromPodTemplate(pods, nil), RequirePrefixedLabels: true,
 		})
 	case *policy.PodDisruptionBudget:
-		found = policyvalidation.ValidatePodDisruptionBudget(obj, policyvalidation.PodDisruptionBudgetValidationOptions{})
+		found = policyvalidation.ValidatePodDisruptionBudget(obj,
+			policyvalidation.PodDisruptionBudgetValidationOptions{})
 	case *networking.NetworkPolicy:
 		found = networkingvalidation.ValidateNetworkPolicy(obj, networkingvalidation.NetworkPolicyValidationOptions{})
 	default:
@@ -133,7 +135,8 @@ func checkPods(pods *core.PodTemplateSpec) error {
 		return err
 	}
 	level := security.LevelVersion{Level: security.LevelRestricted, Version: security.LatestVersion()}
-	if r := securitypolicy.AggregateCheckResults(eval.EvaluatePod(level, &public.ObjectMeta, &public.Spec)); !r.Allowed {
+	if r := securitypolicy.AggregateCheckResults(eval.EvaluatePod(level, &public.ObjectMeta,
+		&public.Spec)); !r.Allowed {
 		errs = append(errs, fmt.Errorf("the restricted level of Pod Security forbids it: %s", r.ForbiddenDetail()))
 	}
 	return errors.Join(errs...)

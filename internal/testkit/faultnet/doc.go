@@ -8,7 +8,7 @@
 //	link.Heal()             // they are sent again, and arrive
 //
 // A link is in one state at a time. It begins in the carrying state, and each fault method
-// replaces the state. Delay and Rewrite apply in every state.
+// replaces the state. Delay applies in every state.
 //
 // # Black holes
 //

@@ -72,7 +72,8 @@ func (l *Link) ExpireSession() error {
 // exchange sends one message and reads and discards one reply. Both are preceded by their
 // length.
 func exchange(server net.Conn, message []byte) error {
-	if _, err := server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
+	if _, err := server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))),
+		message...)); err != nil {
 		return err
 	}
 	var length [4]byte

@@ -28,7 +28,8 @@ func Live(worker int, age int64, change ...func(*coordinator.Entry)) coordinator
 	e := coordinator.Entry{
 		Worker: worker, Live: true,
 		Slot: coordinator.Slot{
-			Node: "n1", Term: 3, Nonce: "x", LeaseUntil: T0 + Hour, Confirmed: true, ReportedClock: T0 - age + 1, HeartbeatMs: 3000, State: "serving",
+			Node: "n1", Term: 3, Nonce: "x", LeaseUntil: T0 + Hour, Confirmed: true, ReportedClock: T0 - age + 1,
+			HeartbeatMs: 3000, State: "serving",
 			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},

@@ -44,7 +44,8 @@ func (e *Ensemble) AdminRestore(t testing.TB, snapshot []byte) {
 
 func (s *server) callAdmin(t testing.TB, method, command string, body []byte) []byte {
 	t.Helper()
-	req, err := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d/commands/%s", s.admin, command), bytes.NewReader(body))
+	req, err := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d/commands/%s", s.admin, command),
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func script(t *testing.T, args ...string) (stdout string, status int) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	t.Logf("zk-dev.sh %s: status %d\n%s%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), said.String())
+	t.Logf("zk-dev.sh %s: status %d\n%s%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(),
+		said.String())
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
