@@ -16,11 +16,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) *htt
 	case fromAnotherSite(r) && !(linked && opensPage(r)):
 		// The other site's page could not read the answer, but its requests would use up IDs.
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "request from another site's page refused. Enter this address in a tab of its own, or use a program.\n")
+		_, _ = io.WriteString(w, "request from another site's page refused. Enter this address in a tab of its own, "+
+			"or use a program.\n")
 		return nil
 	case !s.certified(r):
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "client certificate missing. Connect with one of an authority that the node trusts (curl --cert FILE --key FILE).\n")
+		_, _ = io.WriteString(w, "client certificate missing. Connect with one of an authority that the node trusts "+
+			"(curl --cert FILE --key FILE).\n")
 		return nil
 	case s.cfg.Authenticate != nil:
 		if rights, ok := s.cfg.Authenticate([]byte(token(r))); ok {
@@ -30,13 +32,15 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) *htt
 		w.Header().Add("WWW-Authenticate", `Basic realm="flaked: any user name, a token as password", charset="UTF-8"`)
 		w.Header().Add("WWW-Authenticate", `Bearer realm="flaked"`)
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, "token missing or wrong. Send one of the node's tokens as Authorization: Bearer TOKEN, or as the password.\n")
+		_, _ = io.WriteString(w, "token missing or wrong. Send one of the node's tokens as Authorization: Bearer "+
+			"TOKEN, or as the password.\n")
 		return nil
 	case s.cfg.Loopback && !loopbackHost(r.Host):
 		// DNS rebinding: another site can point its name at 127.0.0.1. Its page would then
 		// count as this origin in the browser.
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "only this machine may use this address, by a loopback name. Use localhost or 127.0.0.1, or start the node with --token-file FILE.\n")
+		_, _ = io.WriteString(w, "only this machine may use this address, by a loopback name. Use localhost or "+
+			"127.0.0.1, or start the node with --token-file FILE.\n")
 		return nil
 	case s.cfg.Closed != "":
 		w.WriteHeader(http.StatusForbidden)

@@ -94,23 +94,6 @@ func TestProbesAreAnsweredUnderAttack(t *testing.T) {
 	}
 }
 
-// An address that has many connections loses them before one that has few.
-func TestOneAddressLosesItsOwnConnections(t *testing.T) {
-	addr, _ := start(t, Config{})
-	scraper := from(t, addr, "127.0.0.2")
-	scraper.ask(livez).Body.Close()
-	first := from(t, addr, "127.0.0.1")
-	for range maxConns {
-		from(t, addr, "127.0.0.1")
-	}
-	if !first.closed(readHeaderTimeout / 2) {
-		t.Error("the oldest of the address with most connections is open")
-	}
-	if res := scraper.ask(livez); res.StatusCode != 200 {
-		t.Errorf("the other address: %s", res.Status)
-	}
-}
-
 // A connection on which a handler is at work is not closed to make room.
 func TestBusyConnectionsStay(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})

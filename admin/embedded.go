@@ -14,7 +14,8 @@ func Of(n *flaked.Node) Config {
 	host, _ := os.Hostname() // a label: "" will do
 	first := n.Status()
 	about := About{
-		Version: backend.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name, StartedMs: time.Now().UnixMilli(),
+		Version: backend.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name,
+		StartedMs: time.Now().UnixMilli(),
 	}
 	return Config{
 		Ready: backend.Ready, Live: n.Live, Node: n.Status, Reserve: backend.Reserve,

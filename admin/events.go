@@ -38,7 +38,8 @@ func (e *Events) Accept(name string, level hclog.Level, msg string, args ...any)
 	if level < hclog.Info {
 		return
 	}
-	event := Event{AtMs: time.Now().UnixMilli(), Level: level.String(), Component: name, Message: msg, Fields: [][2]string{}}
+	event := Event{AtMs: time.Now().UnixMilli(), Level: level.String(), Component: name, Message: msg,
+		Fields: [][2]string{}}
 	for i := 0; i+1 < len(args); i += 2 {
 		event.Fields = append(event.Fields, [2]string{fmt.Sprint(args[i]), fmt.Sprint(args[i+1])})
 	}

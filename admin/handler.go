@@ -75,7 +75,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		leave := places.take(r.Context(), fromOf(r))
 		if leave == nil {
 			writeError(w, ids.Reply(ids.BUSY, fmt.Sprintf(
-				"too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all), cap(places.all)/2)))
+				"too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all),
+				cap(places.all)/2)))
 			return
 		}
 		defer leave()

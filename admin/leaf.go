@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -51,4 +52,41 @@ func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {
 		"workerId":   strconv.FormatInt(d.Worker, 10),
 		"sequenceId": strconv.FormatInt(d.Sequence, 10),
 	})
+}
+
+// leafSegment answers as Leaf's segment mode does.
+func (s *Server) leafSegment(w http.ResponseWriter, r *http.Request) {
+	runs, err := s.take(r, r.PathValue("key"), 1, false)
+	if err != nil {
+		leafError(w, r, err)
+		return
+	}
+	fmt.Fprint(w, int64(runs[0].First))
+}
+
+// leafCache is one row of Leaf's page /cache, as JSON: flaked has the first of Leaf's two buffers alone.
+type leafCache struct {
+	InitOK    bool   `json:"initOk"`
+	Key       string `json:"key"`
+	Pos       int    `json:"pos"`
+	NextReady bool   `json:"nextReady"`
+	Max0      int64  `json:"max0"`
+	Value0    int64  `json:"value0"`
+	Step0     int64  `json:"step0"`
+	Max1      int64  `json:"max1"`
+	Value1    int64  `json:"value1"`
+	Step1     int64  `json:"step1"`
+}
+
+func (s *Server) leafCaches(w http.ResponseWriter, r *http.Request) {
+	all := []leafCache{}
+	for _, u := range s.usesOf(r) {
+		c := leafCache{InitOK: true, Key: u.Name}
+		if u.Block.Len() > 0 && !u.Record.Keyed() { // the next value of a salted or scattered sequence is secret
+			c.Step0, c.Max0 = u.Block.Len(), u.Record.Value(u.Block.End-1)+u.Record.Increment
+			c.Value0 = c.Max0 - min(u.Held, u.Block.Len())*u.Record.Increment
+		}
+		all = append(all, c)
+	}
+	writeJSON(w, http.StatusOK, all)
 }

@@ -17,10 +17,12 @@ var pageFiles embed.FS
 
 // contentPolicy lets a browser run nothing but the page's own files. Labels in ZooKeeper,
 // which anybody may have written, are part of the page.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": view.Brief, "number": func(n any) string { return view.Thousands(fmt.Sprint(n)) }, "over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
+	"span": view.Brief, "number": func(n any) string { return view.Thousands(fmt.Sprint(n)) },
+	"over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
 }).ParseFS(pageFiles, "page/*.html"))
 
 func pageFile(name, kind string) http.HandlerFunc {

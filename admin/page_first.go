@@ -40,7 +40,8 @@ func firstOf(v pageData, c seen) firstView {
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
 		if view.Starting(v.Own.Cause) {
-			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, normally within seconds"
+			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, "+
+				"normally within seconds"
 		}
 		return f
 	case v.Dev:

@@ -69,7 +69,8 @@ func firstSequences(views []seqView, most int) (shown []seqView, more int) {
 }
 
 func (v seqView) compare(other seqView) int {
-	return cmp.Or(cmp.Compare(v.rank(), other.rank()), cmp.Compare(other.part(), v.part()), cmp.Compare(v.Name, other.Name))
+	return cmp.Or(cmp.Compare(v.rank(), other.rank()), cmp.Compare(other.part(), v.part()),
+		cmp.Compare(v.Name, other.Name))
 }
 
 func (v seqView) rank() int {

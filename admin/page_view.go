@@ -84,7 +84,8 @@ func (s *Server) look(now time.Time) pageData {
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := s.sequences()
 	status := s.statusWith(sequences)
-	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
+	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev,
+		Load: describeLoad(before, last), Own: describeOwn(status.Node)}
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
@@ -119,7 +120,8 @@ func describeOwn(w node.Snapshot) ownView {
 			v.Clock += ", " + v.Beat
 		}
 		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
-			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks", view.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks",
+				view.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
 		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {

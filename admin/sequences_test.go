@@ -2,13 +2,7 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"math"
-	"math/rand/v2"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,16 +113,13 @@ func TestSequenceRoutes(t *testing.T) {
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice","mode":"strict","start":"1","increment":1,...`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b","mode":"segment","start":"5",...`},
 		{"GET", "/v1/sequences?prefix=a/", 200, `{"sequences":[{"name":"a/b","mode":...`},
-		{"GET", "/v1/sequences?prefix=none", 200, `{"sequences":[]}`},
 		{"POST", "/v1/sequences/small/next?n=3", 200, `{"name":"small","values":["1","2","3"]}`},
 		{"POST", "/v1/sequences/small/range?n=1", 500, `{"error":{"code":"EXHAUSTED","text":"reason=exhausted...`},
 		{"GET", "/v1/sequences/nobody", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
-		{"POST", "/v1/sequences/nobody/next", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
 		{"POST", "/v1/sequences/9x/next", 404, `{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must begin with a letter...`},
 		{"POST", "/v1/sequences/order", 400, `{"error":{"code":"ERR","text":"POST /v1/sequences/NAME/next or...`},
 		{"POST", "/v1/sequences/order/next?n=0", 400, `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
 		{"POST", "/v1/sequences/order/next?n=05", 400, `{"error":...`},
-		{"POST", "/v1/sequences/order/next?n=%2B5", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/range?n=1000001", 400, `{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
 		{"POST", "/v1/sequences/slow/range?n=501", 400, `{"error":{"code":"ERR","text":"reason=too-many...`},
@@ -195,16 +186,12 @@ func TestTinyidRoutes(t *testing.T) {
 		{"POST", "/tinyid/id/nextSegmentIdSimple?bizType=eights" + token, 200, "7993,9593,15993,8,1"},
 		{"GET", "/tinyid/id/nextId?bizType=order&token=no", 200, wrong},
 		{"GET", "/tinyid/id/nextId?bizType=eights&token=orders", 200, wrong},
-		{"GET", "/tinyid/id/nextId?bizType=nobody&token=orders", 200, wrong}, // whether there is a sequence or not
 		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=eights&token=orders", 200, ""},
 		{"GET", "/tinyid/id/nextId?bizType=order", 200, wrong},
 		{"GET", "/tinyid/id/nextId?x=1" + token, 200, wrong}, // tinyid's answer when bizType is missing
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order&token=no", 200, ""},
-		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=order&token=no", 200, ""},
 		{"GET", "/tinyid/id/nextId?bizType=nobody" + token, 200, `{"data":null,"code":6,"message":"...`},
-		{"GET", "/tinyid/id/nextIdSimple?bizType=nobody" + token, 200, ""},
 		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=x" + token, 200, `{"data":null,"code":6,"message":"batchSize...`},
-		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=0" + token, 200, `{"data":null,"code":6,...`},
 		{"GET", "/tinyid/id/nextId?bizType=invoice" + token, 200, `{"data":[1],"code":200,"message":""}`},
 		{"GET", "/tinyid/id/nextSegmentId?bizType=invoice" + token, 200, `{"data":null,"code":6,"message":"invoice is a strict sequence...`},
 		{"DELETE", "/tinyid/id/nextId?bizType=order" + token, 405, "method not allowed..."},
@@ -241,57 +228,6 @@ func TestLeafCacheOfASaltedSequence(t *testing.T) {
 	if _, _, body := do(t, "GET", "http://"+addr+"/cache"); !strings.Contains(body, row) { // the node may know others, too
 		t.Errorf("%s has no %s", body, row)
 	}
-}
-
-// Whatever a client sends, the node answers, and a request that it refuses takes no values.
-func TestMalformedSequenceRequests(t *testing.T) {
-	is := issuer(t)
-	addr, _ := start(t, Config{Issuer: is, Sequences: is.Report, MaxBatch: 100})
-	rng := rand.New(rand.NewPCG(18, 3))
-	pieces := []string{"order", "a/b", "/", "//", "%2F", "%00", "%ff", "%", "..", "?", "&", "n=", "n=1", "batchSize=", "-1", "1e3", "99999999999999999999",
-		"bizType=", "bizType=order", "next", "range", "{x}", ":", "*", ";", " ", "\t", "\x00", "\xff", strings.Repeat("a", 200)}
-	routes := []string{"/v1/sequences", "/v1/sequences/", "/api/segment/get/", "/tinyid/id/nextId?", "/tinyid/id/nextSegmentIdSimple?", "/cache"}
-	for range 2000 {
-		request := []string{"GET", "POST", "HEAD", "PUT"}[rng.IntN(4)] + " " + routes[rng.IntN(len(routes))]
-		for range rng.IntN(6) {
-			request += pieces[rng.IntN(len(pieces))]
-		}
-		if status := answer(t, addr, request+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !slices.Contains([]int{200, 400, 404, 405, 500, 503}, status) {
-			t.Errorf("%q: status %d", request, status)
-		}
-	}
-	next := func() (v int64) {
-		_, _, body := do(t, "GET", "http://"+addr+"/api/segment/get/order")
-		v, err := strconv.ParseInt(body, 10, 64)
-		if err != nil {
-			t.Error(err)
-		}
-		return v
-	}
-	before := next()
-	for _, path := range []string{"/v1/sequences/order/next?n=1e3", "/v1/sequences/order/next/?n=1", "/v1/sequences//order/next", "/tinyid/id/nextId?bizType=order&batchSize=-1", "/tinyid/id/nextSegmentId?bizType=order%20"} {
-		if code, _, body := do(t, "POST", "http://"+addr+path); code == 200 && strings.Contains(body, `"code":200`) || code == 200 && strings.HasPrefix(path, "/v1") {
-			t.Errorf("%s: %d %s", path, code, body)
-		}
-	}
-	if after := next(); after != before+1 {
-		t.Errorf("%d after %d: refused requests took values", after, before)
-	}
-}
-
-// answer sends bytes to addr and returns the status of the answer, 0 for none.
-func answer(t *testing.T, addr, request string) (status int) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = fmt.Fscanf(conn, "HTTP/1.1 %d", &status)
-	return status
 }
 
 // The client of tinyid finds its first value by adding 1 until the remainder fits.

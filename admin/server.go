@@ -122,7 +122,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots), answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
+	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
+		answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
 	return s, nil
 }
 
@@ -181,8 +182,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Serve calls it. A program that uses Handler or Collector, and not
-// Serve, calls Run once, in a goroutine. End it before the node is closed.
+// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Serve calls
+// it. A program that uses Handler or Collector, and not Serve, calls Run once, in a goroutine. End it before
+// the node is closed.
 func (s *Server) Run(ctx context.Context) {
 	s.slots.run(ctx)
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,22 +148,6 @@ func TestEndpoints(t *testing.T) {
 				t.Errorf("Allow: %q", header.Get("Allow"))
 			}
 		})
-	}
-}
-
-func TestReadyIsAskedEachTime(t *testing.T) {
-	var down atomic.Bool
-	addr, _ := start(t, Config{Ready: func() error {
-		if down.Load() {
-			return errors.New("no bound")
-		}
-		return nil
-	}})
-	for _, want := range []int{200, 503, 200} {
-		down.Store(want == 503)
-		if code, _, _ := do(t, "GET", "http://"+addr+"/readyz"); code != want {
-			t.Errorf("%d, want %d", code, want)
-		}
 	}
 }
 

@@ -15,8 +15,8 @@ const (
 	// 1,000 nodes and 1,000 slots, each node reads every 200 s.
 	slotsEvery     = 15 * time.Second
 	readsPerSecond = 5000
-	// pageEvery is the shortest time between two readings for the page. It grows with the cluster, so that a node reads at most
-	// pageReads records a second.
+	// pageEvery is the shortest time between two readings for the page. It grows with the cluster, so that a
+	// node reads at most pageReads records a second.
 	pageEvery = time.Second
 	pageReads = 500
 	// slotsTimeout ends a reading that takes longer.

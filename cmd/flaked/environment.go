@@ -14,8 +14,8 @@ import (
 // sets in every pod for services named flaked or flaked-..., those of the tests and those of
 // scripts/zk-dev.sh.
 var othersVariables = regexp.MustCompile(
-	`^FLAKED_(([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)|` +
-		`TEST_.*|MUTANTS|ZKTEST_.*|ZK_(CLASSPATH|JAVA|FROM))$`)
+	`^FLAKED_(([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
+		`PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)|TEST_.*|MUTANTS|ZKTEST_.*|ZK_(CLASSPATH|JAVA|FROM))$`)
 
 // ignoredVariables returns a warning for each variable FLAKED_... in environ that sets nothing.
 func ignoredVariables(commands []*cli.Command, environ []string) []string {

@@ -17,8 +17,8 @@ const appHelp = `flaked - {{.Usage}}
    flaked get 3                              three IDs from the node on this machine
 
 COMMANDS{{range .VisibleCommands}}
-   {{.Name}}{{with .VisibleCommands}} {{range $i, $c := .}}{{if $i}}|{{end}}{{$c.Name}}{{end}}: {{else}}{{"\t"}}{{end -}}
-   {{.Usage}}{{end}}
+   {{.Name}}{{with .VisibleCommands}} {{range $i, $c := .}}{{if $i}}|{{end}}{{$c.Name}}{{end}}: {{else -}}
+   {{"\t"}}{{end}}{{.Usage}}{{end}}
 
    flaked COMMAND --help   a command's flags, with examples
    flaked --version

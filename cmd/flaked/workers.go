@@ -93,15 +93,8 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 	case s.Term == 0 && s.Lost && !free:
 		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its "+
 			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
-	case s.Term == 0:
-		report.Text = fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", worker)
-		return report, nil
-	case s.Released && found.Availability == coordinator.Releasing:
-		report.Text = fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.",
-			worker, until)
-		return report, nil
-	case s.Released:
-		report.Text = fmt.Sprintf("worker %d is already free. Nothing was changed.", worker)
+	case s.Term == 0 || s.Released:
+		report.Text = nothingToRelease(found, until)
 		return report, nil
 	case s.Term < 0:
 		risk = fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own "+
@@ -137,6 +130,18 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 			"%[2]s acquires another worker as soon as it reaches ZooKeeper.", worker, name, until)
 	}
 	return report, nil
+}
+
+// nothingToRelease says why a worker is not released.
+func nothingToRelease(found coordinator.Holding, until string) string {
+	switch {
+	case found.Slot.Term == 0:
+		return fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", found.Worker)
+	case found.Availability == coordinator.Releasing:
+		return fmt.Sprintf("worker %d was already released, and is free from %s on. Nothing was changed.",
+			found.Worker, until)
+	}
+	return fmt.Sprintf("worker %d is already free. Nothing was changed.", found.Worker)
 }
 
 var holderStates = map[coordinator.Availability]string{

@@ -36,9 +36,12 @@ func (c Command) Program() string {
 // programs are the programs that documents call. In a block of shell code, Parse returns an
 // error for a first line that looks like a command and starts with neither a program nor prose.
 var programs = []string{
-	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export", "flaked", "for", "git", "go",
-	"helm", "install", "journalctl", "kill", "kubectl", "make", "mariadb", "mkdir", "nc", "node", "npm", "openssl", "printf", "psql", "python3", "redis-cli", "rm",
-	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until", "zk-dev.sh", "zkCli.sh",
+	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export",
+	"flaked", "for", "git", "go",
+	"helm", "install", "journalctl", "kill", "kubectl", "make", "mariadb", "mkdir", "nc", "node", "npm", "openssl",
+	"printf", "psql", "python3", "redis-cli", "rm",
+	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until",
+	"zk-dev.sh", "zkCli.sh",
 }
 
 // prose lists the beginnings of blocks that look like commands but are something else: rules,
@@ -61,7 +64,8 @@ var (
 // Files returns the paths of the repository's documents, relative to root and sorted.
 func Files(root string) ([]string, error) {
 	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md", "deploy/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md",
+		"deploy/*/*.md"} {
 		found, err := fs.Glob(os.DirFS(root), pattern)
 		if err != nil {
 			return nil, err
@@ -203,8 +207,10 @@ func (b block) commands(doc string) ([]Command, error) {
 		if i == 0 || b.lines[i-1] == "" {
 			head := b.head(i)
 			known := looksLikeCommand.MatchString(head) && slices.Contains(programs, Command{Text: head}.Program())
-			if i == 0 && !known && looksLikeCommand.MatchString(head) && !slices.ContainsFunc(prose, func(p string) bool { return strings.HasPrefix(head, p) }) {
-				return nil, fmt.Errorf("%s:%d: is %q a command, or not? Add its program or its beginning to internal/check/docs", doc, b.start+i, head)
+			if i == 0 && !known && looksLikeCommand.MatchString(head) &&
+				!slices.ContainsFunc(prose, func(p string) bool { return strings.HasPrefix(head, p) }) {
+				return nil, fmt.Errorf("%s:%d: is %q a command, or not? Add its program or its beginning to "+
+					"internal/check/docs", doc, b.start+i, head)
 			}
 			if i == 0 && !known {
 				return nil, nil // a file, or another transcript
@@ -248,7 +254,8 @@ func (b block) transcript(doc string) []Command {
 	var out []Command
 	for i, line := range b.lines {
 		if text, ok := strings.CutPrefix(line, "$ "); ok {
-			out = append(out, Command{Doc: doc, Line: b.start + i, Text: strings.TrimSpace(comment.ReplaceAllString(text, ""))})
+			out = append(out, Command{Doc: doc, Line: b.start + i,
+				Text: strings.TrimSpace(comment.ReplaceAllString(text, ""))})
 			continue
 		}
 		out[len(out)-1].Output += line + "\n"
@@ -265,7 +272,8 @@ func spans(doc string, b block) []Command {
 		for _, m := range inline.FindAllStringSubmatchIndex(paragraph, -1) {
 			text := strings.Join(strings.Fields(paragraph[m[2]:m[3]]), " ")
 			c := Command{Doc: doc, Line: line + strings.Count(paragraph[:m[0]], "\n"), Text: text, Inline: true}
-			if p := c.Program(); (p == "flaked" || p == "make" || strings.HasPrefix(c.Text, "scripts/") || strings.HasPrefix(c.Text, "examples/")) && strings.Contains(c.Text, " ") {
+			if p := c.Program(); (p == "flaked" || p == "make" || strings.HasPrefix(c.Text, "scripts/") ||
+				strings.HasPrefix(c.Text, "examples/")) && strings.Contains(c.Text, " ") {
 				out = append(out, c)
 			}
 		}

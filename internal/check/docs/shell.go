@@ -34,69 +34,79 @@ func (c Command) Calls(program string) [][]string {
 // much of a shell as the documents use. A substitution stays one word, as written. Redirections
 // and assignments before a command are dropped.
 func simple(line string) [][]string {
-	var (
-		out   [][]string
-		words []string
-		word  strings.Builder
-		open  bool // a word has begun
-		skip  bool // next word: a redirection target
-	)
-	end := func() {
-		if open && !skip && !(len(words) == 0 && strings.Contains(word.String(), "=")) {
-			words = append(words, word.String())
-		}
-		skip = skip && !open
-		word.Reset()
-		open = false
+	var s splitter
+	for len(line) > 0 {
+		line = line[s.step(line):]
 	}
-	endCommand := func() {
-		end()
-		for len(words) > 0 && slices.Contains(keywords, words[0]) {
-			words = words[1:]
+	s.endCommand()
+	return s.out
+}
+
+type splitter struct {
+	out   [][]string
+	words []string
+	word  strings.Builder
+	open  bool // a word has begun
+	skip  bool // next word: a redirection target
+}
+
+// step reads the beginning of a line, and returns its length.
+func (s *splitter) step(line string) int {
+	switch c := line[0]; {
+	case c == '\'' || c == '"':
+		text, _, _ := strings.Cut(line[1:], string(c))
+		s.add(text)
+		return min(len(text)+2, len(line))
+	case strings.HasPrefix(line, "$("):
+		n := max(strings.IndexByte(line, ')'), 0) + 1
+		s.add(line[:n])
+		return n
+	case strings.HasPrefix(line, "\\\n"):
+		return 2
+	case c == '\\' && len(line) > 1:
+		s.add(line[1:2])
+		return 2
+	case c == ' ' || c == '\t':
+		s.end()
+	case c == '>' || c == '<':
+		if strings.Trim(s.word.String(), "0123456789") == "" { // a descriptor's number
+			s.word.Reset()
+			s.open = false
 		}
-		if len(words) > 0 {
-			out, words = append(out, words), nil
+		s.end()
+		s.skip = true
+		if strings.HasPrefix(line[1:], "&") {
+			return 2
 		}
+	case strings.ContainsRune("|&;\n", rune(c)):
+		s.endCommand()
+	default:
+		s.add(line[:1])
 	}
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '\'' || c == '"':
-			open = true
-			n := strings.IndexByte(line[i+1:], c)
-			if n < 0 {
-				n = len(line) - i - 1
-			}
-			word.WriteString(line[i+1 : i+1+n])
-			i += n + 1
-		case strings.HasPrefix(line[i:], "$("):
-			open = true
-			n := max(strings.IndexByte(line[i:], ')'), 0)
-			word.WriteString(line[i : i+n+1])
-			i += n
-		case c == '\\' && i+1 < len(line):
-			if i++; line[i] != '\n' {
-				open = true
-				word.WriteByte(line[i])
-			}
-		case c == ' ' || c == '\t':
-			end()
-		case c == '>' || c == '<':
-			if strings.Trim(word.String(), "0123456789") == "" { // a descriptor's number
-				word.Reset()
-				open = false
-			}
-			end()
-			skip = true
-			if i+1 < len(line) && line[i+1] == '&' {
-				i++
-			}
-		case c == '|' || c == '&' || c == ';' || c == '\n':
-			endCommand()
-		default:
-			open = true
-			word.WriteByte(c)
-		}
+	return 1
+}
+
+func (s *splitter) add(text string) {
+	s.open = true
+	s.word.WriteString(text)
+}
+
+// end ends a word.
+func (s *splitter) end() {
+	if s.open && !s.skip && !(len(s.words) == 0 && strings.Contains(s.word.String(), "=")) {
+		s.words = append(s.words, s.word.String())
 	}
-	endCommand()
-	return out
+	s.skip = s.skip && !s.open
+	s.word.Reset()
+	s.open = false
+}
+
+func (s *splitter) endCommand() {
+	s.end()
+	for len(s.words) > 0 && slices.Contains(keywords, s.words[0]) {
+		s.words = s.words[1:]
+	}
+	if len(s.words) > 0 {
+		s.out, s.words = append(s.out, s.words), nil
+	}
 }

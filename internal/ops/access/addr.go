@@ -18,10 +18,12 @@ const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 func SplitAddr(addr string) (network, address string, err error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") {
-			return "", "", fmt.Errorf("%q: the path of a unix socket must begin with /, as in unix:/run/flaked.sock", addr)
+			return "", "", fmt.Errorf("%q: the path of a unix socket must begin with /, as in "+
+				"unix:/run/flaked.sock", addr)
 		}
 		if len(path) > maxSocketPath {
-			return "", "", fmt.Errorf("%q: the path has %d bytes, and a unix socket's may have %d. Choose a shorter one", addr, len(path), maxSocketPath)
+			return "", "", fmt.Errorf("%q: the path has %d bytes, and a unix socket's may have %d. Choose a shorter "+
+				"one", addr, len(path), maxSocketPath)
 		}
 		return "unix", path, nil
 	}

@@ -178,7 +178,8 @@ func (s *Server) useTokens(where string, text []byte) error {
 	s.tokens.set(good)
 	s.cfg.Logger.Info("token required from clients", "tokens", len(good))
 	if slices.ContainsFunc(good, func(token Token) bool { return len(token.Text) < ShortToken }) {
-		s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`", "from", where)
+		s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`",
+			"from", where)
 	}
 	s.warnOpen("tokens", s.cfg.TokenFile)
 	return nil
@@ -194,9 +195,11 @@ func (s *Server) useTLS(texts [][]byte) error {
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
 		why := strings.TrimPrefix(err.Error(), "tls: ")
-		return &FileError{[]string{s.cfg.Cert, s.cfg.Key}, fmt.Errorf("%s and %s cannot be used together: %s", s.cfg.Cert, s.cfg.Key, why)}
+		return &FileError{[]string{s.cfg.Cert, s.cfg.Key}, fmt.Errorf("%s and %s cannot be used together: "+
+			"%s", s.cfg.Cert, s.cfg.Key, why)}
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		SessionTicketsDisabled: true}
 	if len(texts) > 2 {
 		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !config.ClientCAs.AppendCertsFromPEM(texts[2]) {
@@ -206,7 +209,8 @@ func (s *Server) useTLS(texts [][]byte) error {
 	s.tls.Store(config)
 	s.leaf.Store(pair.Leaf)
 	s.said = valid
-	s.cfg.Logger.Info("using a certificate", "subject", pair.Leaf.Subject.String(), "not_after", pair.Leaf.NotAfter.UTC().Format(time.RFC3339), "client_certificates", len(texts) > 2)
+	s.cfg.Logger.Info("using a certificate", "subject", pair.Leaf.Subject.String(), "not_after",
+		pair.Leaf.NotAfter.UTC().Format(time.RFC3339), "client_certificates", len(texts) > 2)
 	s.warnOpen("key", s.cfg.Key)
 	return nil
 }
@@ -254,8 +258,10 @@ func (s *Server) checkValidity() {
 	now := s.cfg.Now()
 	is := validityOf(leaf, now)
 	if is != valid && (is != s.said || now.Sub(s.saidAt) >= sayAgain) {
-		s.cfg.Logger.Warn("the certificate "+string(is)+". Replace the file: the node reloads it by itself", "file", s.cfg.Cert,
-			"not_before", leaf.NotBefore.UTC().Format(time.RFC3339), "not_after", leaf.NotAfter.UTC().Format(time.RFC3339))
+		s.cfg.Logger.Warn("the certificate "+string(is)+". Replace the file: the node reloads it by itself", "file",
+			s.cfg.Cert,
+			"not_before", leaf.NotBefore.UTC().Format(time.RFC3339), "not_after",
+			leaf.NotAfter.UTC().Format(time.RFC3339))
 		s.saidAt = now
 	}
 	s.said = is

@@ -47,7 +47,8 @@ func ParseTokens(where string, text []byte) ([]Token, error) {
 			return nil, fmt.Errorf("%s: line %d: %w", where, i+1, err)
 		}
 		if s, twice := before[t.Text]; twice && !s.rights.Equal(t.Rights) {
-			return nil, fmt.Errorf("%s: line %d: line %d has the same token with other rights. Keep one of them", where, i+1, s.line)
+			return nil, fmt.Errorf("%s: line %d: line %d has the same token with other rights. Keep one of them",
+				where, i+1, s.line)
 		}
 		before[t.Text] = seen{i + 1, t.Rights}
 		tokens = append(tokens, t)
@@ -80,7 +81,8 @@ func parseLine(line string) (t Token, err error) {
 		case given[key]:
 			return t, fmt.Errorf("%s= is given twice. Separate names by commas", key)
 		case key == "admin" && value != "none":
-			return t, errors.New("admin= must be none: sequences are administered through ZooKeeper and with its credentials, not through a node")
+			return t, errors.New("admin= must be none: sequences are administered through ZooKeeper and with its " +
+				"credentials, not through a node")
 		case key == "next":
 			if t.Rights, err = sequence.ParseRights(value); err != nil {
 				return t, fmt.Errorf("next=: %w", err)

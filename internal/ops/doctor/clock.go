@@ -30,9 +30,11 @@ func judgeKernel(k timeguard.Kernel, err error) Finding {
 		f.Advice = "Check that the host sets the clock (chronyc tracking)"
 	case !k.Synchronised:
 		f.Level, f.Text = Warn, "the kernel says that the clock is not synchronised"
-		f.Advice = "Install chrony, or let the host set the clock. chronyd tells the kernel only with rtcsync in chrony.conf"
+		f.Advice = "Install chrony, or let the host set the clock. chronyd tells the kernel only with rtcsync in " +
+			"chrony.conf"
 	default:
-		f.Text = fmt.Sprintf("synchronised. The kernel says: at most %s off, %s by estimate", round(k.MaxError), round(k.EstError))
+		f.Text = fmt.Sprintf("synchronised. The kernel says: at most %s off, %s by estimate", round(k.MaxError),
+			round(k.EstError))
 		if k.MaxError > limits.WarnSkew {
 			f.Level, f.Advice = Warn, "Check whether its time servers can be reached: chronyc sources"
 		}
@@ -50,8 +52,10 @@ func judgeMemory(d stateDir, now int64) Finding {
 	behind := time.Duration(d.record.Claim.ReservedUntil-now) * time.Millisecond
 	if behind > limits.MaxStartWait {
 		f.Level = Fail
-		f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued", behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
-		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove the file flaked.state in its state directory and start it as a new node"
+		f.Text = fmt.Sprintf("the clock is %s behind what worker %d in %s may have issued",
+			behind.Round(time.Millisecond), d.record.Claim.Worker, d.path)
+		f.Advice = "Set the clock right. If the clock was ahead before, wait, or stop the node, remove the file " +
+			"flaked.state in its state directory and start it as a new node"
 	}
 	return f
 }

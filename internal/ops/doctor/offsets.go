@@ -18,7 +18,8 @@ func peers(entries []coordinator.Entry, d stateDir, p store.Probe) []timeguard.O
 	var offsets []timeguard.Offset
 	for _, e := range entries {
 		s := e.Slot
-		if offset, known := view.ClockOffset(e, p.Stamp, p.Zxid>>32); known && !(d.belongs() && s.Node == d.record.Claim.Node) {
+		if offset, known := view.ClockOffset(e, p.Stamp, p.Zxid>>32); known &&
+			!(d.belongs() && s.Node == d.record.Claim.Node) {
 			offsets = append(offsets, offset)
 		}
 	}
@@ -28,7 +29,8 @@ func peers(entries []coordinator.Entry, d stateDir, p store.Probe) []timeguard.O
 // judgeOffsets compares this machine's clock with that of ZooKeeper's leader and with peers.
 func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	own := timeguard.MeasureOffset(p.Sent, p.Acked, p.Stamp)
-	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) + " that of ZooKeeper's leader"}
+	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) +
+		" that of ZooKeeper's leader"}
 	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
 	wrong := view.Cause(string(node.CauseClockWrong)).Advice
 	switch {
@@ -60,5 +62,6 @@ func drift(o timeguard.Offset) string {
 	if o.Ahead < 0 {
 		word = "behind"
 	}
-	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2), o.Uncertainty.Round(time.Millisecond/2), word)
+	return fmt.Sprintf("%s (give or take %s) %s", o.Ahead.Abs().Round(time.Millisecond/2),
+		o.Uncertainty.Round(time.Millisecond/2), word)
 }

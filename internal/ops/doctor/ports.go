@@ -25,13 +25,16 @@ func judgePort(flag, address string, err error, running bool) Finding {
 	case errors.Is(err, syscall.EADDRINUSE) && running:
 		f.Level, f.Text = OK, address+" is in use, and a node runs here"
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.Text, f.Advice = address+" is already in use, and no node that is visible from here uses the state directory", "Choose another "+flag+", or stop the process (ss -lptn shows it)"
+		f.Text, f.Advice = address+" is already in use, and no node that is visible from here uses the state "+
+			"directory", "Choose another "+flag+", or stop the process (ss -lptn shows it)"
 	case err == nil && running:
-		f.Level, f.Text, f.Advice = Warn, address+" is free, though a node runs here", "The node is starting or stopping, or serves elsewhere. Give doctor the node's --config"
+		f.Level, f.Text, f.Advice = Warn, address+" is free, though a node runs here",
+			"The node is starting or stopping, or serves elsewhere. Give doctor the node's --config"
 	case err == nil:
 		f.Level, f.Text = OK, address+" is free to listen on"
 	case errors.Is(err, fs.ErrPermission):
-		f.Text, f.Advice = f.Text+"this user may not listen there", "Choose another "+flag+", or run doctor as the node's user"
+		f.Text, f.Advice = f.Text+"this user may not listen there", "Choose another "+flag+", or run doctor as the "+
+			"node's user"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		f.Text, f.Advice = f.Text+"this machine has no such address", "Choose another "+flag
 	default:

@@ -89,7 +89,8 @@ func judgeProbe(root string, cfg Config, p store.Probe, err error) (found []Find
 		}
 	}
 	if !p.Modern {
-		session.Level, session.Text, session.Advice = Warn, "the server is older than ZooKeeper 3.5", "Upgrade ZooKeeper: flaked is tested with 3.8"
+		session.Level, session.Text, session.Advice = Warn, "the server is older than ZooKeeper 3.5",
+			"Upgrade ZooKeeper: flaked is tested with 3.8"
 	}
 	found = append(found, session)
 	switch {
@@ -99,7 +100,8 @@ func judgeProbe(root string, cfg Config, p store.Probe, err error) (found []Find
 		if p.Root {
 			return append(found, f), true // reading may still be allowed
 		}
-		f.Advice = fmt.Sprintf("Let an administrator create %s for this user, or give each user a chroot: --zk HOST:PORT/CHROOT", root)
+		f.Advice = fmt.Sprintf("Let an administrator create %s for this user, or give each user a chroot: --zk "+
+			"HOST:PORT/CHROOT", root)
 		return append(found, f), false
 	case err != nil:
 		return append(found, failed("access", err)), false
@@ -111,7 +113,8 @@ func judgeProbe(root string, cfg Config, p store.Probe, err error) (found []Find
 	if p.Open && p.Root {
 		access.Text += ". Anyone who reaches ZooKeeper may change them too (--zk-auth-file prevents that)"
 	}
-	latency := Finding{Check: "latency", Level: OK, Text: fmt.Sprintf("a write takes %s, a read %s", round(p.Write), round(p.Read))}
+	latency := Finding{Check: "latency", Level: OK, Text: fmt.Sprintf("a write takes %s, a read "+
+		"%s", round(p.Write), round(p.Read))}
 	if p.Write > slowWrite {
 		latency.Level, latency.Advice = Warn, "Check the disks of the ZooKeeper servers and the network to them"
 	}
@@ -155,10 +158,12 @@ const year = 365 * 24 * time.Hour
 func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 	layout, err := worker.ParseLayout(cl.Layout)
 	if err != nil {
-		return Finding{Check: "layout", Level: Fail, Text: err.Error(), Advice: "The cluster was created by a newer release. Upgrade this one"}
+		return Finding{Check: "layout", Level: Fail, Text: err.Error(), Advice: "The cluster was created by a newer " +
+			"release. Upgrade this one"}
 	}
 	end := layout.Expires()
-	f := Finding{Check: "layout", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s", end.Format(time.DateOnly))}
+	f := Finding{Check: "layout", Level: OK, Text: fmt.Sprintf("the layout's time lasts until %s",
+		end.Format(time.DateOnly))}
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
@@ -172,7 +177,8 @@ func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 // judgeWorkers judges how many workers are free. now is in Unix milliseconds.
 func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
 	s := view.Count(cl, entries, now)
-	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, %d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
+	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, "+
+		"%d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
 	case s.Free <= 0:
 		f.Level, f.Advice = Fail, view.FewFree.Advice

@@ -33,9 +33,11 @@ func unreadSequences(ctx context.Context, err error) Finding {
 	case errors.Is(err, seq.ErrNoState):
 		return Finding{Check: "sequences", Level: OK, Text: "there are no named sequences"}
 	case errors.Is(err, seq.ErrDamaged):
-		return Finding{Check: "sequences", Level: Fail, Text: err.Error(), Advice: "Restore or remove this record with ZooKeeper's own client. Nodes issue no values by a damaged record"}
+		return Finding{Check: "sequences", Level: Fail, Text: err.Error(), Advice: "Restore or remove this record " +
+			"with ZooKeeper's own client. Nodes issue no values by a damaged record"}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return Finding{Check: "sequences", Level: Skip, Text: "skipped: there are too many named sequences to read in time. Give a longer --timeout"}
+		return Finding{Check: "sequences", Level: Skip, Text: "skipped: there are too many named sequences to read " +
+			"in time. Give a longer --timeout"}
 	}
 	return failed("sequences", err)
 }
@@ -50,7 +52,8 @@ func judgeSequences(s *view.Sequences) (found []Finding) {
 		found = append(found, Finding{Check: "sequences", Level: Warn, Text: p.Text, Advice: p.Advice})
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{Check: "sequences", Level: OK, Text: s.Line() + ". None is frozen, exhausted or used to 80 % or more"})
+		found = append(found, Finding{Check: "sequences", Level: OK, Text: s.Line() +
+			". None is frozen, exhausted or used to 80 % or more"})
 	}
 	return found
 }
@@ -60,7 +63,8 @@ func judgeSequences(s *view.Sequences) (found []Finding) {
 func notFollowed(entries []coordinator.Entry, st seq.State, now int64) []Finding {
 	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string
-	for _, b := range coordinator.NotFollowed(entries, coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
+	for _, b := range coordinator.NotFollowed(entries,
+		coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
 		s := b.Slot
 		late := s.Followed.Changes != 0 && now > changed+view.ReportPatience(s.HeartbeatMs)
 		if !b.Absent && late {
@@ -71,7 +75,9 @@ func notFollowed(entries []coordinator.Entry, st seq.State, now int64) []Finding
 		return nil
 	}
 	return []Finding{{
-		Check: "sequences", Level: Warn, Text: "not all changes of sequences were followed by " + strings.Join(behind, ", "),
-		Advice: "If doctor finds this again after some seconds, see the log of these nodes. Until they follow, they may issue values of sequences that were deleted, or below a raised next value",
+		Check: "sequences", Level: Warn, Text: "not all changes of sequences were followed by " +
+			strings.Join(behind, ", "),
+		Advice: "If doctor finds this again after some seconds, see the log of these nodes. Until they follow, they " +
+			"may issue values of sequences that were deleted, or below a raised next value",
 	}}
 }

@@ -76,9 +76,11 @@ func judgeServers(servers []server) (found []Finding) {
 				f.Level, f.Advice = Warn, "Check the network to it, and its disk"
 			}
 		case errors.As(s.err, new(noSession)):
-			f.Level, f.Text, f.Advice = Warn, s.addr+" accepts connections and gives no session in time", "Check whether it hangs, and whether a majority of the servers runs. See its log"
+			f.Level, f.Text, f.Advice = Warn, s.addr+" accepts connections and gives no session in time",
+				"Check whether it hangs, and whether a majority of the servers runs. See its log"
 		case errors.As(s.err, &timeout) && timeout.Timeout(), errors.Is(s.err, context.DeadlineExceeded):
-			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "Check --zk, firewalls, and whether the process hangs"
+			f.Level, f.Text, f.Advice = Warn, s.addr+": no answer in time", "Check --zk, firewalls, and whether the "+
+				"process hangs"
 		default:
 			f.Level, f.Text, f.Advice = Warn, s.addr+": "+reason(s.err), "Start it, or correct --zk"
 		}

@@ -66,7 +66,8 @@ func checkDir(ctx context.Context, cfg Config, d stateDir) []Finding {
 }
 
 func unreadable(d stateDir) Finding {
-	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err), Advice: "Check --state-dir"}
+	f := Finding{Check: "state-dir", Level: Fail, Text: fmt.Sprintf("%s: %v", d.path, d.err),
+		Advice: "Check --state-dir"}
 	switch {
 	case errors.Is(d.err, errSlow):
 		f.Text, f.Advice = d.path+" does not answer", view.Disk.Advice
@@ -80,8 +81,10 @@ func unreadable(d stateDir) Finding {
 func judgeDir(d stateDir, cfg Config) Finding {
 	f := Finding{Check: "state-dir", Level: OK}
 	switch {
-	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 && errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
-		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %d, so a node that runs as root could not use it", d.path, d.look.Owner)
+	case d.look.Refused != nil && os.Geteuid() == 0 && d.look.Owner != 0 &&
+		errors.Is(d.look.Refused, localcache.ErrUnsafeDir):
+		f.Level, f.Text = Warn, fmt.Sprintf("%s belongs to user %d, so a node that runs as root could not use it",
+			d.path, d.look.Owner)
 		f.Advice = fmt.Sprintf("Run doctor as that user (sudo -u '#%d')", d.look.Owner)
 	case d.look.Refused != nil:
 		f.Level, f.Text, f.Advice = Fail, d.look.Refused.Error(), "See the help of --state-dir"
@@ -93,13 +96,16 @@ func judgeDir(d stateDir, cfg Config) Finding {
 		f.Level, f.Text = Warn, fmt.Sprintf("%s: the state is lost: %s", d.path, d.loaded.Reason)
 		f.Advice = "A node started here will be a new one. Check the disk"
 	case d.loaded.Damaged:
-		f.Level, f.Text = Warn, fmt.Sprintf("%s: one copy of the record is lost, and the other copy is valid: %s", d.path, d.loaded.Reason)
+		f.Level, f.Text = Warn, fmt.Sprintf("%s: one copy of the record is lost, and the other copy is valid: %s",
+			d.path, d.loaded.Reason)
 		f.Advice = "Check the disk"
 	case d.loaded.Status == localcache.StatusRecord && len(d.loaded.Changed) > 0:
-		f.Level, f.Text = Warn, fmt.Sprintf("%s was copied or moved here (%v differ): a node started here will be a new one", d.path, d.loaded.Changed)
+		f.Level, f.Text = Warn, fmt.Sprintf("%s was copied or moved here (%v differ): a node started here will be a "+
+			"new one", d.path, d.loaded.Changed)
 		f.Advice = "Start with an empty directory, and see docs/operate.md"
 	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
-		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path, d.record.ClusterName, cfg.ZK.Cluster)
+		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path,
+			d.record.ClusterName, cfg.ZK.Cluster)
 		f.Advice = view.OtherCluster.Advice
 	case d.belongs():
 		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Claim.Worker, d.record.ClusterName)
@@ -122,17 +128,21 @@ func judgeDir(d stateDir, cfg Config) Finding {
 // filesystems where a sync may lie or where two machines share a lock.
 func judgeFilesystem(path string, x localcache.Examination, releases bool) Finding {
 	f := Finding{Check: "filesystem", Level: OK, Text: fmt.Sprintf("%s is on %s", path, x.Filesystem)}
-	ends := map[string]string{"tmpfs": "in memory: the state is lost when the machine stops", "ramfs": "in memory: the state is lost when the machine stops", "overlay": "most likely a container's own: the state is lost with the container"}[x.Filesystem]
+	ends := map[string]string{"tmpfs": "in memory: the state is lost when the machine stops",
+		"ramfs": "in memory: the state is lost when the machine stops", "overlay": "most likely a container's own: " +
+			"the state is lost with the container"}[x.Filesystem]
 	switch {
 	case ends == "" && !x.TellsMachines && !releases:
 		f.Level, f.Text = Warn, f.Text+", on a machine with neither /etc/machine-id nor a readable product UUID"
-		f.Advice = "Never clone its volume, because flaked could not tell a clone from it, or give each machine or pod its own machine-id"
+		f.Advice = "Never clone its volume, because flaked could not tell a clone from it, or give each machine or " +
+			"pod its own machine-id"
 	case ends == "":
 	case releases:
 		f.Text += ", " + ends + ", which is acceptable with --release-on-exit"
 	default:
 		f.Level, f.Text = Warn, f.Text+", "+ends
-		f.Advice = "Put --state-dir on a lasting disk, or add --release-on-exit. Otherwise each restart uses up a worker for a day"
+		f.Advice = "Put --state-dir on a lasting disk, or add --release-on-exit. Otherwise each restart uses up a " +
+			"worker for a day"
 	}
 	return f
 }
@@ -145,7 +155,8 @@ const (
 
 func judgeSpace(path string, x localcache.Examination) Finding {
 	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%d MiB are free for %s", x.FreeBytes>>20, path)}
-	none, few := x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0, x.FreeBytes < scarceBytes || x.Inodes > 0 && x.FreeInodes < 100
+	none, few := x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0, x.FreeBytes < scarceBytes ||
+		x.Inodes > 0 && x.FreeInodes < 100
 	if x.Inodes > 0 && x.FreeInodes < 100 {
 		f.Text = fmt.Sprintf("%d inodes are free for %s", x.FreeInodes, path)
 	}
@@ -181,7 +192,8 @@ func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	}
 	slices.Sort(took)
 	middle, worst := took[len(took)/2], took[len(took)-1]
-	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle), round(worst))
+	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle),
+		round(worst))
 	switch {
 	case worst >= stalledSync:
 		f.Level, f.Advice = Fail, "Use a faster disk, or one with less load"

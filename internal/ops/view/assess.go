@@ -58,7 +58,8 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 	}
 	s := Summary{
 		Slots: cl.Slots, Held: n[Live] + n[Disconnected] + n[Stopped], NowMs: now,
-		Live: n[Live], Disconnected: n[Disconnected], Stopped: n[Stopped], Releasing: n[Releasing], RecordMissing: n[RecordMissing],
+		Live: n[Live], Disconnected: n[Disconnected], Stopped: n[Stopped], Releasing: n[Releasing],
+		RecordMissing: n[RecordMissing],
 	}
 	s.Free = s.Slots - s.Held - s.Releasing - s.RecordMissing
 	return s
@@ -67,7 +68,8 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 // Judge completes a report with the shortest lease and the problems, after nodes were asked.
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
-		if _, refuses := w.Refuses(); (w.State == Live || r.Source == SourceNodes && w.Says != nil && w.Says.Ready) && !refuses {
+		if _, refuses := w.Refuses(); (w.State == Live || r.Source == SourceNodes && w.Says != nil &&
+			w.Says.Ready) && !refuses {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
@@ -163,7 +165,8 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) WorkerR
 // now is Unix ms, and epoch the leader's epoch.
 func ClockOffset(e coordinator.Entry, now, epoch int64) (offset timeguard.Offset, known bool) {
 	s := e.Slot
-	if !e.Live || e.Absent || s.ReportedClock == 0 || s.Stopped || s.Released || now-e.Stat.Mtime > ReportPatience(s.HeartbeatMs) || e.Stat.Epoch() != epoch {
+	if !e.Live || e.Absent || s.ReportedClock == 0 || s.Stopped || s.Released ||
+		now-e.Stat.Mtime > ReportPatience(s.HeartbeatMs) || e.Stat.Epoch() != epoch {
 		return timeguard.Offset{}, false
 	}
 	return timeguard.MeasureOffset(s.ReportedClock, s.ReportedClock+s.RTTMs, e.Stat.Mtime), true
@@ -198,7 +201,8 @@ func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain >
 
 // AssessNodes returns the report of nodes that were asked because ZooKeeper was not read. why is the reason.
 func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {
-	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers, Summary: Summary{Asked: true, NowMs: now.UnixMilli()}}
+	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers,
+		Summary: Summary{Asked: true, NowMs: now.UnixMilli()}}
 	r.Judge()
 	return r
 }

@@ -52,7 +52,8 @@ const (
 var refusals = []Problem{
 	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why."),
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
-		"Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."),
+		"Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a "+
+			"minute."),
 	refusal(node.CauseZooKeeperSlow, "ZooKeeper answers too slowly for the node to acquire a worker",
 		"Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down."),
 	refusal(node.CauseConfirming, "The node is new, or its lease had expired. It confirms its worker", confirmWait),
@@ -62,7 +63,8 @@ var refusals = []Problem{
 	refusal(node.CauseBelowFloor, "Waiting until the clock passes the previous process's reserved bound",
 		"Wait for 3 s. If this lasts, the machine's clock went back: set it right."),
 	refusal(node.CauseReservedBound, "The state directory cannot be written%s, or the process stood still",
-		"If the process stood still, wait for a second. Else free space on the disk of --state-dir, or repair the disk."),
+		"If the process stood still, wait for a second. Else free space on the disk of --state-dir, or repair the "+
+			"disk."),
 	refusal(node.CauseLeaseBorrowed, "A burst borrowed all time up to the end of the lease",
 		"Wait. If this happens often, check whether heartbeats renew the lease."),
 	refusal(node.CauseClockBehind, "The machine's clock went back. It is behind the last ID%s", setClock),
@@ -89,7 +91,8 @@ var (
 		"The other problems say what to do."}
 	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
 		"The node's log says why it cannot renew the lease."}
-	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not answer",
+	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
+		"answer",
 		"Start the node again, or restore its network. " +
 			"When its lease expires, the worker is free, and this is no longer reported."}
 	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
@@ -108,7 +111,8 @@ var (
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
 		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete what nobody needs."}
 	Development = Problem{"development", Critical,
-		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs",
+		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat " +
+			"its IDs",
 		"Do not keep its IDs. For unique IDs, start the node with --zk."}
 	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper",
 		"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."}
@@ -117,7 +121,8 @@ var (
 	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster",
 		"Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory."}
 
-	notFromHere = Problem{"zookeeper-elsewhere", Warning, "ZooKeeper cannot be reached from here, but a node can reach it",
+	notFromHere = Problem{"zookeeper-elsewhere", Warning, "ZooKeeper cannot be reached from here, but a node can " +
+		"reach it",
 		"Check --zk (FLAKED_ZK) and the network."}
 	denied = Problem{"access-denied", Warning, "The node denied access%s",
 		"Give --token-file or --tls, as its answer says."}
@@ -126,7 +131,8 @@ var (
 			"Otherwise start the old node again."}
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
 		"Wait for the next heartbeat. If this lasts, the log of the node says why."}
-	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin address",
+	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
+		"address",
 		"Check whether the process runs or hangs, and the network to the address (admin in -o json)."}
 	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node",
 		"Give each node an --admin and --advertise address of its own."}
@@ -164,7 +170,8 @@ var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperDown, sequencesFrozen,
 	sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
 	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
-	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed, TimeEnding,
+	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed,
+	TimeEnding,
 })
 
 // Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.

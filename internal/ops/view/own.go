@@ -107,7 +107,8 @@ func Starting(cause node.Cause) bool {
 // error further below, and the log has it.
 func because(err string) string {
 	for _, words := range []string{
-		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left", "read-only",
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
+		"read-only",
 		"permission denied", "under way for more than 1s", "input/output error",
 	} {
 		if strings.Contains(err, words) {

@@ -106,8 +106,8 @@ func (w WorkerReport) silence() Problem {
 	return silent.With(why)
 }
 
-// covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what ZooKeeper
-// has recorded.
+// covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what
+// ZooKeeper has recorded.
 func (r Report) covers(w WorkerReport, word string) bool {
 	switch word {
 	case node.TroubleZooKeeper:

@@ -119,7 +119,8 @@ func OffsetWords(ms, uncertain float64) string {
 
 // HeldLine counts the workers in each state.
 func (s Summary) HeldLine() string {
-	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d record-missing, %d free; %d ever used",
+	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d "+
+		"record-missing, %d free; %d ever used",
 		s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used)
 }
 
@@ -141,5 +142,6 @@ func (r Report) ClocksLine() string {
 	case 1:
 		return "clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
 	}
-	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared, Whom([]WorkerReport{worst}), worst.OffsetText())
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
+		Whom([]WorkerReport{worst}), worst.OffsetText())
 }

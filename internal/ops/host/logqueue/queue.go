@@ -26,7 +26,8 @@ type Queue[Line any] struct {
 // New returns a Queue that calls pass with each line, and lost with the number of lines that found
 // no room, when there is room again. Both may block, and both may call Put.
 func New[Line any](pass func(Line), lost func(lines int64)) *Queue[Line] {
-	q := &Queue[Line]{pass: pass, lost: lost, lines: make(chan Line, Room), end: make(chan struct{}), ended: make(chan struct{})}
+	q := &Queue[Line]{pass: pass, lost: lost, lines: make(chan Line, Room), end: make(chan struct{}),
+		ended: make(chan struct{})}
 	go q.run()
 	return q
 }
