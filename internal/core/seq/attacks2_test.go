@@ -2,7 +2,6 @@ package seq
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,88 +13,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
-
-// ZooKeeper ends the session before a node has put all records back. That is no other loss of data: after it, the
-// first block would leave out all that the sequence may ever have issued.
-func TestSessionEndsBeforeRecordsArePutBack(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	s.run(stageConfirm)
-	old := s.mem.Snapshot()
-	a.ask("order", 500, true).first()
-	s.mem.Restore(old)
-	s.mem.SetEpoch(2)
-	a.noteLoss()
-	cut := true
-	a.calls = func(c store.Call) store.Fault {
-		if cut && c.Op == "multi" {
-			return store.FailBefore
-		}
-		return store.NoFault
-	}
-	for range 2 {
-		s.run(4 * time.Second)
-		a.store.Expire()
-	}
-	cut = false
-	s.run(3 * stageConfirm)
-	if e := s.incarnation(); e != 1 {
-		t.Errorf("the incarnation is %d, not 1", e)
-	}
-	if r := s.view("order").record; r.Next < 500 {
-		t.Errorf("the record is not put back: next is %d", r.Next)
-	}
-}
-
-// Issuer.forget removes a name between the look at it and the wait.
-func TestShowOfAForgottenName(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	if r := a.ask("order", 1, false).reason(); r != NoSequence {
-		t.Fatal(r)
-	}
-	mono := a.is.cfg.Mono
-	a.is.cfg.Mono = func() int64 {
-		if forgotten := a.is.find([]byte("order")); forgotten != nil {
-			forgotten.forgotten = true
-			a.is.remove(func(x *series) bool { return x == forgotten })
-			s.now += 10_000
-		}
-		a.is.cfg.Mono = mono
-		return mono()
-	}
-	var w sequence.Wait
-	woken := make(chan struct{}, 1)
-	if _, err := a.is.Show(&w, []byte("order"), func() { woken <- struct{}{} }); err != sequence.ErrPending {
-		t.Fatal(err)
-	}
-	_ = a.round()
-	select {
-	case <-woken:
-	default:
-		t.Error("the request is not woken")
-	}
-}
-
-// A node that stops gives back the rest of its block, although it or another node has renewed the record since.
-func TestRestIsGivenBackAfterARenewal(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	s.run(3 * time.Minute)
-	if err := a.is.giveBack(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if v := b.ask("order", 1, false).first(); v != 2 {
-		t.Errorf("the next node begins at %d", v)
-	}
-}
 
 // The disk changes one byte of what a node remembers. A wrong next position would be put back, or a wrong write count
 // taken for a loss of data.
@@ -126,22 +44,6 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 		if got, ok := loadWitness(path); ok {
 			t.Fatalf("byte %d is %q instead of %q: %+v", k, damaged[k], data[k], got)
 		}
-	}
-}
-
-// A node knows many sequences, and has rounds all the time.
-func TestWitnessIsMadeOnlyWhenItIsDue(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	for k := range 1000 {
-		a.is.named(fmt.Sprint("order", k)).know(usual(nil))
-	}
-	saved := 0
-	a.is.savedAs = coordinator.Followed{} // the file is new
-	a.is.keep = func(Witness) error { saved++; return nil }
-	s.run(30 * time.Second)
-	if saved != 1 {
-		t.Errorf("the file is written %d times, although it is new", saved)
 	}
 }
 
@@ -190,24 +92,5 @@ func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
 	})
 	if c, refusal := r.plan(3, 1, 1, now); refusal.reason() != Frozen {
 		t.Errorf("%v, %v", c.block, refusal)
-	}
-}
-
-// A template that was deleted in an earlier incarnation, and is created again, issues nothing. So its sequences leave out
-// no more than the operator says.
-func TestTemplateCreatedAgainInALaterIncarnation(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.createTemplate("order:*", 1, 5)
-	s.remove("order:*")
-	s.run(24 * time.Hour)
-	a.noteLoss()
-	s.run(2 * stageConfirm)
-	s.createTemplate("order:*", 1, 5)
-	next := int64(5000)
-	s.set("order:*", Change{Next: &next, VouchedIn: s.incarnation()})
-	s.run(4 * time.Second)
-	if v := a.ask("order:1", 1, false).first(); v != next {
-		t.Error(v)
 	}
 }

@@ -2,11 +2,8 @@ package seq
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,39 +31,6 @@ func TestUnknownNamesAreForgotten(t *testing.T) {
 	}
 }
 
-func TestUnknownNamesAreForgottenWithoutZooKeeper(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	a.store.Partition()
-	for k := range 5000 {
-		a.ask(fmt.Sprint("unknown", k), 1, false)
-		if k%100 == 99 {
-			s.run(time.Second)
-		}
-	}
-	s.run(5 * time.Second)
-	if n := len(a.is.list()); n > 0 {
-		t.Errorf("the node remembers %d unknown names", n)
-	}
-}
-
-// Two requests of the same unknown name, of which one still waits when the name is forgotten.
-func TestForgottenNameLeavesNobodyWaiting(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	if r := a.ask("order", 1, false).reason(); r != NoSequence {
-		t.Fatal(r)
-	}
-	series := a.is.named("order")
-	s.run(10 * time.Second)
-	if a.is.named("order") == series {
-		t.Fatal("the name is not forgotten")
-	}
-	if r := a.ask("order", 1, false).reason(); r != NoSequence {
-		t.Fatal(r)
-	}
-}
-
 func TestNameCreatedAgainWithAHigherStart(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
@@ -80,27 +44,6 @@ func TestNameCreatedAgainWithAHigherStart(t *testing.T) {
 	s.run(4 * time.Second)
 	if v := a.ask("order", 1, false).first(); v != 1_000_000 {
 		t.Error(v)
-	}
-}
-
-func TestNameCreatedAgainAfterTheLastInt64(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	m := plain()
-	m.Max = math.MaxInt64
-	s.create("order", m, settings(1000))
-	if v := a.ask("order", 1, false).first(); v != 1 {
-		t.Fatal(v)
-	}
-	s.setNext("order", math.MaxInt64)
-	s.run(4 * time.Second)
-	if v := a.ask("order", 1, false).first(); v != math.MaxInt64 {
-		t.Fatal(v)
-	}
-	s.remove("order")
-	_, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: m, Settings: settings(1000)})
-	if _, is := errors.AsType[ChangeError](err); !is {
-		t.Error(err)
 	}
 }
 
@@ -148,52 +91,6 @@ func TestDeletionIsPutBackAfterAWipe(t *testing.T) {
 	}
 }
 
-// The stock has enough values for a RANGE, but not next to each other.
-func TestRangeThatNoBlockHas(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	b.ask("order", 1, false).first()
-	a.ask("order", 20, false).first() // takes another block
-	s.run(time.Second)
-	series := a.is.named("order")
-	n := int(series.segment().stock.Left())
-	c := a.ask("order", n, true)
-	if c.first(); len(c.runs) != 1 {
-		t.Error(c.runs)
-	}
-}
-
-// All requests together want more than the ceiling allows, and each wants little.
-func TestManyRequestsAtOnceBelowTheCeiling(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(50)) // a burst of 500
-	var all []*call
-	for range 60 {
-		all = append(all, a.ask("order", 10, false))
-	}
-	for range 5 {
-		_ = a.round()
-		for _, c := range all {
-			c.again()
-		}
-	}
-	served := 0
-	for _, c := range all {
-		switch {
-		case c.done && c.err == nil:
-			served++
-		case c.done && c.reason() != CeilingReached:
-			t.Fatal(c.err)
-		}
-	}
-	if served != 50 {
-		t.Errorf("%d of 60 requests are served, not 50", served)
-	}
-}
-
 func TestImpossibleRequestRefusesNoOther(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
@@ -217,25 +114,6 @@ func TestImpossibleRequestRefusesNoOther(t *testing.T) {
 	if r := large.reason(); r != TooMany {
 		t.Error(r)
 	}
-}
-
-// All clients ask for more than the first block after a loss of data.
-func TestLargeRequestsAfterALossAreServed(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(50)) // a burst of 500
-	a.ask("order", 100, true).first()
-	a.store.Expire()
-	s.run(time.Second)
-	a.noteLoss()
-	s.run(2 * stageConfirm)
-	for range 60 {
-		if c := a.ask("order", 100, true).finish(); c.err == nil {
-			return
-		}
-		s.run(time.Second)
-	}
-	t.Error("a RANGE of 100 is refused for a minute")
 }
 
 func TestDamagedRecordConcernsOneSequence(t *testing.T) {
@@ -303,93 +181,6 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	}
 }
 
-// The node that knows of a raised next notices the loss at the last moment. A new node that does not
-// know of it takes no block before the record is put back.
-func TestRaisedNextIsPutBackBeforeOthersTakeBlocks(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(10))
-	s.run(4 * time.Second)
-	a.ask("order", 1, false).first()
-	c := s.mem.Snapshot()
-	s.setNext("order", 500)
-	s.run(4 * time.Second)
-	issued := map[int64]bool{}
-	for range 40 {
-		for range 12 {
-			if c := a.ask("order", 1, false).finish(); c.err == nil {
-				issued[int64(c.runs[0].First)] = true
-			}
-		}
-		s.run(time.Second)
-	}
-	s.mem.Restore(c)
-	s.mem.SetEpoch(9)
-	b := s.newNode()
-	s.nodes = nil
-	for range 118 {
-		s.now += 100
-		_ = b.round()
-	}
-	// a raises the incarnation. Before it puts the record back, b asks.
-	a.noteLoss()
-	asked := false
-	a.calls = func(call store.Call) store.Fault {
-		puts := slices.ContainsFunc(call.Ops, func(op store.Op) bool {
-			set, ok := op.(store.SetOp)
-			return ok && set.Path == recordPath("order")
-		})
-		if puts && !asked {
-			asked = true
-			s.now += 500
-			for end := s.now + 10_000; s.now < end; {
-				if c := b.ask("order", 1, false).finish(); c.err == nil {
-					if v := int64(c.runs[0].First); issued[v] {
-						t.Fatalf("%d is issued twice", v)
-					}
-				}
-				s.now += 100
-			}
-		}
-		return store.NoFault
-	}
-	for range 300 {
-		_ = a.round()
-		_ = b.round()
-		s.now += 100
-	}
-	if !asked {
-		t.Error("a has not put the record back")
-	}
-}
-
-// A sign of a loss of data ends a round that reads many records.
-func TestSignEndsALongRound(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	for k := range 200 {
-		s.create(fmt.Sprint("order", k), plain(), settings(1000))
-		if k%50 == 49 {
-			s.run(4 * time.Second)
-		}
-	}
-	a.store.Expire() // all records are read again
-	reads := 0
-	a.calls = func(call store.Call) store.Fault {
-		if len(call.Path) > len(recordsDir) && call.Path[:len(recordsDir)] == recordsDir {
-			if reads++; reads == 10 {
-				a.noteLoss()
-			}
-		}
-		return store.NoFault
-	}
-	s.now += 3000
-	_ = a.round()
-	if reads > 12 {
-		t.Errorf("%d records are read after the sign", reads-10)
-	}
-}
-
 // ZooKeeper is slow, and many sequences are asked for.
 func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
 	s := newStage(t)
@@ -416,28 +207,6 @@ func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
 			c.again()
 		}
 		s.now += 100
-	}
-}
-
-// The outcome of one write after another stays unknown.
-func TestUnknownOutcomesDoNotPileUp(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	a.calls = func(call store.Call) store.Fault {
-		if call.Op == "multi" {
-			return store.FailBefore
-		}
-		return store.NoFault
-	}
-	for range 1000 {
-		a.ask("order", 100, false)
-		_ = a.round()
-		s.now += 1001
-	}
-	if n := len(a.is.named("order").segment().attempts); n > 16 {
-		t.Errorf("%d attempts are remembered", n)
 	}
 }
 

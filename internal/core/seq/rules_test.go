@@ -62,35 +62,6 @@ func TestNameCreatedAgainHasNoMoreCredit(t *testing.T) {
 	}
 }
 
-// ZooKeeper writes a block, and the answer is lost, or the write arrives later.
-func TestLostAnswerLosesNoPositions(t *testing.T) {
-	for name, fault := range map[string]store.Fault{"the answer is lost": store.FailAfter, "the request is late": store.FailLate, "the request is lost": store.FailBefore} {
-		s := newStage(t)
-		a := s.node()
-		s.create("order", plain(), settings(1000))
-		a.ask("order", 1, false).first()
-		left := int(a.is.named("order").segment().stock.Left())
-		faults := 0
-		a.calls = func(c store.Call) store.Fault {
-			if c.Op == "multi" && faults == 0 {
-				faults++
-				return fault
-			}
-			return store.NoFault
-		}
-		c := a.ask("order", left+10, false)
-		_ = a.round()
-		s.mem.Deliver()
-		if c.finish(); c.err != nil { // refused, because the outcome is not known
-			s.now += 1100
-			c = a.ask("order", left+10, false)
-		}
-		if v := c.first(); faults == 0 || len(c.runs) != 1 || v != 2 {
-			t.Errorf("%s: %d faults, %v", name, faults, c.runs)
-		}
-	}
-}
-
 // A new process finds its worker's record missing before it has read /seq.
 func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 	for name, wiped := range map[string]bool{"an old copy": false, "wiped": true} {
@@ -148,25 +119,5 @@ func TestNoBlockIsTakenInAnEarlierIncarnation(t *testing.T) {
 	}
 	if v := s.view("order"); v.state.Incarnation != 1 || v.record.Next != 0 {
 		t.Errorf("%+v, %+v", v.state, v.record)
-	}
-}
-
-// A node that has begun after an operator raised next, and that nobody has asked for the sequence, knows the
-// record.
-func TestNewNodePutsBackARaisedNext(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(10))
-	s.run(4 * time.Second)
-	c := s.mem.Snapshot()
-	s.setNext("order", 5000)
-	b := s.node()
-	a.gone()
-	s.mem.Restore(c)
-	s.mem.SetEpoch(9)
-	b.noteLoss()
-	s.run(stageConfirm)
-	if next := s.view("order").record.Next; next != 4999 {
-		t.Errorf("the next position is %d", next)
 	}
 }

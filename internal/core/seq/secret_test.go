@@ -240,19 +240,6 @@ func TestSetOfAScatteredSequence(t *testing.T) {
 	}
 }
 
-// A salted sequence begins above all old values, and skips to values with the salt.
-func TestNextOfASaltedSequence(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	r := s.create("ticket", salted(), settings(1000))
-	s.setNext("ticket", 1_000_000)
-	s.run(5 * time.Second)
-	c := a.ask("ticket", 1, false)
-	if c.positions(s.valuesOf(r)); c.first() < 1_000_000 || c.first() >= 1_000_000+512 {
-		t.Error(c.first())
-	}
-}
-
 func TestTemplateOfKeyedSequences(t *testing.T) {
 	s := newStage(t)
 	a := s.node()

@@ -168,30 +168,3 @@ func (g *guest) askKey(key string) int64 {
 	g.h.Fatal("no answer")
 	return 0
 }
-
-// strictFrozen loses the last writes of a strict sequence.
-func strictFrozen(h *house) {
-	gone, a := h.node(), h.node()
-	d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
-	if _, err := h.operator().Create(h.Context(), d); err != nil {
-		h.Fatal(err)
-	}
-	a.take("order", 10)
-	old, st := h.record("order")
-	top := gone.take("order", 1000) + 999 // a does not know of it
-	h.lose("order", &old, &st, a)
-	a.noteLoss()
-	a.settle()
-	var refusal *Refusal
-	if v, err := a.try("order", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
-		h.Errorf("%d, %v", v, err)
-	}
-	next := top + 1
-	if _, err := h.operator().Set(h.Context(), "order", Change{Next: &next, VouchedIn: 1}); err != nil {
-		h.Fatal(err)
-	}
-	a.settle()
-	if v := a.take("order", 1); v != next {
-		h.Errorf("%d, not %d", v, next)
-	}
-}

@@ -77,16 +77,6 @@ func TestTemplateLeavesADeletedNameAlone(t *testing.T) {
 	}
 }
 
-func TestTemplateThatIsDeletedCreatesNothing(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.createTemplate("order:*", 1, 5)
-	s.remove("order:*")
-	if r := a.ask("order:1", 1, false).reason(); r != NoSequence {
-		t.Error(r)
-	}
-}
-
 func (s *stage) exists(name string) bool {
 	_, _, err := s.mem.Peek(recordPath(name))
 	return err == nil
@@ -101,29 +91,6 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 	if r := a.ask("order:1", 1, false).reason(); r != Confirming || s.exists("order:1") {
 		t.Error(r)
-	}
-}
-
-func TestTemplateIsFrozenAfterALossOfData(t *testing.T) {
-	s := newStage(t)
-	gone, a := s.node(), s.node()
-	s.createTemplate("order:*", 1, 5)
-	s.run(4 * time.Second)
-	old := s.mem.Snapshot()
-	gone.ask("order:1", 100, false).first()
-	gone.gone()
-	s.mem.Restore(old)
-	a.noteLoss()
-	s.run(stageConfirm + time.Second)
-	c := a.ask("order:1", 1, false)
-	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "An operator must set") {
-		t.Fatal(c.err)
-	}
-	next := int64(1_000_000)
-	s.set("order:*", Change{Next: &next, VouchedIn: s.incarnation()})
-	s.run(4 * time.Second)
-	if v := a.ask("order:1", 1, false).first(); v != next {
-		t.Error(v)
 	}
 }
 

@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -257,27 +256,5 @@ func TestNodeTellsInTimeThatItPutsBack(t *testing.T) {
 		"a short confirming": {time.Second, 250 * time.Millisecond, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) { slowPutBack(t, row.confirm, row.follow, row.failEvery, row.late) })
-	}
-}
-
-// One bucket is gone.
-func TestAMissingBucketHidesNoOther(t *testing.T) {
-	s := newStage(t)
-	s.node()
-	for k := range 6 {
-		s.create(fmt.Sprintf("n%d", k), plain(), settings(10))
-	}
-	s.run(4 * time.Second)
-	b := s.node()
-	b.is.cfg.Parallel = 16
-	ctx := context.Background()
-	b.is.all, b.is.byName = nil, nil
-	b.is.last.Store(nil)
-	if err := b.is.meetAll(ctx); err != nil {
-		t.Fatal(err)
-	}
-	b.is.unmet = append([]string{"zzz"}, b.is.unmet...)
-	if met, err := b.is.meetMore(ctx); !met || err != nil || len(b.is.list()) != 6 {
-		t.Errorf("met %v, %v, %d names", met, err, len(b.is.list()))
 	}
 }

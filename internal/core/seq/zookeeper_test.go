@@ -104,9 +104,6 @@ func (g *guest) ReportLoss(known int64, _ string) {
 	}
 }
 
-// noteLoss makes the node's heartbeat notice a loss of data.
-func (g *guest) noteLoss() { g.ReportLoss(g.is.known.incarnation, "") }
-
 func (*guest) Cluster() (ClusterInfo, bool) {
 	return ClusterInfo{UUID: "c", ConfirmTime: stageConfirm}, true
 }
@@ -174,59 +171,25 @@ func (h *house) record(name string) (Record, State) {
 	return r, st
 }
 
-// lose puts ZooKeeper back to a time at which it had these records, nil for none. The sessions of the nodes
-// end.
-func (h *house) lose(name string, r *Record, st *State, nodes ...*guest) {
+// wipe removes the records of a sequence and of all sequences. The sessions of the nodes end.
+func (h *house) wipe(name string, nodes ...*guest) {
 	h.Helper()
 	for _, path := range []string{recordPath(name), bucketPath(name), recordsDir, statePath} {
 		if err := h.admin.Delete(h.Context(), path, store.AnyVersion); err != nil {
 			h.Fatal(err)
 		}
 	}
-	if st != nil {
-		h.put(statePath, st.marshal())
-		if err := h.admin.EnsureRoot(h.Context(), recordsDir, bucketPath(name)); err != nil {
-			h.Fatal(err)
-		}
-		h.put(recordPath(name), r.marshal())
-	}
 	for _, g := range nodes {
 		g.door.Store = h.open()
-	}
-}
-
-func (h *house) put(path string, data []byte) {
-	h.Helper()
-	if _, err := h.admin.Create(h.Context(), path, data, store.Persistent); err != nil {
-		h.Fatal(err)
 	}
 }
 
 // courses use the names of sequences that are the hardest for a path.
 var courses = map[string]func(h *house){
 	"keys of a strict sequence": strictKeys,
-	"a frozen strict sequence":  strictFrozen,
-	"take": func(h *house) {
-		a, b := h.node(), h.node()
-		h.create("a/b{c}")
-		seen := map[int64]bool{}
-		for range 20 {
-			for _, g := range []*guest{a, b} {
-				for v, k := g.take("a/b{c}", 10), int64(0); k < 10; k++ {
-					if seen[v+k] {
-						h.Fatalf("%d is issued twice", v+k)
-					}
-					seen[v+k] = true
-				}
-			}
-		}
-		if all, _, err := h.operator().List(h.Context(), "a/"); err != nil || len(all) != 1 || all[0].Name != "a/b{c}" {
-			h.Error(all, err)
-		}
-	},
 	"take at once": func(h *house) {
 		nodes := []*guest{h.node(), h.node(), h.node()}
-		h.create("order")
+		h.create("a/b{c}")
 		for _, g := range nodes {
 			g.settle()
 		}
@@ -235,7 +198,7 @@ var courses = map[string]func(h *house){
 		for k, g := range nodes {
 			asking.Go(func() {
 				for range 20 {
-					if v, err := g.try("order", 32); err == nil {
+					if v, err := g.try("a/b{c}", 32); err == nil {
 						firsts[k] = append(firsts[k], v)
 					}
 				}
@@ -255,6 +218,9 @@ var courses = map[string]func(h *house){
 		}
 		if len(seen) != 3*20*32 {
 			h.Errorf("%d values", len(seen))
+		}
+		if all, _, err := h.operator().List(h.Context(), "a/"); err != nil || len(all) != 1 || all[0].Name != "a/b{c}" {
+			h.Error(all, err)
 		}
 	},
 	"give back": func(h *house) {
@@ -286,40 +252,12 @@ var courses = map[string]func(h *house){
 			h.Errorf("%d, not %d", v, next.Value(next.Next))
 		}
 	},
-	"a lost key": func(h *house) {
-		a, b := h.node(), h.node()
-		r, err := h.operator().Create(h.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
-		if err != nil {
-			h.Fatal(err)
-		}
-		k, err := h.operator().Key(h.Context(), r)
-		if err != nil {
-			h.Fatal(err)
-		}
-		a.take("ticket", 1)
-		if err := h.admin.Delete(h.Context(), secretPath(r.ID), store.AnyVersion); err != nil {
-			h.Fatal(err)
-		}
-		var refusal *Refusal
-		if v, err := b.try("ticket", 1); !errors.As(err, &refusal) || refusal.Reason != Frozen {
-			h.Errorf("%d without the key: %v", v, err)
-		}
-		if _, err := h.operator().Set(h.Context(), "ticket", Change{Settings: func(s *Settings) { s.SupplyMs++ }}); err != nil {
-			h.Fatal(err)
-		}
-		a.settle()
-		b.settle()
-		p, ours := sequence.NewValues(r.Map, k).Position(b.take("ticket", 1))
-		if next, _ := h.record("ticket"); !ours || p < 32 || p >= next.Next {
-			h.Errorf("position %d, %v", p, ours)
-		}
-	},
 	"wiped": func(h *house) {
 		a := h.node()
 		h.create("order")
 		a.take("order", 100)
 		before, _ := h.record("order")
-		h.lose("order", nil, nil, a)
+		h.wipe("order", a)
 		a.settle()
 		after, st := h.record("order")
 		if st.Incarnation != 1 || after.Next < before.Next || after.ID != before.ID {
@@ -327,22 +265,6 @@ var courses = map[string]func(h *house){
 		}
 		if v := h.node().take("order", 10); v < before.Value(before.Next) {
 			h.Errorf("%d is issued again", v)
-		}
-	},
-	"an older copy": func(h *house) {
-		gone, a := h.node(), h.node()
-		h.create("order")
-		a.take("order", 10)
-		old, st := h.record("order")
-		top := gone.take("order", 1000) + 999 // a does not know of it
-		h.lose("order", &old, &st, a)
-		a.noteLoss()
-		a.settle()
-		if v := h.node().take("order", 10); v <= top {
-			h.Errorf("%d is issued again", v)
-		}
-		if _, st := h.record("order"); st.Incarnation != 1 {
-			h.Errorf("the incarnation is %d", st.Incarnation)
 		}
 	},
 }
