@@ -152,7 +152,8 @@ var conformance = []struct {
 		first := c.wantData("/workers/0000", "a", 0)
 		stat, err := c.Set(c.ctx(), "/workers/0000", []byte("b"), 0)
 		c.wantErr(err, nil)
-		if stat.Version != 1 || stat.Czxid != first.Czxid || stat.Mzxid <= first.Mzxid || stat.Ctime != first.Ctime || stat.Mtime < first.Mtime {
+		if stat.Version != 1 || stat.Czxid != first.Czxid || stat.Mzxid <= first.Mzxid ||
+			stat.Ctime != first.Ctime || stat.Mtime < first.Mtime {
 			c.Errorf("after %+v a write gave %+v", first, stat)
 		}
 		if got := c.wantData("/workers/0000", "b", 1); got != stat {
@@ -396,8 +397,12 @@ var conformance = []struct {
 		}{
 			{ErrBadVersion, 0, []Op{CheckOp{Path: "/a", Version: 5}, CreateOp{Path: "/b"}}},
 			{ErrBadVersion, 1, []Op{CreateOp{Path: "/b"}, SetOp{Path: "/a", Version: 5}, CreateOp{Path: "/a"}}},
-			{ErrExists, 2, []Op{SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/b"}, CreateOp{Path: "/a"}, CheckOp{Path: "/none"}}},
-			{ErrNoNode, 1, []Op{CreateOp{Path: "/b"}, CheckOp{Path: "/none", Version: AnyVersion}, SetOp{Path: "/a", Version: 5}}},
+			{ErrExists, 2, []Op{
+				SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/b"}, CreateOp{Path: "/a"}, CheckOp{Path: "/none"},
+			}},
+			{ErrNoNode, 1, []Op{
+				CreateOp{Path: "/b"}, CheckOp{Path: "/none", Version: AnyVersion}, SetOp{Path: "/a", Version: 5},
+			}},
 			{ErrNoNode, 2, []Op{CreateOp{Path: "/b"}, CreateOp{Path: "/b/c"}, SetOp{Path: "/none"}}},
 			{ErrNoNode, 1, []Op{SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/none/b"}}},
 			{ErrExists, 1, []Op{CreateOp{Path: "/b"}, CreateOp{Path: "/b"}}},

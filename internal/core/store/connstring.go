@@ -165,7 +165,8 @@ func checkCluster(name string) error {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 		case i > 0 && (r == '.' || r == '_' || r == '-'):
 		default:
-			return fmt.Errorf("cluster name %q must contain only letters, digits and, after the first character, . _ -", name)
+			return fmt.Errorf("cluster name %q must contain only letters, digits and, after the first character, . _ -",
+				name)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func TestParseConnect(t *testing.T) {
 		{"chroot of one slash is none", "a/", []string{"a:2181"}, "", ""},
 		{"IPv4", "10.0.0.1:99", []string{"10.0.0.1:99"}, "", ""},
 		{"IPv6", "[::1]:99,[fe80::1]/x", []string{"[::1]:99", "[fe80::1]:2181"}, "/x", ""},
-		{"headless service", "zk-0.zk_hl.ns.svc.cluster.local:2181", []string{"zk-0.zk_hl.ns.svc.cluster.local:2181"}, "", ""},
+		{"headless service", "zk-0.zk_hl.ns.svc:2181", []string{"zk-0.zk_hl.ns.svc:2181"}, "", ""},
 
 		{"nothing", "", nil, "", "no host"},
 		{"only spaces", "  ", nil, "", "no host"},

@@ -3,10 +3,7 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +97,8 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 	other := m.Session()
 	late := func(path string) {
 		t.Helper()
-		if _, err := s.Create(t.Context(), path, nil, Persistent); !errors.Is(err, ErrUnreachable) || exists(t, other, path) {
+		_, err := s.Create(t.Context(), path, nil, Persistent)
+		if !errors.Is(err, ErrUnreachable) || exists(t, other, path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -117,7 +115,8 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 		t.Error(err)
 	}
 	m.Deliver()
-	if data, _, err := other.Get(t.Context(), "/x"); !exists(t, other, "/a") || string(data) != "in time" || err != nil {
+	data, _, err := other.Get(t.Context(), "/x")
+	if !exists(t, other, "/a") || string(data) != "in time" || err != nil {
 		t.Errorf("/x is %q, %v", data, err)
 	}
 	late("/b")
@@ -125,66 +124,6 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 	m.Deliver()
 	if exists(t, other, "/b") {
 		t.Error("written by a session that had ended")
-	}
-}
-
-func TestObserverSeesEveryAppliedCall(t *testing.T) {
-	m, s := newMem(t)
-	var got []string
-	s.SetDone(func(c Call, result, told error) {
-		_ = s.SessionID() // the hook may use the server
-		got = append(got, fmt.Sprint(c.Op, " ", c.Path, string(c.Data), " ", result, " ", errors.Is(told, ErrUnreachable)))
-	})
-	for _, fault := range []Fault{NoFault, FailBefore, FailAfter, FailLate} {
-		s.SetFault(func(Call) Fault { return fault })
-		_, _ = s.Create(t.Context(), fmt.Sprint("/", fault), []byte("!"), Persistent)
-	}
-	m.Deliver()
-	s.SetFault(nil)
-	_, _ = s.Set(t.Context(), "/none", nil, 0)
-	s.SetDone(nil)
-	_, _ = s.Set(t.Context(), "/none", nil, 0)
-	want := []string{"create /0! <nil> false", "create /2! <nil> true", "create /3! <nil> true", "set /none " + ErrNoNode.Error() + " false"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestCallTouches(t *testing.T) {
-	multi := Call{Op: "multi", Path: "/", Ops: []Op{CheckOp{Path: "/a"}, SetOp{Path: "/b"}, CreateOp{Path: "/c"}}}
-	for path, want := range map[string]bool{"/": true, "/a": true, "/b": true, "/c": true, "/d": false} {
-		if multi.Touches(path) != want {
-			t.Errorf("%s: %v", path, !want)
-		}
-	}
-}
-
-// Peek reads the server's data whatever faults its clients have, and opens no session.
-func TestMemPeekNeedsNoSession(t *testing.T) {
-	m, s := newMem(t)
-	if _, err := s.Create(t.Context(), "/x", []byte("data"), Ephemeral); err != nil {
-		t.Fatal(err)
-	}
-	_, want, err := s.Get(t.Context(), "/x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.SetFault(func(Call) Fault { return FailBefore })
-	before := m.Zxid()
-	data, stat, err := m.Peek("/x")
-	if err != nil || string(data) != "data" || stat != want || stat.Mzxid != before {
-		t.Errorf("%q, %+v, %v, want %+v of zxid %d", data, stat, err, want, before)
-	}
-	if m.Zxid() != before {
-		t.Errorf("zxid %d became %d", before, m.Zxid())
-	}
-	data[0] = 'X'
-	if data, _, _ := m.Peek("/x"); string(data) != "data" {
-		t.Errorf("its reader made it %q", data)
-	}
-	s.Expire()
-	if _, _, err := m.Peek("/x"); !errors.Is(err, ErrNoNode) || m.Zxid() != before+1 {
-		t.Errorf("%v, zxid %d", err, m.Zxid())
 	}
 }
 
@@ -196,7 +135,8 @@ func TestMemHangsUntilTheDeadline(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, _, err := s.Get(ctx, "/")
-		if took := time.Since(start); took != 3*time.Second || !errors.Is(err, ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		if took := time.Since(start); took != 3*time.Second || !errors.Is(err, ErrUnreachable) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
@@ -209,7 +149,8 @@ func TestMemPartitionAndExpiry(t *testing.T) {
 	old := s.SessionID()
 
 	s.Partition()
-	if _, err := s.Create(t.Context(), "/x", nil, Persistent); !errors.Is(err, ErrUnreachable) || exists(t, other, "/x") {
+	_, err := s.Create(t.Context(), "/x", nil, Persistent)
+	if !errors.Is(err, ErrUnreachable) || exists(t, other, "/x") {
 		t.Errorf("created through a partition: %v", err)
 	}
 	if s.SessionID() != 0 || !exists(t, other, "/live/0000") {
@@ -349,27 +290,5 @@ func TestSequentialCreatesFailAfterTheLastInt32(t *testing.T) {
 	}
 	if err := m.SetCreateCount("/none", 0); !errors.Is(err, ErrNoNode) {
 		t.Error(err)
-	}
-}
-
-func TestMemConcurrently(t *testing.T) {
-	m, s := newMem(t)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			c := m.Session()
-			for range 200 {
-				_, _ = c.Create(t.Context(), "/tickets/n-", nil, PersistentSequential)
-				_, _ = c.Create(t.Context(), fmt.Sprintf("/live/%d", i), nil, Ephemeral)
-				_, _ = c.Children(t.Context(), "/live")
-				c.Expire()
-			}
-		})
-	}
-	m.Snapshot()
-	wg.Wait()
-	names, err := s.Children(t.Context(), "/tickets")
-	if err != nil || len(names) != 1600 || len(slices.Compact(names)) != 1600 {
-		t.Errorf("%d tickets, %v", len(names), err)
 	}
 }

@@ -65,17 +65,6 @@ func TestHostsTryTheLostAddressLast(t *testing.T) {
 	}
 }
 
-func TestHostsAreShuffled(t *testing.T) {
-	first := make(map[string]bool)
-	for range 200 {
-		h := testHosts([]string{"a:1", "b:1"}, map[string]string{"a": "10.0.0.1", "b": "10.0.0.2"})
-		first[h.round(t.Context(), time.Second)[0].label()] = true
-	}
-	if len(first) != 2 {
-		t.Errorf("always first: %v", first)
-	}
-}
-
 func TestSlowLookupKeepsTheOldAddress(t *testing.T) {
 	h := testHosts([]string{"a:1"}, map[string]string{"a": "10.0.0.1"})
 	wantSet(t, labels(h.round(t.Context(), time.Second)), "a:1(10.0.0.1:1)")

@@ -107,14 +107,6 @@ func testZKLostWhileAuthenticating(t *testing.T) {
 	})
 }
 
-func testZKUnresolvableNameAmongGood(t *testing.T) {
-	ens := zktest.Shared(t)
-	z := newZK(t, ZKConfig{Connect: noName + ":2181," + ens.Addr() + ",nor-" + noName, CallTimeout: 10 * time.Second})
-	if err := z.Sync(t.Context(), "/"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func testZKDigest(t *testing.T) {
 	connect, err := ParseConnect(zktest.Chroot(t, zktest.Shared(t)))
 	if err != nil {
