@@ -57,25 +57,31 @@ func (d *driver) sent(t testing.TB, c *loopConn, client int, in string, events u
 
 // TestLoopAllocations: common requests allocate nothing, from recv to send.
 func TestLoopAllocations(t *testing.T) {
-	for _, request := range []string{
-		"GET\n", "GET\r\n", "GET 100\n", "GET order\n", "PING\n", strings.Repeat("GET\n", 100), "*1\r\n$3\r\nGET\r\n",
+	for _, in := range []string{
+		"GET\n", "GET\r\n", "GET 100\n", "GET order\n", "PING\n", strings.Repeat("GET\n", 100), request("GET"),
+		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n",
+		"RANGE order 50\n", "INCRBY order 5\n", strings.Repeat("NEXT order\n", 50),
+		strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("NEXT", "order"),
+		strings.Repeat(request("INCR", "order"), 20),
 	} {
-		d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
-		in, out := []byte(request), make([]byte, 64<<10)
+		cfg := Config{Backend: &fakeBackend{maxRun: 4096}, Sequences: newFakeSequences()}
+		d, c, client := newTestLoop(t, cfg)
+		c.s.rights, _ = limited([]byte("some"))
+		bytes, out := []byte(in), make([]byte, 64<<10)
 		run := func() {
-			if _, err := unix.Write(client, in); err != nil {
+			if _, err := unix.Write(client, bytes); err != nil {
 				t.Fatal(err)
 			}
 			if !d.ready(t.Context(), c, unix.EPOLLIN) || c.state != connReading || len(c.rest) > 0 || c.out != nil {
 				t.Fatalf("not answered: state %d", c.state)
 			}
-			if n, err := unix.Read(client, out); n == 0 || err != nil {
+			if n, err := unix.Read(client, out); n == 0 || err != nil || out[0] == '-' {
 				t.Fatal(n, err)
 			}
 		}
 		run()
 		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
-			t.Errorf("%.20q: %v allocations", request, n)
+			t.Errorf("%.20q: %v allocations", in, n)
 		}
 	}
 }

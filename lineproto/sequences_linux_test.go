@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -71,35 +70,6 @@ func TestLoopWatchesSleepingConnections(t *testing.T) {
 	f.wakeAll()
 	d.open(d.l.collect())
 	expect("woken too late", connClosed, awaitLoss)
-}
-
-// Requests for sequences allocate nothing, from recv to send.
-func TestLoopSequenceAllocations(t *testing.T) {
-	for _, request := range []string{
-		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n",
-		"RANGE order 50\n", "INCR order\n", "INCRBY order 5\n",
-		strings.Repeat("NEXT order\n", 50), strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("INCR", "order"),
-		request("NEXT", "order"), strings.Repeat(request("INCR", "order"), 20),
-	} {
-		d, c, client := newTestLoop(t, Config{Sequences: newFakeSequences()})
-		c.s.rights, _ = limited([]byte("some"))
-		in, out := []byte(request), make([]byte, 64<<10)
-		run := func() {
-			if _, err := unix.Write(client, in); err != nil {
-				t.Fatal(err)
-			}
-			if !d.ready(t.Context(), c, unix.EPOLLIN) || c.state != connReading || len(c.rest) > 0 || c.out != nil {
-				t.Fatalf("not answered: state %d", c.state)
-			}
-			if n, err := unix.Read(client, out); n == 0 || err != nil || out[0] == '-' {
-				t.Fatal(n, err)
-			}
-		}
-		run()
-		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
-			t.Errorf("%.20q: %v allocations", request, n)
-		}
-	}
 }
 
 // A wake that comes before the connection sleeps, or for a request that is answered, does
