@@ -231,14 +231,14 @@ func (c *conn) flush() bool {
 		return true
 	}
 	c.s.fold()
-	if !c.s.gather(c.s.keeps()) {
+	if !c.s.gather() {
 		return false
 	}
 	c.extend(c.e.write)
 	_, err := c.nc.Write(c.s.out)
 	c.extend(c.e.idle)
 	c.s.out = c.s.out[:0]
-	c.s.gather(c.s.keeps())
+	c.s.gather()
 	if n := c.s.counts.untimed; n > 0 && c.e.srv.cfg.Measure {
 		c.s.counts.untimed = 0
 		c.e.srv.counters.durations.add(c.e.srv.elapsed()-c.began, n)

@@ -9,10 +9,11 @@
 //     One connection may alternate between both;
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
-//     order.go, sequences.go);
+//     request.go, order.go, sequences.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go). On Linux an
-//     event loop serves plain connections (loop_linux.go, driver_linux.go,
-//     loopio_linux.go). A goroutine serves each other connection (conn.go).
+//     event loop serves plain connections (loop_linux.go, loopwatch_linux.go,
+//     driver_linux.go, loopio_linux.go, loopend_linux.go). A goroutine serves each other
+//     connection (conn.go).
 //
 // # Turns
 //

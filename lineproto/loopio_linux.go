@@ -180,7 +180,7 @@ func (d *driver) flush(c *loopConn) {
 	}
 	if c.out != nil {
 		d.giveBack(c)
-		c.s.gather(c.s.keeps())
+		c.s.gather()
 	}
 	if c.st >= needFlush {
 		if c.want == unix.EPOLLOUT {
@@ -207,7 +207,7 @@ func (d *driver) blocked(c *loopConn) {
 	if c.state == connWriting {
 		return
 	}
-	if !c.s.gather(c.s.keeps()) {
+	if !c.s.gather() {
 		d.close(c) // it reads nothing, so it cannot be told why
 		return
 	}

@@ -94,5 +94,5 @@ func (s *session) runQueued(ctx context.Context) {
 	if s.multi.requests = s.multi.requests[used:]; len(s.multi.requests) == 0 {
 		s.multi = nil
 	}
-	s.gather(s.keeps())
+	s.gather()
 }

@@ -87,7 +87,7 @@ func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
 	held := s.arr.unfinished()
 	args, used, ok, e := s.arr.next(in, s.args[:0])
 	s.args = args
-	if !s.gather(s.keeps()) {
+	if !s.gather() {
 		e = errGathered
 	}
 	switch {

@@ -177,21 +177,23 @@ func (s *session) keeps() int64 {
 	return int64(n)
 }
 
-// gather sets the memory that the session takes for its client to n bytes. If
-// all sessions together then exceed maxGathered, it drops the request and returns
-// false.
-func (s *session) gather(n int64) bool {
-	if n == s.gathered {
-		return true
-	}
-	more := n - s.gathered
-	s.gathered = n
-	if s.srv.gathered.Add(more) <= maxGathered || more <= 0 {
+// gather counts the bytes that the session keeps. If all sessions together then keep more than
+// maxGathered, it drops the request and returns false.
+func (s *session) gather() bool {
+	more := s.keeps() - s.gathered
+	s.gathered += more
+	if more == 0 || s.srv.gathered.Add(more) <= maxGathered || more < 0 {
 		return true
 	}
 	s.arr, s.multi = array{}, nil
-	s.gather(0)
+	s.release()
 	return false
+}
+
+// release counts nothing as kept.
+func (s *session) release() {
+	s.srv.gathered.Add(-s.gathered)
+	s.gathered = 0
 }
 
 // end gives back what the session holds of the server. The engine calls it when the
@@ -199,7 +201,7 @@ func (s *session) gather(n int64) bool {
 func (s *session) end() {
 	s.drop()
 	s.fold()
-	s.gather(0)
+	s.release()
 }
 
 // trim drops a long list of arguments, so that an idle connection does not keep that of

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package lineproto
-
-import "net"
-
-func limitUnsent(*net.TCPConn) {}
