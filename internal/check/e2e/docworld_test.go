@@ -307,7 +307,7 @@ func (w *docWorld) shell(text, stdin string, env ...string) (out string, code in
 	cmd := exec.CommandContext(ctx, "bash", "-c", w.exports+text)
 	var both bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &both, &both
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.dir, slices.Concat(cleanEnv(), w.environment(), env), dieWithUs()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.dir, slices.Concat(cleanEnv(), w.environment(), env), zktest.DieWithUs()
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -44,7 +46,11 @@ func TestFigures(t *testing.T) {
 	}
 	median("a newcomer to a confirmed ensemble of three", joined)
 	median("a resume after a clean stop", resumed)
-	if rss := residentKiB(first.proc.cmd.Process.Pid); rss > 50<<10 {
-		t.Errorf("an idle node takes %d KiB, and 25 MiB are promised", rss)
+	process, err := procfs.NewProc(first.proc.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat, err := process.Stat(); err != nil || stat.ResidentMemory() > 50<<20 {
+		t.Errorf("an idle node takes %d bytes, and 25 MiB are promised: %v", stat.ResidentMemory(), err)
 	}
 }

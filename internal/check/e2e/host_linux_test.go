@@ -88,7 +88,7 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(shipped.binary(t), n.args()...)
-	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), dieWithUs(), stderr
+	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), zktest.DieWithUs(), stderr
 	withTestTimes(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -8,13 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // patience limits every wait for an event that should happen soon. Most take a second. The limit
@@ -127,7 +127,7 @@ func spawn(t testing.TB, env []string, name, logFile string, clock *ownclock.Clo
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cleanEnv(), env...)
 	withTestTimes(cmd)
-	cmd.SysProcAttr = dieWithUs()
+	cmd.SysProcAttr = zktest.DieWithUs()
 	start := cmd.Start
 	if clock != nil {
 		start = func() error { return clock.Start(cmd) }
@@ -204,7 +204,7 @@ func (p *process) exit() int {
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	eventually(p.t, p.name+" is stopped", func() bool { return suspended(p.cmd.Process.Pid) })
+	eventually(p.t, p.name+" is stopped", func() bool { return zktest.Suspended(p.cmd.Process.Pid) })
 }
 
 func (p *process) thaw() { p.t.Helper(); p.signal(syscall.SIGCONT) }
@@ -222,7 +222,7 @@ func execute(t testing.TB, binary string, args ...string) result {
 	cmd := exec.Command(binary, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env, cmd.SysProcAttr = cleanEnv(), dieWithUs()
+	cmd.Env, cmd.SysProcAttr = cleanEnv(), zktest.DieWithUs()
 	withTestTimes(cmd)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -235,41 +235,4 @@ func execute(t testing.TB, binary string, args ...string) result {
 		t.Errorf("%q has not ended within %s\n%s", cmd.Args, patience, stderr.String())
 	}
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
-}
-
-// dieWithUs makes the kernel kill the child when this process ends in any way.
-func dieWithUs() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
-
-// suspended reports whether every thread of the process is stopped.
-func suspended(pid int) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, task := range tasks {
-		stat, err := os.ReadFile(dir + "/" + task.Name() + "/stat")
-		_, rest, ok := strings.Cut(string(stat), ") ")
-		if err == nil && (!ok || !strings.HasPrefix(rest, "T")) {
-			return false
-		}
-	}
-	return true
-}
-
-// residentKiB returns the resident memory of a process in KiB, or 0 if it is unknown.
-func residentKiB(pid int) int {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rss, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rss), " kB"))
-			return kib
-		}
-	}
-	return 0
 }

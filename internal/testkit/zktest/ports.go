@@ -10,16 +10,19 @@ import (
 	"testing"
 )
 
-// takePort reserves a free port for this process until release is called.
+// takePort reserves a free port for this process until release is called. The port is below the
+// range from which the kernel takes ports for outgoing connections, which begins at 32768 on Linux.
+// An outgoing connection could take the port of a killed server before its restart.
 func takePort() (port int, release func(), err error) {
 	for range 200 {
-		port := randomPort()
-		release, err := claim(port)
-		if err != nil {
+		const low, high = 15000, 30000
+		port = low + rand.IntN(high-low)
+		if release, err = claim(port); err != nil {
 			continue
 		}
-		if tryPort(port) == nil {
-			return port, release, nil
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return port, release, l.Close()
 		}
 		release()
 	}
@@ -36,24 +39,4 @@ func Port(t testing.TB) int {
 	}
 	t.Cleanup(release)
 	return port
-}
-
-// randomPort returns a port below the range from which the kernel takes ports for outgoing
-// connections. An outgoing connection could take the port of a killed server before its
-// restart.
-func randomPort() int {
-	const low, high = 15000, 30000 // Linux's range begins at 32768
-	return low + rand.IntN(high-low)
-}
-
-// tryPort returns nil if a server can listen on the port.
-func tryPort(port int) error {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err == nil {
-		return l.Close()
-	}
-	for errors.Unwrap(err) != nil { // to "address already in use"
-		err = errors.Unwrap(err)
-	}
-	return fmt.Errorf("port %d: %w", port, err)
 }

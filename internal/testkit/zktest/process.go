@@ -51,7 +51,7 @@ func (s *server) start() error {
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
 		"-cp", s.prog.Classpath,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())...)
-	cmd.Dir, cmd.SysProcAttr = s.dir, dieWithUs()
+	cmd.Dir, cmd.SysProcAttr = s.dir, DieWithUs()
 	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
 	if err := cmd.Start(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *server) freeze() error {
 	s.frozen = true
 	// The threads stop a little later than the signal was sent. Once freeze has
 	// returned, no thread may answer a request.
-	if !Poll(10*time.Second, func() bool { return suspended(s.cmd.Process.Pid) }) {
+	if !Poll(10*time.Second, func() bool { return Suspended(s.cmd.Process.Pid) }) {
 		return fmt.Errorf("server %d does not stop on SIGSTOP", s.id-1)
 	}
 	return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// dieWithUs returns attributes by which the kernel kills the child when this
+// DieWithUs returns attributes by which the kernel kills the child when this
 // process dies, even by a test timeout, a panic or kill -9. Strictly, the child
 // dies with the thread that started it. Go keeps its threads, except those whose
 // goroutine ends while locked to the thread.
-func dieWithUs() *syscall.SysProcAttr {
+func DieWithUs() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
@@ -27,8 +27,8 @@ func exited(pid int) bool {
 	return err != nil || stat.State == "Z" || stat.State == "X"
 }
 
-// suspended reports whether SIGSTOP has stopped every thread of the process.
-func suspended(pid int) bool {
+// Suspended reports whether SIGSTOP has stopped every thread of the process.
+func Suspended(pid int) bool {
 	threads, err := procfs.AllThreads(pid)
 	return err == nil && !slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
 		stat, err := thread.Stat() // fails for a thread that has ended
