@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,22 +127,6 @@ func (r *rig) lapse() {
 	}
 }
 
-// A node has noticed a loss of data and was stopped for longer than its lease. ZooKeeper has
-// an older copy of the cluster record, and the node restarts with a heartbeat that is too slow.
-// It must end because of the heartbeat.
-func TestHeartbeatIsCheckedBeforeAnythingElse(t *testing.T) {
-	r := newRig(t)
-	confirm := time.Second
-	r.cfg.Settings.ConfirmTime = &confirm
-	r.confirmedAndStopped()
-	r.lapse()
-	n := r.start(func(c *Config) { c.Heartbeat = 20 * time.Second })
-	err := n.ended()
-	if err == nil || !strings.Contains(err.Error(), "the heartbeat interval 20s is too long for the confirming time 1s: ") {
-		t.Errorf("ended with %v", err)
-	}
-}
-
 // A node has stored a claim on a fresh worker and does not get that worker. The local record
 // must name the old worker again. Its reserved bound must be above all that the node may have
 // issued: the bound in the old claim may be too low.
@@ -196,75 +179,6 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	if n.held == old || n.held.floor < end {
 		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.floor)
 	}
-}
-
-// The server that a starting node asks first lags behind a loss of data. The node must still
-// start from its state directory, and put its cluster back.
-func TestStartSurvivesALaggingServer(t *testing.T) {
-	for name, then := range map[string]func(*rig){
-		"wiped": func(*rig) {},
-		"another cluster in its place, not confirmed": func(r *rig) {
-			cl, err := Settings{}.Record("other", 3*time.Second)
-			if err == nil {
-				_, err = coordinator.CreateCluster(t.Context(), r.mem.Session(), cl, 0)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			r.confirmedAndStopped()
-			past := r.mem.Snapshot()
-			r.mem.Wipe()
-			then(r)
-			n := r.start(func(c *Config) { c.Store.(*store.MemSession).LagTo(past) }).untilReady()
-			n.until("confirmed", n.isConfirmed)
-		})
-	}
-}
-
-// The server that a new node asks first lags behind, and says that all workers are held. One
-// worker has been released since, and the new node must get it.
-func TestNewcomerSyncsBeforeReportingFull(t *testing.T) {
-	r := newRig(t)
-	two := worker.Layout{Epoch: 1_700_000_000_000, Unit: time.Millisecond, TimeBits: 41, WorkerBits: 1, SequenceBits: 12}
-	r.cfg.Settings.Layout, r.cfg.ReleaseOnExit = &two, true
-	another := func(change ...func(*Config)) *running {
-		r.disk = memfile.New(nil)
-		n := r.start(change...).untilReady()
-		n.until("confirmed", n.isConfirmed)
-		return n
-	}
-	another()
-	b := another()
-	past := r.mem.Snapshot()
-	if err := b.stop(); err != nil {
-		t.Fatal(err)
-	}
-	another(func(c *Config) { c.Store.(*store.MemSession).LagTo(past) })
-}
-
-// The write that creates the cluster record is lost again and again, while ZooKeeper answers
-// all other calls. The start must not be given up after StartTimeout.
-func TestLostCreateOfTheClusterDoesNotEndTheStart(t *testing.T) {
-	r := newRig(t)
-	slow, began := r.mem.Session(), time.Now()
-	var attempts atomic.Int64
-	slow.SetFault(func(c store.Call) store.Fault {
-		if c.Op == "create" && c.Path == "/cluster" && attempts.Add(1) > 0 {
-			return store.FailBefore
-		}
-		return store.NoFault
-	})
-	const timeout = 100 * time.Millisecond
-	n := r.start(func(c *Config) { c.Store, c.StartTimeout = slow, timeout })
-	n.until("attempts for longer than it waits for a silent ZooKeeper", func() bool {
-		return attempts.Load() > 3 && time.Since(began) > 3*timeout
-	})
-	slow.SetFault(nil)
-	n.untilReady()
 }
 
 // The clock went back. ZooKeeper gives the node another slot, and the answer is lost, again and

@@ -13,7 +13,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/worker"
 )
 
 // takeOver overwrites the slot at path with the record of another holder. An operator has taken
@@ -135,33 +134,6 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
-// Holders put their cluster back over one that a new node has just created. The new node must
-// join theirs, as it would have done a moment later.
-func TestNewcomerJoinsARestoredCluster(t *testing.T) {
-	r := newRig(t)
-	theirs := coordinator.Cluster{UUID: "theirs", Layout: worker.Leaf().String(), Slots: 8, LeaseMs: 60_000, Confirmed: true}
-	replaced := false
-	n := r.start(func(c *Config) {
-		session := r.mem.Session()
-		session.SetFault(func(call store.Call) store.Fault {
-			if !replaced && call.Op == "create" && strings.HasPrefix(call.Path, "/tickets/") {
-				replaced = true
-				r.mem.Wipe()
-				if _, err := coordinator.CreateCluster(t.Context(), r.mem.Session(), theirs, 0); err != nil {
-					t.Error(err)
-				}
-			}
-			return store.NoFault
-		})
-		c.Store = session
-	}).untilReady()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !replaced || n.cluster.UUID != "theirs" {
-		t.Errorf("joined %q, replaced %t", n.cluster.UUID, replaced)
-	}
-}
-
 // A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other
 // nodes of that cluster may still hold leases. So the node must put that cluster back, with
 // registration frozen.
@@ -182,22 +154,5 @@ func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	}
 	if cl.UUID != uuid || cl.FrozenUntil <= time.Now().UnixMilli() {
 		t.Errorf("was %s, is %+v", uuid, cl)
-	}
-}
-
-// ZooKeeper loses a node's slot while the node is stopped, and the lease has expired when it starts. It raises the
-// incarnation, which named sequences go by.
-func TestStartTellsOfALossOfData(t *testing.T) {
-	r := newRig(t)
-	r.confirmedAndStopped()
-	if err := r.mem.Session().Delete(context.Background(), "/workers/0000", store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	r.clock.step(25 * time.Hour)
-	if err := r.start().ended(); err == nil { // it is frozen out, and its clock is wrong
-		t.Error("ended well")
-	}
-	if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil || cl.Incarnation != 1 {
-		t.Errorf("%+v, %v", cl, err)
 	}
 }

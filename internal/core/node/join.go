@@ -41,7 +41,8 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding == coordinator.FoundLost && (a.moved || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		n.unconfirm()
+		//mutant:c16-another-cluster-leaves-the-lease by TestAnotherConfirmedClusterDisablesOfflineStart -> _ = n.unconfirm
+		n.unconfirm() // (C16)
 		a.cached = false
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}

@@ -301,7 +301,8 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 	n.served, n.rotations = 0, nil
 	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
 	n.mu.Unlock()
-	n.forget()
+	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = n.forget
+	n.forget() // (C19)
 }
 
 // forget invalidates the local record. If the disk takes no writes, the node goes on all the

@@ -53,12 +53,7 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
 	}
-	fresh := r.cfg
-	fresh.Store, fresh.Cache = n.cfg.Store, n.cfg.Cache
-	idle, err := New(fresh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	idle, _ := r.node()
 	if err := idle.Live(); err != nil {
 		t.Errorf("before it runs: %v", err)
 	}

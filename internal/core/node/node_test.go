@@ -75,15 +75,14 @@ type running struct {
 	done    chan error
 }
 
-// start runs a node on the rig's disk, unless change gives it another.
-func (r *rig) start(change ...func(*Config)) *running {
+// node returns a node on the rig's disk, unless change gives it another, and its session.
+func (r *rig) node(change ...func(*Config)) (*Node, *store.MemSession) {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg := r.cfg
-	session := r.mem.Session()
+	cfg, session := r.cfg, r.mem.Session()
 	cfg.Store, cfg.Cache = session, cache
 	for _, c := range change {
 		c(&cfg)
@@ -92,6 +91,20 @@ func (r *rig) start(change ...func(*Config)) *running {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return n, session
+}
+
+// starting returns a node that refuses, because Run has not been called.
+func starting(t *testing.T, change ...func(*Config)) *Node {
+	t.Helper()
+	n, _ := newRig(t).node(change...)
+	return n
+}
+
+// start runs a node as node returns it.
+func (r *rig) start(change ...func(*Config)) *running {
+	r.t.Helper()
+	n, session := r.node(change...)
 	ctx, cancel := context.WithCancel(context.Background())
 	run := &running{Node: n, t: r.t, session: session, cancel: cancel, done: make(chan error, 1)}
 	go func() { run.done <- n.Run(ctx) }()
@@ -186,62 +199,10 @@ func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
 	}
 }
 
-func TestTwoNodesNeverShareAWorker(t *testing.T) {
-	r := newRig(t)
-	a := r.start().untilReady()
-	r.disk = memfile.New(nil)
-	b := r.start().untilReady()
-	if wa, wb := a.next().Worker, b.next().Worker; wa == wb {
-		t.Errorf("both are worker %d", wa)
-	}
-}
-
-func TestRestartWithoutZooKeeper(t *testing.T) {
-	r := newRig(t)
-	first := r.start().untilReady()
-	first.until("a confirmed record", func() bool { return first.isConfirmed() })
-	before := first.next()
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
-	second := r.start(func(c *Config) { c.Store.(*store.MemSession).Partition() }).untilReady()
-	after := second.next()
-	if after.Worker != before.Worker || after.Tick <= before.Tick {
-		t.Fatalf("%+v after %+v", after, before)
-	}
-	second.session.Heal()
-	second.until("ZooKeeper to know of the restart", func() bool { return strings.Contains(second.Worker(), "term=2") })
-	if f := second.next(); f.Worker != before.Worker {
-		t.Errorf("another worker after the reconciliation: %+v", f)
-	}
-}
-
 func (n *Node) isConfirmed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.confirmed
-}
-
-func TestAnUnconfirmedRecordDoesNotStartWithoutZooKeeper(t *testing.T) {
-	r := newRig(t)
-	long := time.Hour
-	first := r.start(func(c *Config) { c.Settings.ConfirmTime = &long })
-	first.until("confirming", func() bool { return strings.Contains(first.Worker(), "state=confirming") })
-	if cause := first.cause(); cause != CauseConfirming {
-		t.Fatalf("confirming, and refuses for %s", cause)
-	}
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
-	second := r.start(func(c *Config) {
-		c.Settings.ConfirmTime = &long
-		c.Store.(*store.MemSession).Partition()
-		c.StartTimeout = 300 * time.Millisecond
-	})
-	if err := <-second.done; !errors.Is(err, store.ErrUnreachable) {
-		t.Errorf("ended with %v", err)
-	}
-	second.done <- nil
 }
 
 // ZooKeeper answers, but too slowly for the node to register. That must not end the start.
@@ -262,24 +223,6 @@ func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	})
 	slow.SetFault(nil)
 	n.untilReady()
-}
-
-// The log says who froze registration, or that ZooKeeper lost data.
-func TestFreezeIsLoggedWithItsReason(t *testing.T) {
-	for by, want := range map[string]string{
-		"":   `registration is frozen: cause=frozen reason="ZooKeeper lost data" until=`,
-		"me": `registration is frozen: cause=frozen reason="operator me froze it" until=`,
-	} {
-		var log strings.Builder
-		n := newRig(t).start(func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) }).untilReady()
-		if err := n.stop(); err != nil {
-			t.Fatal(err)
-		}
-		n.noteBeat(coordinator.Beat{FrozenUntil: 5, FrozenBy: by})
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("by %q: no %q in\n%s", by, want, log.String())
-		}
-	}
 }
 
 func TestStartsThatAreRefused(t *testing.T) {
@@ -317,54 +260,6 @@ func TestStartsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestFencedNodeRegistersAsANewOne(t *testing.T) {
-	r := newRig(t)
-	n := r.start().untilReady()
-	before := n.next()
-	// Another node takes the slot over, as if the lease had run out.
-	session := r.mem.Session()
-	data, stat, err := session.Get(context.Background(), "/workers/0000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		taken := strings.Replace(string(data), `"term":1`, `"term":9`, 1)
-		taken = strings.Replace(taken, `"nonce":"`, `"nonce":"x`, 1)
-		if _, err = session.Set(context.Background(), "/workers/0000", []byte(taken), stat.Version); err == nil {
-			break
-		}
-		if data, stat, err = session.Get(context.Background(), "/workers/0000"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.until("another worker", func() bool { return !strings.Contains(n.Worker(), "worker=0 ") })
-	n.untilReady()
-	if after := n.next(); after.Worker == before.Worker {
-		t.Errorf("still worker %d", after.Worker)
-	}
-}
-
-func TestServesThroughTheLossOfZooKeepersData(t *testing.T) {
-	r := newRig(t)
-	n := r.start().untilReady()
-	before := n.next()
-	r.mem.Wipe()
-	n.until("the record to be put back", func() bool {
-		_, _, err := r.mem.Session().Get(context.Background(), "/workers/0000")
-		return err == nil
-	})
-	if f := n.next(); f.Worker != before.Worker {
-		t.Errorf("%+v after %+v", f, before)
-	}
-	r.disk = memfile.New(nil)
-	late := r.start() // a new node gets no worker
-	err := <-late.done
-	late.done <- err
-	if !errors.As(err, new(*coordinator.FrozenError)) {
-		t.Errorf("a newcomer ended with %v", err)
-	}
-}
-
 func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
 	r := newRig(t)
 	var burning atomic.Bool
@@ -397,21 +292,6 @@ func TestNodeRefusesAfterLeaseExpiryAndRecovers(t *testing.T) {
 	n.untilReady()
 }
 
-func TestReleasedWorkerIsReusedAboveItsEnd(t *testing.T) {
-	r := newRig(t)
-	first := r.start(func(c *Config) { c.ReleaseOnExit = true }).untilReady()
-	before := first.next()
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
-	r.disk = memfile.New(nil)
-	second := r.start().untilReady()
-	after := second.next()
-	if after.Worker == before.Worker && after.Tick <= before.Tick {
-		t.Errorf("%+v after %+v", after, before)
-	}
-}
-
 func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
@@ -424,35 +304,6 @@ func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
 		t.Errorf("a second back: %s", cause)
 	}
 	r.clock.step(time.Second)
-	n.untilReady()
-}
-
-// After a rollback that is too long to wait for, and that ZooKeeper agrees with, the node takes
-// a fresh worker.
-func TestLargeRollbackTakesAFreshWorker(t *testing.T) {
-	r := newRig(t)
-	r.clock.step(4 * time.Second) // within what is tolerated
-	n := r.start().untilReady()
-	before := n.next()
-	r.clock.step(-4 * time.Second)
-	n.until("another worker", func() bool { return !strings.Contains(n.Worker(), "worker=0 ") })
-	n.untilReady()
-	if f := n.next(); f.Worker == before.Worker {
-		t.Errorf("%+v after %+v", f, before)
-	}
-}
-
-func TestForwardLeapIsNotFollowedUnconfirmed(t *testing.T) {
-	r := newRig(t)
-	n := r.start().untilReady()
-	before := n.next()
-	r.clock.step(time.Hour)
-	n.until("more heartbeats", func() bool { return n.clock.Ahead() > 0 })
-	if f := n.next(); worker.Leaf().Start(f.Tick)-worker.Leaf().Start(before.Tick) > time.Minute.Milliseconds() {
-		t.Errorf("followed: %+v after %+v", f, before)
-	}
-	r.clock.step(-time.Hour)
-	n.until("the clocks to agree", func() bool { return n.clock.Ahead() == 0 })
 	n.untilReady()
 }
 

@@ -140,16 +140,8 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		r := newRig(t)
 		r.cfg.BootID = "one"
 		r.confirmedAndStopped()
-		r.cfg.BootID, r.cfg.Store = name, r.mem.Session()
-		var err error
-		if r.cfg.Cache, err = localcache.New(r.disk, localcache.Fingerprint{}); err != nil {
-			t.Fatal(err)
-		}
-		n, err := New(r.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = n.begin()
+		n, _ := r.node(func(c *Config) { c.BootID = name })
+		_, err := n.begin()
 		if c := n.hold.Held(); err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same || (c.Ends != 0) != same || c.Heard.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}

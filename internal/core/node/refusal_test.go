@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/localcache"
 )
 
 // refusals has every kind of refusal, and the reply that a client gets for it.
@@ -60,22 +59,6 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 			t.Errorf("no row for %s", cause)
 		}
 	}
-}
-
-// starting returns a node that refuses, because Run has not been called.
-func starting(t *testing.T) *Node {
-	t.Helper()
-	r := newRig(t)
-	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.cfg.Store, r.cfg.Cache = r.mem.Session(), cache
-	n, err := New(r.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // A refusal has the same text in reply to GET and READY, in STATS and in snapshots.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/localcache"
 )
 
 // untilExtend decides when the reserved bound is extended next. A campaign found nodes that
@@ -35,18 +34,7 @@ func TestNextExtensionIsDueInTime(t *testing.T) {
 		{"at the floor", false, 0, time.Minute, false, -time.Second, time.Millisecond},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := newRig(t)
-			r.cfg.Reserve = reserve
-			r.cfg.Store = r.mem.Session()
-			cache, err := localcache.New(r.disk, localcache.Fingerprint{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.cfg.Cache, r.cfg.Clock = cache, still{}
-			n, err := New(r.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := starting(t, func(c *Config) { c.Reserve, c.Clock = reserve, still{} })
 			now := n.now()
 			n.reservedUntil, n.claim.LeaseUntil = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
 			if row.failed {
@@ -99,18 +87,7 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 		{"it still ends there", 600 * time.Millisecond, 600 * time.Millisecond, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := newRig(t)
-			r.cfg.Reserve = 3 * time.Second
-			r.cfg.Store = r.mem.Session()
-			cache, err := localcache.New(r.disk, localcache.Fingerprint{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.cfg.Cache, r.cfg.Clock = cache, still{}
-			n, err := New(r.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := starting(t, func(c *Config) { c.Reserve, c.Clock = 3*time.Second, still{} })
 			n.hold = n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
 			n.reservedUntil = n.now() + row.bound.Milliseconds()
 			n.show()

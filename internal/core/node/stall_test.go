@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -13,57 +12,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
-
-// stalling is a Cache that calls stall before it saves a record with the lease bound given.
-type stalling struct {
-	Cache
-	bound int64
-	stall func()
-}
-
-func (c stalling) Save(rec localcache.Record) (uint64, error) {
-	if rec.LeaseUntil == c.bound {
-		c.stall()
-	}
-	return c.Cache.Save(rec)
-}
-
-// The disk stalls while a claim is saved, so that extendLoop cannot even begin its write. The
-// refusal and the log must still name the disk.
-func TestStalledClaimWriteIsReported(t *testing.T) {
-	r := newRig(t)
-	const bound = 1 << 60 // unique
-	began, thawed := make(chan struct{}), make(chan struct{})
-	stall := sync.OnceFunc(func() { close(began); <-thawed })
-	n := r.start(func(cfg *Config) { cfg.Cache = stalling{cfg.Cache, bound, stall} }).untilReady()
-	thaw := sync.OnceFunc(func() { close(thawed) })
-	defer thaw() // before the node is stopped, which waits for the disk
-	n.mu.Lock()
-	claim := n.claim
-	n.mu.Unlock()
-	claim.LeaseUntil = bound
-	ended := make(chan error, 1)
-	go func() {
-		_, err := ledger{n.Node}.Save(claim)
-		ended <- err
-	}()
-	<-began
-	said := func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.disk.stallSaid
-	}
-	n.until("the disk is named", func() bool {
-		refused, ok := errors.AsType[*Refusal](n.Ready())
-		return ok && refused.Bound == BoundStalled && said()
-	})
-	thaw()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	n.until("the log has that it answers", func() bool { return !said() })
-	n.untilReady()
-}
 
 // A write of the reserved bound neither succeeds nor fails. The refusal must name the disk, and
 // heartbeats must go on meanwhile, also one that confirms a leap of the clock.
