@@ -31,7 +31,8 @@ func TestNodeThatEndsByItself(t *testing.T) {
 	<-n.Done()
 	_, err = n.Next(t.Context())
 	closed := n.Close(t.Context())
-	if closed == nil || errors.Is(closed, ids.ErrClosed) || !errors.Is(err, ids.ErrUnavailable) || !errors.Is(err, closed) {
+	if closed == nil || errors.Is(closed, ids.ErrClosed) || !errors.Is(err, ids.ErrUnavailable) ||
+		!errors.Is(err, closed) {
 		t.Errorf("Next: %v, Close: %v", err, closed)
 	}
 }

@@ -124,7 +124,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.ReleaseOnClose = c.ReleaseOnClose || c.StateDir == ""
 	switch {
 	case c.InMemory && (c.ZooKeeper != "" || c.StateDir != ""):
-		return c, errors.New("Config.InMemory is without ZooKeeper and without a disk: leave out ZooKeeper and StateDir")
+		return c, errors.New("Config.InMemory is without ZooKeeper and a disk: leave out ZooKeeper and StateDir")
 	case !c.InMemory && c.ZooKeeper == "":
 		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
 	case c.StartTimeout < 0:
@@ -138,7 +138,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.StateDir != "" {
 		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
 		if err != nil {
-			return c, fmt.Errorf("Config.StateDir %q is relative, and the working directory is unknown: %w. Give an absolute path", c.StateDir, err)
+			return c, fmt.Errorf("Config.StateDir %q is relative, and the working directory is unknown: %w. Give an "+
+				"absolute path", c.StateDir, err)
 		}
 		c.StateDir = dir
 	}
@@ -161,7 +162,8 @@ const maxLabel = 4096
 // checkLabels returns an error for a label that is too long.
 func (c Config) checkLabels() error {
 	for _, label := range []struct{ field, text string }{
-		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin}, {"Config.Version", c.Version},
+		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin},
+		{"Config.Version", c.Version},
 	} {
 		if len(label.text) > maxLabel {
 			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
@@ -173,11 +175,13 @@ func (c Config) checkLabels() error {
 // node returns the configuration of the node, without its connections.
 func (c Config) node() node.Config {
 	return node.Config{
-		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory, ZooKeeperReplaced: c.ZooKeeperReplaced,
+		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory,
+		ZooKeeperReplaced: c.ZooKeeperReplaced,
 		Labels: coordinator.Labels{
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
-		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve, ReleaseOnExit: c.ReleaseOnClose,
+		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve,
+		ReleaseOnExit: c.ReleaseOnClose,
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// conform tests that a source keeps the promises of ids.Source. plain and strict are new sequences. Nothing else may use them.
+// conform tests that a source keeps the promises of ids.Source. plain and strict are new sequences. Nothing else may
+// use them.
 func conform(t *testing.T, source ids.Source, plain, strict string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,7 +73,8 @@ func create(t *testing.T, n *Node, mode seq.Mode, names ...string) {
 	t.Helper()
 	o := &seq.Operator{Store: n.backing.store, By: t.Name()}
 	for _, name := range names {
-		wanted := seq.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode, Settings: seq.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
+		wanted := seq.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
+			Settings: seq.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
 		var err error
 		zktest.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
 			_, err = o.Create(t.Context(), wanted)
@@ -116,7 +115,8 @@ func TestNodeIsASource(t *testing.T) {
 	conform(t, c, "order2", "invoice2")
 	for _, source := range []ids.Source{n, c} {
 		_, err := source.Sequence("nobody").Next(t.Context())
-		if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "no-sequence" || e.Code != "ERR" || errors.Is(err, ids.ErrUnavailable) {
+		if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "no-sequence" || e.Code != "ERR" ||
+			errors.Is(err, ids.ErrUnavailable) {
 			t.Errorf("a name without a sequence: %v", err)
 		}
 	}
@@ -163,8 +163,10 @@ func TestWrongConfigs(t *testing.T) {
 		{"servers", Config{ZooKeeper: "a:b:c"}, "connect string"},
 		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
 		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
-		{"start timeout", Config{InMemory: true, StartTimeout: -1}, "Config.StartTimeout is -1ns, must not be negative"},
-		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)}, "Config.Admin has 4097 bytes, must have 4096 at most"},
+		{"start timeout", Config{InMemory: true, StartTimeout: -1},
+			"Config.StartTimeout is -1ns, must not be negative"},
+		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)},
+			"Config.Admin has 4097 bytes, must have 4096 at most"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
 	} {
@@ -195,19 +197,23 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	n := opened(t, used)
 
 	_, err := Open(within(t, time.Minute), used)
-	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, localcache.ErrLocked) || e.Dir != used.StateDir {
+	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, localcache.ErrLocked) ||
+		e.Dir != used.StateDir {
 		t.Errorf("a state directory that is in use: %v", err)
 	}
 
 	missing := quick(t, zk)
 	missing.Cluster, missing.Bootstrap = "orders", false
-	if _, err := Open(within(t, time.Minute), missing); err == nil || !strings.Contains(err.Error(), "Config.Bootstrap creates a cluster") {
+	if _, err := Open(within(t, time.Minute), missing); err == nil ||
+		!strings.Contains(err.Error(), "Config.Bootstrap creates a cluster") {
 		t.Errorf("no cluster: %v", err)
 	}
 
-	slow := Config{ZooKeeper: zk, Cluster: "slow", Bootstrap: true, Settings: node.Settings{ConfirmTime: new(time.Minute)}}
+	slow := Config{ZooKeeper: zk, Cluster: "slow", Bootstrap: true,
+		Settings: node.Settings{ConfirmTime: new(time.Minute)}}
 	_, err = Open(within(t, time.Second), slow)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waits for the cluster's confirming time") {
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "waits for the cluster's confirming time") {
 		t.Errorf("still confirming: %v", err)
 	}
 
@@ -223,7 +229,9 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	silent := quick(t, "127.0.0.1:1")
 	began := time.Now()
 	_, err = Open(within(t, 300*time.Millisecond), silent)
-	if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Code != "NOTREADY" || !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "No connection to ZooKeeper: check Config.ZooKeeper, and that it runs and has a quorum") {
+	if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Code != "NOTREADY" ||
+		!errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(),
+		"No connection to ZooKeeper: check Config.ZooKeeper, and that it runs and has a quorum") {
 		t.Errorf("no ZooKeeper: %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -244,7 +252,8 @@ func TestLogGoesToSlog(t *testing.T) {
 	}
 	os.Stdout, os.Stderr = w, w
 	var log bytes.Buffer
-	n, err := Open(within(t, time.Minute), Config{InMemory: true, Name: "n1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	n, err := Open(within(t, time.Minute), Config{InMemory: true, Name: "n1",
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err == nil {
 		err = n.Close(t.Context())
 	}
@@ -259,7 +268,8 @@ func TestLogGoesToSlog(t *testing.T) {
 	if written, _ := io.ReadAll(r); len(written) > 0 {
 		t.Errorf("written to a standard stream: %s", written)
 	}
-	if text := log.String(); !strings.Contains(text, `level=INFO msg=serving logger=flaked.node worker=`) || strings.Contains(text, "level=DEBUG") {
+	if text := log.String(); !strings.Contains(text, `level=INFO msg=serving logger=flaked.node worker=`) ||
+		strings.Contains(text, "level=DEBUG") {
 		t.Errorf("the log is\n%s", text)
 	}
 }
@@ -297,39 +307,5 @@ func TestLogHandlerCallsTheNode(t *testing.T) {
 	}
 	if err := n.Close(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// A program that imports the package links these packages of flaked and these libraries of others, and no
-// more: nothing that only a server needs. A client links none of ZooKeeper's.
-func TestDependencies(t *testing.T) {
-	const own = "github.com/flaked/flaked"
-	list := func(pkg string) (linked []string) {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{else}}{{.Path}}{{end}}{{end}}", pkg)
-		cmd.Env = append(os.Environ(), "GOOS=linux")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %v", cmd.Args, err)
-		}
-		for _, path := range strings.Fields(string(out)) {
-			if path != own {
-				linked = append(linked, strings.TrimPrefix(path, own+"/"))
-			}
-		}
-		slices.Sort(linked)
-		return slices.Compact(linked)
-	}
-	for pkg, want := range map[string]string{
-		".": "coordinator " +
-			"github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
-			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
-			"ids internal/core/limits internal/core/node internal/core/pulse internal/core/seq internal/core/store internal/ops/host/logqueue internal/ops/view localcache sequence timeguard worker",
-		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog github.com/mattn/go-colorable github.com/mattn/go-isatty " +
-			"go.uber.org/atomic golang.org/x/sys ids internal/ops/access sequence worker",
-		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
-	} {
-		if got := strings.Join(list(pkg), " "); got != want {
-			t.Errorf("%s has %s, want %s", pkg, got, want)
-		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 // Each call of a strict sequence waits for ZooKeeper. See docs/sequences.md.
 //
 // After a first start, or after more than two heartbeats without ZooKeeper, a node takes no values for the
-// cluster's confirming time, 12 s by default. After a restart within two heartbeats it takes some at once. A call waits for
+// cluster's confirming time, 12 s by default. After a restart within two heartbeats it takes some at once. A call
+// waits for
 // that, and for other refusals that may pass, until ctx is done. Without a deadline it waits for 5 s,
 // so give the first call a longer one. The error then wraps ids.ErrUnavailable. If the sequence
 // refuses until an operator acts, because it does not exist or is exhausted, the call is not retried.

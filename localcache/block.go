@@ -85,7 +85,8 @@ func decodeBlock(b []byte) (Record, error) {
 		return Record{}, errors.New("checksum does not match")
 	}
 	if v := binary.LittleEndian.Uint32(b[4:]); v != formatVersion {
-		return Record{}, fmt.Errorf("%w: %d, but this flaked reads only format %d. Use the release that wrote the file, or an empty state directory", ErrOtherFormat, v, formatVersion)
+		return Record{}, fmt.Errorf("%w: %d, but this flaked reads only format %d. Use the release that wrote the "+
+			"file, or an empty state directory", ErrOtherFormat, v, formatVersion)
 	}
 	n := binary.LittleEndian.Uint32(b[16:])
 	if n > maxBody {

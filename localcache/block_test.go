@@ -51,7 +51,8 @@ func (r Record) with(change func(*memory)) Record {
 }
 
 func sample() Record {
-	return Record{ReservedUntil: 1_700_000_003_000, LeaseUntil: 1_700_000_060_000, ServedMs: 5_000}.with(func(m *memory) {
+	return Record{ReservedUntil: 1_700_000_003_000, LeaseUntil: 1_700_000_060_000,
+		ServedMs: 5_000}.with(func(m *memory) {
 		*m = memory{Cluster: "c-1", Node: "n-1", Worker: 7, Term: 3, Confirmed: true, Used: 17}
 	})
 }
@@ -60,7 +61,8 @@ func TestBlockRoundTrip(t *testing.T) {
 	str := rapid.StringN(0, 60, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64()
-		payload, err := json.Marshal(map[string]any{"text": str.Draw(t, "text"), "numbers": rapid.SliceOfN(n, 0, 8).Draw(t, "numbers")})
+		payload, err := json.Marshal(map[string]any{"text": str.Draw(t, "text"),
+			"numbers": rapid.SliceOfN(n, 0, 8).Draw(t, "numbers")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +98,8 @@ func TestDecodeBlock(t *testing.T) {
 		want string // in the error; "" is a valid block
 	}{
 		{"valid", good(), ""},
-		{"unknown fields are tolerated", sealBlock([]byte(`{"reserved_until":5,"payload":{"node":"x"},"later":{"a":1}}`), 9), ""},
+		{"unknown fields are tolerated",
+			sealBlock([]byte(`{"reserved_until":5,"payload":{"node":"x"},"later":{"a":1}}`), 9), ""},
 		{"blank", make([]byte, blockSize), "blank"},
 		{"short", good()[:4000], "truncated"},
 		{"nothing", nil, "truncated"},

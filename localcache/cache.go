@@ -40,8 +40,8 @@ import (
 //     never falls within a chain of such Saves.
 //  3. In all other cases (another payload, the reserved bound up by more than the slack or
 //     down at a stop, the lease bound down, a release) Save writes both blocks before it
-//     returns nil, so that no superseded record is left. Between the two writes the newer block holds a record that was tried,
-//     and the older block is unchanged.
+//     returns nil, so that no superseded record is left. Between the two writes the newer
+//     block holds a record that was tried, and the older block is unchanged.
 //
 // A lower reserved bound needs no rule of its own. By 3 both blocks have it when Save returns.
 // Until then the bound of either block is at least the lower one, and the caller no longer

@@ -40,11 +40,13 @@ func TestBitFlipNeverLowersTheBound(t *testing.T) {
 func TestTruncation(t *testing.T) {
 	image, _ := saved(t)
 	for n := range FileSize {
-		if l := reload(t, image[:n:n]); l.Status != StatusCorrupt || l.Reason == "" || !reflect.DeepEqual(l.Record, Record{}) {
+		if l := reload(t, image[:n:n]); l.Status != StatusCorrupt || l.Reason == "" ||
+			!reflect.DeepEqual(l.Record, Record{}) {
 			t.Fatalf("%d bytes: %+v", n, l)
 		}
 	}
-	for _, n := range []int{0, 1, 100, blockSize - 1, blockSize, blockSize + 1, FileSize - 1, FileSize + 1, 3 * blockSize} {
+	for _, n := range []int{0, 1, 100, blockSize - 1, blockSize, blockSize + 1, FileSize - 1, FileSize + 1,
+		3 * blockSize} {
 		im := make([]byte, n)
 		copy(im, image)
 		f := memfile.New(im)
@@ -106,7 +108,8 @@ func TestOneLostBlockRaisesTheBound(t *testing.T) {
 			r := sample()
 			r.ReservedUntil = 200_000
 			mustSave(t, c, r)
-			if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged || l.Record.ReservedUntil != r.ReservedUntil {
+			if l := reload(t, f.Disk()); l.Status != StatusRecord || l.Damaged ||
+				l.Record.ReservedUntil != r.ReservedUntil {
 				t.Errorf("after Save: %+v", l)
 			}
 		})

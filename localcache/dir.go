@@ -66,10 +66,12 @@ func checkDir(d *os.File) error {
 		return fmt.Errorf("stat %s: %w", d.Name(), err)
 	}
 	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked as that user", ErrUnsafeDir, d.Name(), st.Uid, uid)
+		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked "+
+			"as that user", ErrUnsafeDir, d.Name(), st.Uid, uid)
 	}
 	if perm := uint32(st.Mode) & 0o777; perm&0o077 != 0 {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.Name(), perm, d.Name())
+		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.Name(), perm,
+			d.Name())
 	}
 	return checkFilesystem(d)
 }
@@ -109,7 +111,8 @@ func checkState(f *os.File) (unix.Stat_t, error) {
 		return st, fmt.Errorf("%w: %s has %d hard links. It must have only one", ErrUnsafeFile, f.Name(), st.Nlink)
 	}
 	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return st, fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked as that user", ErrUnsafeFile, f.Name(), st.Uid, uid)
+		return st, fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run "+
+			"flaked as that user", ErrUnsafeFile, f.Name(), st.Uid, uid)
 	}
 	return st, checkFilesystem(f)
 }
@@ -131,7 +134,8 @@ func openat(at int, rel, name string, flag int) (*os.File, error) {
 
 // filesystemError returns the ErrFilesystem error for path on the filesystem called name.
 func filesystemError(path, name string) error {
-	return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a directory on a local disk", ErrFilesystem, path, name)
+	return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a "+
+		"directory on a local disk", ErrFilesystem, path, name)
 }
 
 func statfs(f *os.File) (unix.Statfs_t, error) {

@@ -17,7 +17,8 @@ var (
 	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
 	ErrFilesystem = errors.New("filesystem refused")
 	// ErrSystem: locks and syncs are known to be reliable on Linux and macOS only.
-	ErrSystem = errors.New("a node keeps its worker on disk, which works on Linux and macOS only. Run the node there, or in a Linux container, and ask it from here with a client")
+	ErrSystem = errors.New("a node keeps its worker on disk, which works on Linux and macOS only. Run the node " +
+		"there, or in a Linux container, and ask it from here with a client")
 )
 
 // Examination describes a state directory that was looked at without using it.

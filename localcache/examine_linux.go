@@ -8,8 +8,9 @@ import (
 
 // filesystemNames maps the magic numbers of common filesystems to their names.
 var filesystemNames = map[uint32]string{
-	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.F2FS_SUPER_MAGIC: "f2fs",
-	zfsMagic: "zfs", unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+	unix.F2FS_SUPER_MAGIC: "f2fs", zfsMagic: "zfs", unix.TMPFS_MAGIC: "tmpfs",
+	unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
 }
 
 func filesystemName(st unix.Statfs_t) string {

@@ -40,26 +40,44 @@ func TestChanged(t *testing.T) {
 		{"a pod without identities", pod, pod, nil},
 
 		// A copy on the same machine.
-		{"cp, tar, restored beside", but(func(fp *Fingerprint) { fp.Inode, fp.BirthTime = "i2", "b2" }), whole, []string{PartInode, PartBirthTime}},
-		{"written back after a deletion, inode used again", but(func(fp *Fingerprint) { fp.BirthTime = "b2" }), whole, []string{PartBirthTime}},
-		{"mv to another filesystem", but(func(fp *Fingerprint) { fp.Filesystem, fp.Inode, fp.BirthTime = "f2", "i2", "b2" }), whole,
+		{"cp, tar, restored beside", but(func(fp *Fingerprint) { fp.Inode, fp.BirthTime = "i2", "b2" }), whole,
+			[]string{PartInode, PartBirthTime}},
+		{"written back after a deletion, inode used again", but(func(fp *Fingerprint) { fp.BirthTime = "b2" }), whole,
+			[]string{PartBirthTime}},
+		{"mv to another filesystem", but(func(fp *Fingerprint) {
+			fp.Filesystem, fp.Inode, fp.BirthTime = "f2", "i2",
+				"b2"
+		}), whole,
 			[]string{PartFilesystem, PartInode, PartBirthTime}},
-		{"cp to the same inode of another filesystem", but(func(fp *Fingerprint) { fp.Filesystem, fp.BirthTime = "f2", "" }), whole, []string{PartFilesystem}},
-		{"a clone with a new UUID of the filesystem, a snapshot of btrfs", but(func(fp *Fingerprint) { fp.Filesystem = "f2" }), whole, []string{PartFilesystem}},
-		{"cp, seen by another user without statx", but(func(fp *Fingerprint) { fp.ProductUUID, fp.Inode, fp.BirthTime = "", "i2", "" }), whole, []string{PartInode}},
+		{"cp to the same inode of another filesystem",
+			but(func(fp *Fingerprint) { fp.Filesystem, fp.BirthTime = "f2", "" }), whole, []string{PartFilesystem}},
+		{"a clone with a new UUID of the filesystem, a snapshot of btrfs",
+			but(func(fp *Fingerprint) { fp.Filesystem = "f2" }), whole, []string{PartFilesystem}},
+		{"cp, seen by another user without statx", but(func(fp *Fingerprint) {
+			fp.ProductUUID, fp.Inode,
+				fp.BirthTime = "", "i2", ""
+		}), whole, []string{PartInode}},
 
 		// A volume on another machine.
-		{"another machine", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "p2" }), whole, []string{PartMachineID, PartProductUUID}},
-		{"a cloned machine keeps machine-id", but(func(fp *Fingerprint) { fp.ProductUUID = "p2" }), whole, []string{PartProductUUID}},
-		{"another machine, where the product UUID is not readable", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "" }), whole,
+		{"another machine", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "p2" }), whole,
 			[]string{PartMachineID, PartProductUUID}},
-		{"another machine, never a product UUID", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "" }), user, []string{PartMachineID}},
-		{"another machine, never a machine-id", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "", "p2" }), noID, []string{PartProductUUID}},
+		{"a cloned machine keeps machine-id", but(func(fp *Fingerprint) { fp.ProductUUID = "p2" }), whole,
+			[]string{PartProductUUID}},
+		{"another machine, where the product UUID is not readable",
+			but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "" }), whole,
+			[]string{PartMachineID, PartProductUUID}},
+		{"another machine, never a product UUID",
+			but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "m2", "" }), user, []string{PartMachineID}},
+		{"another machine, never a machine-id", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID = "", "p2" }),
+			noID, []string{PartProductUUID}},
 
 		// No identity proves the machine.
 		{"a pod without identities gets the volume", pod, whole, []string{PartMachineID, PartProductUUID}},
 		{"only machine-id, then only the product UUID", noID, user, []string{PartMachineID, PartProductUUID}},
-		{"a pod without identities, a birth time on one side", but(func(fp *Fingerprint) { fp.MachineID, fp.ProductUUID, fp.BirthTime = "", "", "" }), pod, []string{PartBirthTime}},
+		{"a pod without identities, a birth time on one side", but(func(fp *Fingerprint) {
+			fp.MachineID, fp.ProductUUID,
+				fp.BirthTime = "", "", ""
+		}), pod, []string{PartBirthTime}},
 	} {
 		if got := tt.now.Changed(tt.then); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
@@ -85,8 +103,10 @@ func TestResumeNeedsTheSameFileAndMachine(t *testing.T) {
 		if a.Changed(b) != nil {
 			return
 		}
-		machine := common(a.MachineID, b.MachineID) || common(a.ProductUUID, b.ProductUUID) || !a.TellsMachines() && !b.TellsMachines()
-		if !machine || conflict(a.ProductUUID, b.ProductUUID) || a.Filesystem != b.Filesystem || a.Inode != b.Inode || conflict(a.BirthTime, b.BirthTime) {
+		machine := common(a.MachineID, b.MachineID) || common(a.ProductUUID, b.ProductUUID) || !a.TellsMachines() &&
+			!b.TellsMachines()
+		if !machine || conflict(a.ProductUUID, b.ProductUUID) || a.Filesystem != b.Filesystem || a.Inode != b.Inode ||
+			conflict(a.BirthTime, b.BirthTime) {
 			t.Errorf("%+v is resumed as %+v", a, b)
 		}
 		if a.BirthTime != b.BirthTime && !a.TellsMachines() {
@@ -104,12 +124,14 @@ func TestPartThatWasReadOnceIsRemembered(t *testing.T) {
 		want []string
 	}{
 		{"the same", whole, nil},
-		{"a clone with its machine-id", but(func(fp *Fingerprint) { fp.ProductUUID = "p2" }), []string{PartProductUUID}},
+		{"a clone with its machine-id", but(func(fp *Fingerprint) { fp.ProductUUID = "p2" }),
+			[]string{PartProductUUID}},
 		{"a copy at the same inode", but(func(fp *Fingerprint) { fp.BirthTime = "b2" }), []string{PartBirthTime}},
 	} {
 		f := memfile.New(nil)
 		var got []string
-		for _, fp := range []Fingerprint{whole, but(func(fp *Fingerprint) { fp.ProductUUID, fp.BirthTime = "", "" }), tt.last} {
+		for _, fp := range []Fingerprint{whole, but(func(fp *Fingerprint) { fp.ProductUUID, fp.BirthTime = "", "" }),
+			tt.last} {
 			if got != nil {
 				t.Fatalf("%s: the sandbox changes %v", tt.name, got)
 			}

@@ -159,7 +159,8 @@ func (im image) load(fp Fingerprint) Loaded {
 		l.Damaged = true
 		//mutant:d-lone-copy-as-it-is by sim -> _ = raise
 		l.Record.ReservedUntil = raise(l.Record.ReservedUntil)
-		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v). Continued from block %d with the reserved bound raised by %v", 1-i, err, i, limits.BoundSlack)
+		l.Reason = fmt.Sprintf("block %d of the state file is lost (%v). Continued from block %d with the reserved "+
+			"bound raised by %v", 1-i, err, i, limits.BoundSlack)
 	}
 	if l.Record.Released {
 		l.Status = StatusReleased

@@ -163,7 +163,8 @@ func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		f := memfile.New(nil)
-		fresh := Record{ReservedUntil: 1_000_000, LeaseUntil: 2_000_000}.with(func(m *memory) { m.Cluster, m.Node = "c", "a" })
+		fresh := Record{ReservedUntil: 1_000_000,
+			LeaseUntil: 2_000_000}.with(func(m *memory) { m.Cluster, m.Node = "c", "a" })
 		m := &model{rec: fresh}
 		f.Survives = func(int64) bool { return rng.IntN(2) == 0 }
 
@@ -220,7 +221,8 @@ func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			countdown, power = -100, false
-			switch op := rapid.SampledFrom([]string{"save", "save", "save", "fail", "fail", "power", "kill", "rot", "release"}).Draw(t, "op"); op {
+			switch op := rapid.SampledFrom([]string{"save", "save", "save", "fail", "fail", "power", "kill", "rot",
+				"release"}).Draw(t, "op"); op {
 			case "save", "fail", "power", "release":
 				r := next(t, m)
 				if op != "save" {

@@ -60,7 +60,8 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := mustOpen(t, dir).Load()
-	if l.Status != StatusRecord || l.Damaged || l.Changed != nil || l.Record.Generation != g || l.Record.ReservedUntil != sample().ReservedUntil {
+	if l.Status != StatusRecord || l.Damaged || l.Changed != nil || l.Record.Generation != g ||
+		l.Record.ReservedUntil != sample().ReservedUntil {
 		t.Errorf("%+v", l)
 	}
 	fp := l.Record.Fingerprint
@@ -81,16 +82,21 @@ func TestOpenRefusesDirectories(t *testing.T) {
 			to := dir + "-real"
 			do(t, os.Mkdir(to, 0o700), os.Symlink(to, dir))
 		}, ErrUnsafeDir, "symbolic link"},
-		{"dangling symlink", func(t *testing.T, dir string) { do(t, os.Symlink("nowhere", dir)) }, ErrUnsafeDir, "symbolic link"},
-		{"file", func(t *testing.T, dir string) { do(t, os.WriteFile(dir, nil, 0o600)) }, ErrUnsafeDir, "not a directory"},
-		{"group", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750)) }, ErrUnsafeDir, "chmod 700 "},
-		{"world", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o701)) }, ErrUnsafeDir, "chmod 700 "},
+		{"dangling symlink", func(t *testing.T, dir string) { do(t, os.Symlink("nowhere", dir)) }, ErrUnsafeDir,
+			"symbolic link"},
+		{"file", func(t *testing.T, dir string) { do(t, os.WriteFile(dir, nil, 0o600)) }, ErrUnsafeDir,
+			"not a directory"},
+		{"group", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750)) }, ErrUnsafeDir,
+			"chmod 700 "},
+		{"world", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o701)) }, ErrUnsafeDir,
+			"chmod 700 "},
 		{"owner", func(t *testing.T, dir string) {
 			needRoot(t)
 			do(t, os.Mkdir(dir, 0o700), os.Chown(dir, 12345, -1))
 		}, ErrUnsafeDir, "belongs to user 12345"},
 		{"state is a symlink", func(t *testing.T, dir string) {
-			do(t, os.Mkdir(dir, 0o700), os.WriteFile(dir+"-real", nil, 0o600), os.Symlink(dir+"-real", filepath.Join(dir, stateName)))
+			do(t, os.Mkdir(dir, 0o700), os.WriteFile(dir+"-real", nil, 0o600),
+				os.Symlink(dir+"-real", filepath.Join(dir, stateName)))
 		}, ErrUnsafeFile, "symbolic link"},
 		{"state is a directory", func(t *testing.T, dir string) {
 			do(t, os.MkdirAll(filepath.Join(dir, stateName), 0o700))
@@ -236,7 +242,8 @@ func TestCopiedAndRenamed(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(moved, stateName))
 	do(t, err, os.Mkdir(copied, 0o700), os.WriteFile(filepath.Join(copied, stateName), b, 0o600))
 	l := mustOpen(t, copied).Load()
-	if l.Status != StatusRecord || !slices.Contains(l.Changed, PartInode) || slices.Contains(l.Changed, PartFilesystem) {
+	if l.Status != StatusRecord || !slices.Contains(l.Changed, PartInode) ||
+		slices.Contains(l.Changed, PartFilesystem) {
 		t.Errorf("copied: %+v", l)
 	}
 	t.Logf("a copy changes %v", l.Changed)
@@ -246,13 +253,15 @@ func TestRefusedFilesystems(t *testing.T) {
 	for magic, want := range map[uint32]string{
 		0x6969: "NFS", 0xff534d42: "CIFS", 0xfe534d42: "SMB2", 0x517b: "SMB",
 		0x65735546: "FUSE", 0x01021997: "9p", 0x00c36400: "Ceph",
-		0xef53: "", 0x58465342: "", 0x9123683e: "", 0x01021994: "", 0x794c7630: "", 0x2fc12fc1: "", // ext4, XFS, btrfs, tmpfs, overlay, ZFS
+		// ext4, XFS, btrfs, tmpfs, overlay, ZFS
+		0xef53: "", 0x58465342: "", 0x9123683e: "", 0x01021994: "", 0x794c7630: "", 0x2fc12fc1: "",
 	} {
 		if name, refused := refusedMagic(magic); name != want || refused != (want != "") {
 			t.Errorf("%#x: %q, %v", magic, name, refused)
 		}
 	}
-	for name, want := range map[string]bool{"nfs": true, "smbfs": true, "macfuse": true, "afpfs": true, "apfs": false, "hfs": false} {
+	for name, want := range map[string]bool{"nfs": true, "smbfs": true, "macfuse": true, "afpfs": true, "apfs": false,
+		"hfs": false} {
 		if _, refused := refusedName(name); refused != want {
 			t.Errorf("%s: %v", name, refused)
 		}

@@ -65,7 +65,8 @@ func hostUUID() (string, error) {
 func volumeUUID(f *os.File) (string, error) {
 	ask := unix.Attrlist{Bitmapcount: unix.ATTR_BIT_MAP_COUNT, Volattr: unix.ATTR_VOL_INFO | unix.ATTR_VOL_UUID}
 	var b [20]byte // a length of 4 bytes, and the UUID
-	_, _, errno := unix.Syscall6(unix.SYS_FGETATTRLIST, f.Fd(), uintptr(unsafe.Pointer(&ask)), uintptr(unsafe.Pointer(&b)), uintptr(len(b)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_FGETATTRLIST, f.Fd(), uintptr(unsafe.Pointer(&ask)),
+		uintptr(unsafe.Pointer(&b)), uintptr(len(b)), 0, 0)
 	if errno != 0 {
 		return "", errno
 	}

@@ -95,7 +95,8 @@ func filesystemID(f *os.File, st unix.Statfs_t) string {
 func readIoctl(f *os.File, request uint, size int) ([]byte, error) {
 	b := make([]byte, size)
 	err := retry(func() error {
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), uintptr(request), uintptr(unsafe.Pointer(&b[0]))); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), uintptr(request),
+			uintptr(unsafe.Pointer(&b[0]))); errno != 0 {
 			return errno
 		}
 		return nil

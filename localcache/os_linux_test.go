@@ -53,7 +53,8 @@ func saveOnFull(t *testing.T, mount string) {
 	r = r.with(func(m *memory) { m.Node = "n-2" })
 	mustSave(t, c, r)
 	do(t, c.Close())
-	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged || l.Record.ReservedUntil != r.ReservedUntil || l.Changed != nil {
+	if l := mustOpen(t, dir).Load(); l.Status != StatusRecord || l.Damaged ||
+		l.Record.ReservedUntil != r.ReservedUntil || l.Changed != nil {
 		t.Errorf("%+v", l)
 	}
 	if _, err := Open(filepath.Join(mount, "another")); err == nil {
@@ -81,7 +82,8 @@ func TestFindLock(t *testing.T) {
 		held        bool
 	}{
 		{"none", "", 0, false},
-		{"ours", "1: POSIX  ADVISORY  WRITE 11 fe:10:56789 0 EOF\n2: FLOCK  ADVISORY  WRITE 1234 fe:10:56789 0 EOF\n", 1234, true},
+		{"ours", "1: POSIX  ADVISORY  WRITE 11 fe:10:56789 0 EOF\n2: FLOCK  ADVISORY  WRITE 1234 fe:10:56789 0 EOF\n",
+			1234, true},
 		{"other file", "1: FLOCK  ADVISORY  WRITE 1234 fe:10:5678 0 EOF\n", 0, false},
 		{"waiter only", "1: -> FLOCK  ADVISORY  WRITE 1234 fe:10:56789 0 EOF\n", 0, false},
 		{"holder unknown", "1: FLOCK  ADVISORY  WRITE -1 fe:10:56789 0 EOF\n", 0, true},

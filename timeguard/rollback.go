@@ -65,7 +65,8 @@ func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
 			return p, nil
 		}
 		var err error
-		if p.limit, err = time.ParseDuration(limit); err != nil || k.most == 0 || p.limit < time.Millisecond || p.limit > k.most {
+		if p.limit, err = time.ParseDuration(limit); err != nil || k.most == 0 || p.limit < time.Millisecond ||
+			p.limit > k.most {
 			if k.most == 0 {
 				return RollbackPolicy{}, fmt.Errorf("%s takes no limit", name)
 			}
@@ -73,7 +74,8 @@ func ParseRollbackPolicy(s string) (RollbackPolicy, error) {
 		}
 		return p, nil
 	}
-	return RollbackPolicy{}, fmt.Errorf("unknown policy %q. Use leaf, refuse, wait[=TIME], coast[=TIME] or rollback-bits", s)
+	return RollbackPolicy{}, fmt.Errorf("unknown policy %q. Use leaf, refuse, wait[=TIME], coast[=TIME] or "+
+		"rollback-bits", s)
 }
 
 // String returns the policy in the form that ParseRollbackPolicy reads, always with its

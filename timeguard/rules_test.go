@@ -59,7 +59,8 @@ func TestParseRollbackPolicy(t *testing.T) {
 	if p := (RollbackPolicy{}).String(); p != "leaf" {
 		t.Errorf("the zero policy is %s", p)
 	}
-	for _, in := range []string{"", "Leaf", "leaf=5ms", "refuse=", "wait=", "wait=0s", "wait=-1s", "wait=11s", "coast=4001ms", "coast=soon", "rollback-bits=2"} {
+	for _, in := range []string{"", "Leaf", "leaf=5ms", "refuse=", "wait=", "wait=0s", "wait=-1s", "wait=11s",
+		"coast=4001ms", "coast=soon", "rollback-bits=2"} {
 		if p, err := ParseRollbackPolicy(in); err == nil {
 			t.Errorf("%q is %s", in, p)
 		}

@@ -11,7 +11,8 @@ func TestCounts(t *testing.T) {
 	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Counts = counts })
 	check := func(what string, ticks, waits, refusals int64) {
 		t.Helper()
-		if a, b, r := counts.TickWaits.Load(), counts.RollbackWaits.Load(), counts.RollbackRefusals.Load(); a != ticks || b != waits || r != refusals {
+		if a, b, r := counts.TickWaits.Load(), counts.RollbackWaits.Load(),
+			counts.RollbackRefusals.Load(); a != ticks || b != waits || r != refusals {
 			t.Errorf("%s: %d %d %d, want %d %d %d", what, a, b, r, ticks, waits, refusals)
 		}
 	}

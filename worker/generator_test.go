@@ -3,13 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // manualClock is a clock that the test moves. Sleeping on it moves it too.
@@ -39,7 +35,8 @@ func newManual(t testing.TB, change func(*GeneratorConfig)) (*Generator, *manual
 	t.Helper()
 	c := &manualClock{}
 	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
-	cfg := GeneratorConfig{Layout: Leaf(), Worker: 7, Clock: c, Rollback: leafRule{}, Sleep: c.sleep, SequenceStart: StartZero}
+	cfg := GeneratorConfig{Layout: Leaf(), Worker: 7, Clock: c, Rollback: leafRule{}, Sleep: c.sleep,
+		SequenceStart: StartZero}
 	if change != nil {
 		change(&cfg)
 	}
@@ -77,7 +74,9 @@ func TestFirstSequenceOfATick(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.SequenceStart = r.start; cfg.Rand = func(uint32) uint32 { return 42 } })
+			g, c := newManual(t, func(cfg *GeneratorConfig) {
+				cfg.SequenceStart, cfg.Rand = r.start, func(uint32) uint32 { return 42 }
+			})
 			if f, _ := Leaf().Decode(mustNext(t, g)); f.Sequence != r.first {
 				t.Fatalf("first of all: %d, want %d", f.Sequence, r.first)
 			}
@@ -123,7 +122,8 @@ func TestATickHasAllOfItsNumbers(t *testing.T) {
 				}
 				for i := range run.Len {
 					f, err := l.Decode(run.At(i))
-					want := Fields{Tick: first, Worker: 7, Segment: n >> l.SequenceBits, Sequence: n & (1<<l.SequenceBits - 1)}
+					want := Fields{Tick: first, Worker: 7, Segment: n >> l.SequenceBits,
+						Sequence: n & (1<<l.SequenceBits - 1)}
 					if err != nil || f != want {
 						t.Fatalf("%+v, %v; want %+v", f, err, want)
 					}
@@ -243,7 +243,8 @@ func TestLeafRuleWaitsOnce(t *testing.T) {
 func TestIDsStayBetweenFloorAndLimit(t *testing.T) {
 	_, c := newManual(t, nil)
 	now := Leaf().TickAt(c.Now())
-	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10, Sleep: c.sleep})
+	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10,
+		Sleep: c.sleep})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,8 @@ func TestIDsStayBetweenFloorAndLimit(t *testing.T) {
 		t.Fatalf("%+v, end %d", f, bounded.End())
 	}
 	c.step(2 * time.Millisecond)
-	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) || !errors.Is(bounded.Ready(), ErrLimit) {
+	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) ||
+		!errors.Is(bounded.Ready(), ErrLimit) {
 		t.Fatalf("at the limit: %v, ready: %v", err, bounded.Ready())
 	}
 }
@@ -283,170 +285,10 @@ func TestTimeFieldUsedUp(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	c.step(time.Millisecond)
-	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) || !errors.Is(g.Ready(), ErrTimeExhausted) {
+	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) ||
+		!errors.Is(g.Ready(), ErrTimeExhausted) {
 		t.Fatal(err)
 	}
-}
-
-// After Close has returned no reservation succeeds, and none reaches End.
-func TestNoIDAfterClose(t *testing.T) {
-	g, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Extend(forever)
-	var highest atomic.Int64
-	var wg sync.WaitGroup
-	started := make(chan struct{}, 8)
-	for range 8 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				id, err := g.Next(context.Background())
-				if err != nil {
-					if !errors.Is(err, ErrClosed) {
-						t.Error(err)
-					}
-					return
-				}
-				for {
-					h := highest.Load()
-					if int64(id) <= h || highest.CompareAndSwap(h, int64(id)) {
-						break
-					}
-				}
-				if i == 10 {
-					started <- struct{}{}
-				}
-			}
-		})
-	}
-	for range 8 {
-		<-started
-	}
-	g.Close()
-	end := g.End()
-	wg.Wait()
-	if f, _ := Leaf().Decode(ID(highest.Load())); f.Tick >= end {
-		t.Errorf("tick %d was issued, End said %d", f.Tick, end)
-	}
-}
-
-func TestNoDuplicatesBetweenGoroutines(t *testing.T) {
-	l := Leaf()
-	l.SequenceBits = 18 // enough that the ceiling does not slow the race down
-	l.TimeBits = 35
-	l.Unit = 64 * time.Millisecond
-	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: systemClock{}, Rollback: leafRule{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Extend(l.MaxTick())
-	const goroutines, each = 8, 20_000
-	all := make([][]ID, goroutines)
-	var wg sync.WaitGroup
-	for i := range goroutines {
-		wg.Go(func() {
-			ids := make([]ID, 0, each)
-			for len(ids) < each {
-				run, err := g.Reserve(context.Background(), 1+i*3)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for k := range run.Len {
-					ids = append(ids, run.At(k))
-				}
-			}
-			if !slices.IsSorted(ids) {
-				t.Error("not increasing within a goroutine")
-			}
-			all[i] = ids
-		})
-	}
-	wg.Wait()
-	merged := slices.Concat(all...)
-	slices.Sort(merged)
-	if n := len(slices.Compact(slices.Clone(merged))); n != len(merged) {
-		t.Errorf("%d IDs, %d different", len(merged), n)
-	}
-}
-
-func TestContextEndsALongWait(t *testing.T) {
-	l := Leaf()
-	l.Unit = time.Second
-	g, _ := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l; cfg.Sleep = nil })
-	if run, err := g.Reserve(context.Background(), 5000); err != nil || run.Len != 4096 {
-		t.Fatalf("%d, %v", run.Len, err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { _, err := g.Next(ctx); done <- err }()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-}
-
-// Whatever the clock does, no ID is made twice, the IDs with one rollback value only grow,
-// and all IDs obey the issue rule.
-func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := anyLayout(t)
-		l.SequenceBits, l.SegmentBits = min(l.SequenceBits, 6), min(l.SegmentBits, 2)
-		c := &manualClock{}
-		c.ns.Store(max(l.Epoch, 1) * 1e6)
-		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
-		borrow := Tick(rapid.Int64Range(0, 20).Draw(t, "borrow") / 10 * rapid.Int64Range(0, 30).Draw(t, "ticks"))
-		g, err := NewGenerator(GeneratorConfig{
-			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
-			SequenceStart:  SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
-			SegmentStart:   SegmentStart(rapid.IntRange(0, min(1, int(l.SegmentBits))).Draw(t, "segment start")),
-			Borrow:         time.Duration(borrow) * l.Unit,
-			CountRollbacks: l.RollbackBits > 0,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		limit, highest := floor, floor-1
-		last := map[int64]ID{}
-		made := map[ID]bool{}
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "do") {
-			case 0:
-				c.step(time.Duration(rapid.Int64Range(-20, 200).Draw(t, "step")) * l.Unit / 10)
-			case 1:
-				to := floor + Tick(rapid.Int64Range(-5, 100).Draw(t, "limit"))
-				g.Extend(to)
-				limit = max(limit, min(to, l.MaxTick()+1))
-			default:
-				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"), time.Duration(rapid.IntRange(0, 1).Draw(t, "waited")))
-				if err != nil {
-					continue
-				}
-				for i := range run.Len {
-					id := run.At(i)
-					f, err := l.Decode(id)
-					if err != nil {
-						t.Fatal(err)
-					}
-					now := l.TickAt(c.Now())
-					if f.Tick < floor || f.Tick >= limit || f.Tick < now || f.Tick > now+borrow {
-						t.Fatalf("tick %d outside [%d, %d) at %d, borrowing %d", f.Tick, floor, limit, now, borrow)
-					}
-					if before, ok := last[f.Rollback]; made[id] || ok && id <= before {
-						t.Fatalf("%d, %+v after %d", id, f, before)
-					}
-					if f.Worker != int64(l.Workers()-1) || f.Datacenter != 0 {
-						t.Fatalf("%+v: another's", f)
-					}
-					last[f.Rollback], made[id], highest = id, true, max(highest, f.Tick)
-				}
-			}
-		}
-		if end := g.End(); len(made) > 0 && end != highest+1 {
-			t.Fatalf("end %d after %d", end, highest)
-		}
-	})
 }
 
 func TestNewGeneratorRefuses(t *testing.T) {

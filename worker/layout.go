@@ -78,7 +78,8 @@ func (l Layout) Validate() error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrLayout, fmt.Sprintf(format, a...))
 	}
-	sum := int(l.TimeBits) + int(l.RollbackBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) + int(l.SequenceBits)
+	sum := int(l.TimeBits) + int(l.RollbackBits) + int(l.SegmentBits) + int(l.DatacenterBits) + int(l.WorkerBits) +
+		int(l.SequenceBits)
 	switch {
 	case l.TimeBits < 1:
 		return bad("the time field must have at least one bit")
@@ -89,13 +90,16 @@ func (l Layout) Validate() error {
 	case l.SequenceBits > maxSequence:
 		return bad("sequence=%d: the sequence field must have at most %d bits", l.SequenceBits, maxSequence)
 	case int(l.SegmentBits)+int(l.SequenceBits) > maxSequence:
-		return bad("segment=%d sequence=%d: together they must have at most %d bits", l.SegmentBits, l.SequenceBits, maxSequence)
+		return bad("segment=%d sequence=%d: together they must have at most %d bits", l.SegmentBits, l.SequenceBits,
+			maxSequence)
 	case sum > usableBits:
-		return bad("%s add up to %d bits, but an ID has %d because the sign bit stays zero", l.widths(), sum, usableBits)
+		return bad("%s add up to %d bits, but an ID has %d because the sign bit stays zero", l.widths(), sum,
+			usableBits)
 	case !l.Order.valid():
 		return bad("the order of the fields names a field twice or is invalid")
 	case l.SegmentBits > 0 && l.shift(FieldSegment) < l.shift(FieldSequence):
-		return bad("the segment field must be above the sequence field, which carries into it, so that the IDs of a node grow")
+		return bad("the segment field must be above the sequence field, which carries into it, so that the IDs of a " +
+			"node grow")
 	case l.Unit < time.Millisecond || l.Unit%time.Millisecond != 0:
 		return bad("the tick %s must be a whole number of milliseconds", l.Unit)
 	case l.Unit > time.Hour:
@@ -189,7 +193,8 @@ func (l Layout) Decode(id ID) (Fields, error) {
 		Rollback:   value(FieldRollback),
 	}
 	if f.Tick > l.MaxTick() {
-		return Fields{}, fmt.Errorf("%d is not an ID of this layout: it has bits above the %d-bit time field", id, l.TimeBits)
+		return Fields{}, fmt.Errorf("%d is not an ID of this layout: it has bits above the %d-bit time field", id,
+			l.TimeBits)
 	}
 	return f, nil
 }

@@ -26,7 +26,9 @@ func ParseLayout(s string) (Layout, error) {
 	if first := strings.TrimSpace(fields[0]); !strings.Contains(first, "=") {
 		i := slices.IndexFunc(Presets(), func(p Preset) bool { return strings.EqualFold(p.Name, first) })
 		if i < 0 {
-			return Layout{}, fmt.Errorf("%w: %q is not a preset (%s). Use a preset, or fields such as time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, first, presetNames(), int64(twitterEpoch))
+			return Layout{}, fmt.Errorf("%w: %q is not a preset (%s). Use a preset, or fields such as "+
+				"time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=%d", ErrLayout, first, presetNames(),
+				int64(twitterEpoch))
 		}
 		l, fields, named = Presets()[i].Layout, fields[1:], true
 	}
@@ -138,7 +140,9 @@ func parseEpoch(s string) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("the epoch must be Unix milliseconds (such as %d) or a date (2020-01-01, 2020-01-01T00:00:00Z)", int64(twitterEpoch))
+	return 0, fmt.Errorf("the epoch must be Unix milliseconds (such as %d) "+
+		"or a date (2020-01-01, 2020-01-01T00:00:00Z)",
+		int64(twitterEpoch))
 }
 
 // orderWritten is the value of "order" with which the string of a layout ends if its fields

@@ -50,9 +50,11 @@ func Presets() []Preset {
 	return []Preset{
 		{"leaf", Leaf(), "Meituan Leaf, bwmarrin/snowflake; the default"},
 		{"twitter", Twitter(), "Twitter's server of 2010: datacenter and worker"},
-		{"discord", with(Twitter(), func(l *Layout) { l.Epoch = discordEpoch }), "Discord: Twitter's split from 2015 on"},
+		{"discord", with(Twitter(), func(l *Layout) { l.Epoch = discordEpoch }),
+			"Discord: Twitter's split from 2015 on"},
 		{"sonyflake", Sonyflake(), "sony/sonyflake v1: 10 ms, the machine lowest"},
-		{"sonyflake-v2", with(Sonyflake(), func(l *Layout) { l.Epoch = sonyflakeV2Epoch }), "sony/sonyflake v2: the same from 2025 on"},
+		{"sonyflake-v2", with(Sonyflake(), func(l *Layout) { l.Epoch = sonyflakeV2Epoch }),
+			"sony/sonyflake v2: the same from 2025 on"},
 		{"uid-generator", Layout{
 			Epoch: uidGeneratorEpoch, Unit: time.Second, TimeBits: 28, WorkerBits: 22, SequenceBits: 13,
 		}, "Baidu uid-generator: seconds, 4 million workers"},
@@ -62,8 +64,10 @@ func Presets() []Preset {
 		{"js53", Layout{
 			Epoch: js53Epoch, Unit: 10 * time.Millisecond, TimeBits: 38, WorkerBits: 7, SequenceBits: 8,
 		}, "53 bits: exact as a number in JavaScript"},
-		{"wide14", with(Leaf(), func(l *Layout) { l.WorkerBits, l.SequenceBits = 8, 14 }), "leaf with 16 million IDs a second for each of 256"},
-		{"wide16", with(Leaf(), func(l *Layout) { l.WorkerBits, l.SequenceBits = 6, 16 }), "leaf with 65 million IDs a second for each of 64"},
+		{"wide14", with(Leaf(), func(l *Layout) { l.WorkerBits, l.SequenceBits = 8, 14 }),
+			"leaf with 16 million IDs a second for each of 256"},
+		{"wide16", with(Leaf(), func(l *Layout) { l.WorkerBits, l.SequenceBits = 6, 16 }),
+			"leaf with 65 million IDs a second for each of 64"},
 	}
 }
 

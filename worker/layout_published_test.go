@@ -26,10 +26,11 @@ var published = []struct {
 		const timestampShift, segmentShift, workerIdShift = 10 + 3 + 19, 10 + 19, 19
 		return t<<timestampShift | segment<<segmentShift | worker<<workerIdShift | sequence
 	}},
-	{"PearFlower of Bee 1.7.3", "time=31@1s,worker=10,segment=3,sequence=19,epoch=1483200000000", func(t, _, worker, segment, sequence int64) int64 {
-		const timestampShift, workerIdShift, segmentShift = 10 + 3 + 19, 3 + 19, 19
-		return t<<timestampShift | worker<<workerIdShift | segment<<segmentShift | sequence
-	}},
+	{"PearFlower of Bee 1.7.3", "time=31@1s,worker=10,segment=3,sequence=19,epoch=1483200000000",
+		func(t, _, worker, segment, sequence int64) int64 {
+			const timestampShift, workerIdShift, segmentShift = 10 + 3 + 19, 3 + 19, 19
+			return t<<timestampShift | worker<<workerIdShift | segment<<segmentShift | sequence
+		}},
 	{"PearFlower of Bee 1.8", "pearflower,segment=9,sequence=13", func(t, _, worker, segment, sequence int64) int64 {
 		const timestampShift, segmentShift, workerIdShift = 10 + 9 + 13, 10 + 13, 13
 		return t<<timestampShift | segment<<segmentShift | worker<<workerIdShift | sequence

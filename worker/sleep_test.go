@@ -9,7 +9,8 @@ import (
 
 func TestSystemSleep(t *testing.T) {
 	sleep := systemSleep()
-	for _, d := range []time.Duration{-1, 0, 1, 200 * time.Microsecond, exactBelow, exactBelow + 3*time.Millisecond, 200 * time.Microsecond} {
+	for _, d := range []time.Duration{-1, 0, 1, 200 * time.Microsecond, exactBelow, exactBelow + 3*time.Millisecond,
+		200 * time.Microsecond} {
 		// Of several sleeps at once, one has the timer and the others do without it.
 		var wg sync.WaitGroup
 		for range 3 {

@@ -8,9 +8,12 @@ import (
 // snowflake makes the IDs of a tenure that have one value of the rollback field, or all its
 // IDs if the layout has no such field. It is safe for concurrent use.
 //
-// Invariant: pos, the next free position, only grows, and each ID comes from a position that a reservation has moved it past. So no
-// two IDs are the same. A position is the tick in the high bits, then the segment, then the sequence. That order is fixed, and the
-// layout decides their order in an ID. A tick that is used up carries into the next one. The top bit closes the snowflake: once it is
+// Invariant: pos, the next free position, only grows, and each ID comes from a position that a reservation has moved
+// it past. So no
+// two IDs are the same. A position is the tick in the high bits, then the segment, then the sequence. That order is
+// fixed, and the
+// layout decides their order in an ID. A tick that is used up carries into the next one. The top bit closes the
+// snowflake: once it is
 // set no reservation can succeed, and the position is final. Only pos and limit change.
 type snowflake struct {
 	// Read-only once made.

@@ -155,7 +155,8 @@ func TestConcurrentRollbacksMakeNoIDTwice(t *testing.T) {
 	}
 	c := &manualClock{}
 	c.ns.Store(l.Epoch*1e6 + int64(time.Hour))
-	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: c, Rollback: leafRule{}, CountRollbacks: true, Sleep: c.sleep})
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: c, Rollback: leafRule{}, CountRollbacks: true,
+		Sleep: c.sleep})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ func TestLimitsKeepTheirRelations(t *testing.T) {
 	}{
 		{"two clocks that are right by the leader's are within ClocksApart", 2 * ClocksAgree, "<=", ClocksApart},
 		{"a clock is warned of before it counts as wrong", WarnSkew, "<", ClocksAgree},
-		{"from the shortest lease of a usual cluster on, the grace is ClocksAgree", MinLease / GraceParts, "==", ClocksAgree},
+		{"from the shortest lease of a usual cluster on, the grace is ClocksAgree", MinLease / GraceParts, "==",
+			ClocksAgree},
 		{"a clock that coasts does not look wrong if its wall clock is right", MaxCoast, "<", ClocksAgree},
 		{"the default of coast is one of its values", RotateBehind, "<=", MaxCoast},
 		{"a clock takes a fresh slot before a restart would refuse", RotateBehind, "<", MaxStartWait},

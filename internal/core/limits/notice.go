@@ -79,7 +79,8 @@ func NoticeWithin(confirm, heartbeat time.Duration) (Notice, error) {
 	if spare < MinSpare || spare < heartbeat {
 		return Notice{}, &TooShortError{Confirm: confirm, Heartbeat: heartbeat}
 	}
-	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4, Call: min(spare*3/8, Round) / noticeCalls}, nil
+	return Notice{Heartbeat: heartbeat, Answer: spare / 4, Redial: spare / 4,
+		Call: min(spare*3/8, Round) / noticeCalls}, nil
 }
 
 // Default returns the Notice for a client that does not know its cluster yet.
@@ -103,7 +104,8 @@ type TooShortError struct{ Confirm, Heartbeat time.Duration }
 
 func (e *TooShortError) Error() string {
 	rest := max(MinSpare, e.Heartbeat)
-	return fmt.Sprintf("a holder needs up to %s (one heartbeat) + %s (a reconnect and a report) = %s to notice that ZooKeeper lost data, which is more than the confirming time, %s",
+	return fmt.Sprintf("a holder needs up to %s (one heartbeat) + %s (a reconnect and a report) = %s to notice that "+
+		"ZooKeeper lost data, which is more than the confirming time, %s",
 		e.Heartbeat, rest, e.Heartbeat+rest, e.Confirm)
 }
 

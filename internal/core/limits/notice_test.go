@@ -14,7 +14,8 @@ func TestNoticeIsBelowTheConfirmingTime(t *testing.T) {
 		for heartbeat := MinHeartbeat; heartbeat <= time.Hour; heartbeat += 1 + heartbeat/9 {
 			n, err := NoticeWithin(confirm, heartbeat)
 			if fits := heartbeat <= MaxHeartbeat(confirm); fits != (err == nil) {
-				t.Fatalf("confirming time %s, heartbeat %s: %v, and the longest heartbeat is %s", confirm, heartbeat, err, MaxHeartbeat(confirm))
+				t.Fatalf("confirming time %s, heartbeat %s: %v, and the longest heartbeat is %s", confirm, heartbeat,
+					err, MaxHeartbeat(confirm))
 			}
 			if err != nil {
 				if tooShort := new(TooShortError); !errors.As(err, &tooShort) {
@@ -28,10 +29,12 @@ func TestNoticeIsBelowTheConfirmingTime(t *testing.T) {
 				t.Fatalf("confirming time %s, heartbeat %s: noticed within %s", confirm, heartbeat, noticed)
 			}
 			if parts := n.Pause() + n.Lookup() + n.Dial(); parts > n.Redial {
-				t.Fatalf("confirming time %s, heartbeat %s: redialling takes %s of %s", confirm, heartbeat, parts, n.Redial)
+				t.Fatalf("confirming time %s, heartbeat %s: redialling takes %s of %s", confirm, heartbeat, parts,
+					n.Redial)
 			}
 			if n.Answer < 100*time.Millisecond || n.Dial() < 50*time.Millisecond || n.Call < 7*time.Millisecond {
-				t.Fatalf("confirming time %s, heartbeat %s: %+v is too little for a server on the same machine", confirm, heartbeat, n)
+				t.Fatalf("confirming time %s, heartbeat %s: %+v is too little for a server on the same machine",
+					confirm, heartbeat, n)
 			}
 		}
 	}
@@ -45,7 +48,8 @@ func TestNoticeOfTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Notice{Heartbeat: 3 * time.Second, Answer: 2250 * time.Millisecond, Redial: 2250 * time.Millisecond, Call: 168750 * time.Microsecond}
+	want := Notice{Heartbeat: 3 * time.Second, Answer: 2250 * time.Millisecond, Redial: 2250 * time.Millisecond,
+		Call: 168750 * time.Microsecond}
 	if n != want {
 		t.Errorf("%+v, want %+v", n, want)
 	}

@@ -55,11 +55,13 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		switch {
 		case errors.As(err, &replaced) && !a.usable:
 			// Holders have put their cluster back while this node created a new one.
-			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster", "error", err)
+			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
+				"error", err)
 		case cause == "":
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
-			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout, err)
+			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout,
+				err)
 		default:
 			if n.refusal.Load().Cause != cause {
 				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from",

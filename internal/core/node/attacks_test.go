@@ -44,7 +44,8 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 			if !errors.As(err, &other) || other.State != "zk1:2181" {
 				t.Errorf("ended with %v", err)
 			}
-			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); !errors.Is(err, coordinator.ErrNoCluster) {
+			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); !errors.Is(err,
+				coordinator.ErrNoCluster) {
 				t.Errorf("%+v, %v", cl, err)
 			}
 		})
@@ -138,18 +139,21 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	old, gen := n.claim, n.held.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
-	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p", Floor: old.Floor}
+	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p",
+		Floor: old.Floor}
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
 	n.keepOld(false)
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
-		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker, limit-rec.Claim.ReservedUntil, err)
+		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker,
+			limit-rec.Claim.ReservedUntil, err)
 	}
 }
 
-// A request that has found the tenure before a stop must get no ID after it: the stop has written where the tenure ended.
+// A request that has found the tenure before a stop must get no ID after it: the stop has written where the tenure
+// ended.
 func TestStopEndsRequestsUnderWay(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	underWay := n.serving.Load()

@@ -78,7 +78,8 @@ func (n *Node) atBound() *Refusal {
 // however many requests come.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
-	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) && n.keeperWokenAt.CompareAndSwap(last, now) {
+	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) &&
+		n.keeperWokenAt.CompareAndSwap(last, now) {
 		wake(n.wakeKeeper)
 	}
 }
@@ -167,5 +168,6 @@ func (n *Node) Worker() string {
 	if n.held != nil {
 		number = strconv.Itoa(n.held.worker)
 	}
-	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node, n.cfg.Labels.Name, n.phase)
+	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node,
+		n.cfg.Labels.Name, n.phase)
 }

@@ -124,7 +124,8 @@ func (c Config) CheckTimes() error {
 		return fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
 	}
 	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
-		return fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may wait that long", c.Reserve, limits.MaxReserve)
+		return fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may "+
+			"wait that long", c.Reserve, limits.MaxReserve)
 	}
 	return nil
 }

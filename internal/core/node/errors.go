@@ -61,7 +61,8 @@ func (e *RangeError) Error() string { return e.Problem }
 type OtherClusterError struct{ Ours, Found string }
 
 func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("the state directory belongs to cluster %s, but the node was started in cluster %s", e.Ours, e.Found)
+	return fmt.Sprintf("the state directory belongs to cluster %s, but the node was started in cluster %s", e.Ours,
+		e.Found)
 }
 
 // OtherZooKeeperError says that the state directory was last used with another ZooKeeper
@@ -70,7 +71,8 @@ func (e *OtherClusterError) Error() string {
 type OtherZooKeeperError struct{ State, Given string }
 
 func (e *OtherZooKeeperError) Error() string {
-	return fmt.Sprintf("the state directory was last used with ZooKeeper %s, but ZooKeeper %s has no record of its worker", e.State, e.Given)
+	return fmt.Sprintf("the state directory was last used with ZooKeeper %s, but ZooKeeper %s has no record of its "+
+		"worker", e.State, e.Given)
 }
 
 // ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far

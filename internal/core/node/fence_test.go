@@ -95,7 +95,8 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p", Floor: n.now() + 9000}
+	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p",
+		Floor: n.now() + 9000}
 	n.mu.Unlock()
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,8 @@ func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	cl := coordinator.Cluster{}
 	for cl.UUID == "" {
 		var err error
-		if cl, err = coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+		if cl, err = coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil &&
+			!errors.Is(err, coordinator.ErrNoCluster) {
 			t.Fatal(err)
 		}
 		runtime.Gosched()

@@ -41,7 +41,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding == coordinator.FoundLost && (a.moved || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		//mutant:c16-another-cluster-leaves-the-lease by TestAnotherConfirmedClusterDisablesOfflineStart -> _ = n.unconfirm
+		//mutant:c16-another-cluster by TestAnotherConfirmedClusterDisablesOfflineStart -> _ = n.unconfirm
 		n.unconfirm() // (C16)
 		a.cached = false
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
@@ -87,7 +87,8 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coord
 	if mine.UUID != "" { // (C22)
 		cl, err := n.hold.PutBack(ctx)
 		if err == nil {
-			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
+			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases "+
+				"have expired",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
 		}
 		return cl, err
@@ -112,7 +113,8 @@ func (n *Node) otherZooKeeper() error {
 // join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (n *Node) unconfirm() {
 	if err := n.hold.Unconfirm(); err != nil {
-		n.log.Error("could not write the state directory, which still has a lease that is no longer valid", "error", err)
+		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",
+			"error", err)
 	}
 }
 
@@ -142,7 +144,8 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	if r.layout.Unit > n.cfg.Reserve/3 {
-		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. Create a cluster with another layout", r.layout.Unit, n.cfg.Reserve, n.cfg.Reserve/3)
+		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. "+
+			"Create a cluster with another layout", r.layout.Unit, n.cfg.Reserve, n.cfg.Reserve/3)
 	}
 	return r, nil
 }

@@ -109,7 +109,8 @@ func (n *Node) untilNext() time.Duration {
 func (n *Node) beat(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
 	s := n.peek()
-	report := coordinator.Report{Lease: n.lease(), Generation: s.generation, State: n.stateFor(s.phase), Agreed: s.skew.agreed}
+	report := coordinator.Report{Lease: n.lease(), Generation: s.generation, State: n.stateFor(s.phase),
+		Agreed: s.skew.agreed}
 	n.passLoss()
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
@@ -311,6 +312,7 @@ func (n *Node) forget() {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
 	if err := n.cfg.Cache.Invalidate(); err != nil {
-		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost", "error", err)
+		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
+			"error", err)
 	}
 }

@@ -20,7 +20,10 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	extend, keep := n.turns.extend.Load(), n.turns.keep.Load()
-	n.until("both loops turn", func() bool { return n.turns.extend.Load() > extend && n.turns.keep.Load() > keep && extend+keep > 0 })
+	n.until("both loops turn", func() bool {
+		return n.turns.extend.Load() > extend && n.turns.keep.Load() > keep &&
+			extend+keep > 0
+	})
 	if err := n.Live(); err != nil {
 		t.Errorf("a node that serves: %v", err)
 	}
@@ -36,7 +39,8 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 	}{
 		{"turning", 0, 0, false, ""},
 		{"a bit late", 5 * time.Second, 30 * time.Second, false, ""},
-		{"the bound is left alone", time.Minute, 0, false, "the loop that extends the reserved bound has been stuck for 1m0s"},
+		{"the bound is left alone", time.Minute, 0, false,
+			"the loop that extends the reserved bound has been stuck for 1m0s"},
 		{"nothing is reported", 0, time.Hour, false, "the loop that sends heartbeats has been stuck for 1h0m0s"},
 		{"the disk is waited for", time.Hour, time.Hour, true, ""},
 	} {

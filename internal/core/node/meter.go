@@ -51,9 +51,11 @@ func (t *timer) tookMs() float64 { return float64(t.ns.Load()) / float64(time.Mi
 
 func (m *meter) snapshot() CountsSnapshot {
 	return CountsSnapshot{
-		Heartbeats: m.heartbeats.ok.Load(), HeartbeatsFailed: m.heartbeats.failed.Load(), HeartbeatsTookMs: m.heartbeats.tookMs(),
-		DiskWrites: m.disk.ok.Load(), DiskWritesFailed: m.disk.failed.Load(), DiskWritesTookMs: m.disk.tookMs(),
-		TickWaits: m.worker.TickWaits.Load(), RollbackWaits: m.worker.RollbackWaits.Load(), RollbackRefusals: m.worker.RollbackRefusals.Load(),
+		Heartbeats: m.heartbeats.ok.Load(), HeartbeatsFailed: m.heartbeats.failed.Load(),
+		HeartbeatsTookMs: m.heartbeats.tookMs(),
+		DiskWrites:       m.disk.ok.Load(), DiskWritesFailed: m.disk.failed.Load(), DiskWritesTookMs: m.disk.tookMs(),
+		TickWaits: m.worker.TickWaits.Load(), RollbackWaits: m.worker.RollbackWaits.Load(),
+		RollbackRefusals: m.worker.RollbackRefusals.Load(),
 	}
 }
 

@@ -11,6 +11,14 @@ import (
 
 func TestMoves(t *testing.T) {
 	away := fmt.Errorf("%w: no route", store.ErrUnreachable)
+	notOurs := &coordinator.NotOursError{}
+	resumed := func(err error, leased bool) outcome {
+		return outcome{resumed: true, err: err, leased: leased,
+			held: true}
+	}
+	gone := func(leased bool) outcome {
+		return outcome{resumed: true, err: notOurs, lost: true, leased: leased, held: true}
+	}
 	cached, moved := attempt{usable: true, cached: true}, attempt{usable: true, moved: true}
 	for name, row := range map[string]struct {
 		got, want move
@@ -24,16 +32,17 @@ func TestMoves(t *testing.T) {
 		"it is lost, without a lease":  {cached.move(outcome{lost: true}), moveResume},
 		"another cluster":              {cached.move(outcome{err: errors.New("another"), leased: true}), moveOver},
 
-		"resumed":                          {cached.move(outcome{resumed: true, leased: true, held: true}), moveOver},
-		"no answer then, a lease":          {cached.move(outcome{resumed: true, err: away, leased: true, held: true}), moveAlone},
-		"no answer then, without a lease":  {cached.move(outcome{resumed: true, err: away, held: true}), moveOver},
-		"the clock is wrong":               {cached.move(outcome{resumed: true, err: errors.New("the clock"), leased: true, held: true}), moveOver},
-		"the record is lost, a lease":      {cached.move(outcome{resumed: true, lost: true, err: &coordinator.NotOursError{}, leased: true, held: true}), moveAlone},
-		"the record is lost":               {cached.move(outcome{resumed: true, lost: true, err: &coordinator.NotOursError{}, held: true}), moveAnew},
-		"it is another ZooKeeper's":        {moved.move(outcome{resumed: true, lost: true, err: &coordinator.NotOursError{}, leased: true, held: true}), moveRefuse},
-		"another node has the slot":        {cached.move(outcome{resumed: true, err: &coordinator.NotOursError{}, leased: true, held: true}), moveAnew},
-		"another has it in that ZooKeeper": {moved.move(outcome{resumed: true, err: &coordinator.NotOursError{}, leased: true, held: true}), moveAnew},
-		"the slot was never acquired":      {attempt{usable: true}.move(outcome{resumed: true, err: &coordinator.NotOursError{}}), moveRegister},
+		"resumed":                          {cached.move(resumed(nil, true)), moveOver},
+		"no answer then, a lease":          {cached.move(resumed(away, true)), moveAlone},
+		"no answer then, without a lease":  {cached.move(resumed(away, false)), moveOver},
+		"the clock is wrong":               {cached.move(resumed(errors.New("the clock"), true)), moveOver},
+		"the record is lost, a lease":      {cached.move(gone(true)), moveAlone},
+		"the record is lost":               {cached.move(gone(false)), moveAnew},
+		"it is another ZooKeeper's":        {moved.move(gone(true)), moveRefuse},
+		"another node has the slot":        {cached.move(resumed(notOurs, true)), moveAnew},
+		"another has it in that ZooKeeper": {moved.move(resumed(notOurs, true)), moveAnew},
+		"the slot was never acquired": {attempt{usable: true}.move(outcome{resumed: true, err: notOurs}),
+			moveRegister},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: %d, want %d", name, row.got, row.want)

@@ -76,14 +76,14 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim, confirmed and alone are what the hold was when show was last called. IDs and the next local record go by them.
-	// ledger.Save sets the claim, too: no later record must lack a grant that is pending. reservedUntil is the reserved
-	// bound (Unix ms) and generation the write count of the local record that is durable. Only the goroutine of keep
-	// writes claim, cluster and rules, so that goroutine may read them without mu.
+	// claim, confirmed and alone are what the hold was when show was last called. IDs and the next local record go
+	// by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending. Only the goroutine
+	// of keep writes claim, cluster and rules, so that goroutine may read them without mu.
 	claim            coordinator.Claim
 	confirmed, alone bool
-	reservedUntil    int64
-	generation       uint64
+	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record.
+	reservedUntil int64
+	generation    uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
 	// relyIn and relyFrom are of coordinator.Hold.RelyOn.
@@ -189,7 +189,8 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock), wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
+	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock),
+		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.started = cfg.Clock.Wall() / 1e6
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{

@@ -22,7 +22,7 @@ func (s *state) standing(now int64) (Phase, Cause) {
 	return Serving, ""
 }
 
-// publish starts serving if the tenure may serve, and a bound above its floor is on disk. Otherwise it sets the refusal.
+// publish starts serving if the tenure may serve and a bound above its floor is on disk. Otherwise it sets the refusal.
 func (n *Node) publish() {
 	n.mu.Lock()
 	t, ready := n.held, n.mayPublish()
@@ -46,8 +46,8 @@ func (n *Node) publish() {
 	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
 }
 
-// mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets the refusal. mu
-// is held.
+// mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets
+// the refusal. mu is held.
 func (n *Node) mayPublish() bool {
 	t := n.held
 	if t == nil || n.serving.Load() == t || n.phase == Stopping {

@@ -41,7 +41,8 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 	if err != nil {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
-	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs, Heard: heardOf(r.Claim), Payload: payload}, nil
+	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs,
+		Heard: heardOf(r.Claim), Payload: payload}, nil
 }
 
 func heardOf(c coordinator.Claim) localcache.Heard {
@@ -55,9 +56,11 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 		err = json.Unmarshal(kept.Payload, &r)
 	}
 	if err != nil {
-		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that wrote it, or an empty state directory", err)
+		return LocalRecord{}, fmt.Errorf("the state file does not contain a node's record: %w. Use the release that "+
+			"wrote it, or an empty state directory", err)
 	}
-	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil, kept.Generation, kept.ServedMs
+	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
+		kept.Generation, kept.ServedMs
 	r.Claim.Heard = coordinator.Chain{Began: kept.Heard.Began, Sent: kept.Heard.Sent, Version: kept.Heard.Version}
 	r.Claim.Ends = kept.Heard.Ends
 	return r, nil

@@ -38,7 +38,8 @@ func filled[T any](t *testing.T) (v T) {
 func fullRecord(t *testing.T) LocalRecord {
 	t.Helper()
 	return LocalRecord{
-		ClusterName: "prod", ZooKeeper: "zk1:2181/flaked", Cluster: filled[coordinator.Cluster](t), Claim: filled[coordinator.Claim](t),
+		ClusterName: "prod", ZooKeeper: "zk1:2181/flaked", Cluster: filled[coordinator.Cluster](t),
+		Claim:   filled[coordinator.Claim](t),
 		Stopped: true, ServedMs: 65_000, Boot: "b", Rotations: []int64{1, 2, 3, 4},
 	}
 }
@@ -106,12 +107,14 @@ func TestForeignRecordIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cache.Save(localcache.Record{ReservedUntil: time.Now().UnixMilli(), Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
+	if _, err := cache.Save(localcache.Record{ReservedUntil: time.Now().UnixMilli(),
+		Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
 		t.Fatal(err)
 	}
 	was := string(r.disk.Disk())
 	err = r.start().ended()
-	if err == nil || !strings.Contains(err.Error(), "does not contain a node's record") || string(r.disk.Disk()) != was {
+	if err == nil || !strings.Contains(err.Error(), "does not contain a node's record") ||
+		string(r.disk.Disk()) != was {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -142,7 +145,8 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		r.confirmedAndStopped()
 		n, _ := r.node(func(c *Config) { c.BootID = name })
 		_, err := n.begin()
-		if c := n.hold.Held(); err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same || (c.Ends != 0) != same || c.Heard.Version == 0 {
+		if c := n.hold.Held(); err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same ||
+			(c.Ends != 0) != same || c.Heard.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}
 	}

@@ -24,14 +24,22 @@ var refusals = []struct {
 	{Refusal{Cause: CauseNewWorker, Phase: Confirming}, "-NOTREADY confirming reason=new-worker-after-rollback"},
 	{Refusal{Cause: CauseBelowFloor, Phase: Waiting}, "-NOTREADY waiting reason=clock-below-floor"},
 	{Refusal{Cause: CauseReservedBound, Phase: Refusing}, "-NOTREADY refusing reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundLate}, "-NOTREADY reserved bound reached: the process stood still, and is writing a new reserved bound reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundStalled}, "-NOTREADY reserved bound reached: the state directory does not answer reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable}, "-NOTREADY reserved bound reached: the state directory cannot be written reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseLeaseBorrowed}, "-NOTREADY a burst has borrowed up to the end of the lease reason=lease-borrowed"},
-	{Refusal{Cause: CauseClockBehind, Behind: 8*time.Millisecond + 1}, "-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9"},
-	{Refusal{Cause: CauseClockWrong, Phase: Refusing, Offset: -7 * time.Second}, "-CLOCK most voters say that this node's clock is wrong offset_ms=-7000"},
+	{Refusal{Cause: CauseReservedBound, Bound: BoundLate},
+		"-NOTREADY reserved bound reached: the process stood still, and is writing a new reserved bound " +
+			"reason=reserved-bound-reached"},
+	{Refusal{Cause: CauseReservedBound, Bound: BoundStalled},
+		"-NOTREADY reserved bound reached: the state directory does not answer reason=reserved-bound-reached"},
+	{Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable},
+		"-NOTREADY reserved bound reached: the state directory cannot be written reason=reserved-bound-reached"},
+	{Refusal{Cause: CauseLeaseBorrowed}, "-NOTREADY a burst has borrowed up to the end of the lease " +
+		"reason=lease-borrowed"},
+	{Refusal{Cause: CauseClockBehind, Behind: 8*time.Millisecond + 1},
+		"-CLOCK the clock is behind the last ID behind_ms=9 retry_after_ms=9"},
+	{Refusal{Cause: CauseClockWrong, Phase: Refusing, Offset: -7 * time.Second},
+		"-CLOCK most voters say that this node's clock is wrong offset_ms=-7000"},
 	{Refusal{Cause: CauseLeaseExpired}, "-FENCED the lease has expired: ZooKeeper could not be reached to renew it"},
-	{Refusal{Cause: CauseLostWorker, Phase: Starting}, "-FENCED this node lost its worker and is registering as a new one"},
+	{Refusal{Cause: CauseLostWorker, Phase: Starting},
+		"-FENCED this node lost its worker and is registering as a new one"},
 	{Refusal{Cause: CauseTimeUsedUp}, "-EXHAUSTED the layout's time field is used up"},
 	{Refusal{Cause: CauseDraining, Phase: Serving}, "-NOTREADY draining: the node stops soon"},
 	{Refusal{Cause: CauseStopping, Phase: Stopping}, "-NOTREADY stopping"},
@@ -116,7 +124,8 @@ func TestReserveAllocatesNothing(t *testing.T) {
 	if n := allocates(true); n != 0 {
 		t.Errorf("an ID allocates %v times", n)
 	}
-	if text, err := n.Decode(1); err != nil || !strings.HasPrefix(text, "id=1 time=2010-11-04T01:42:54.657Z timestamp_ms=1288834974657 ") {
+	if text, err := n.Decode(1); err != nil ||
+		!strings.HasPrefix(text, "id=1 time=2010-11-04T01:42:54.657Z timestamp_ms=1288834974657 ") {
 		t.Errorf("Decode: %q, %v", text, err)
 	}
 	cancel()

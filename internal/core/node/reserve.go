@@ -126,7 +126,8 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	n.disk.saving = false
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
-		n.log.Info("the stalled write to the state directory ended", "took_ms", time.Duration(n.mono()-n.disk.since).Milliseconds())
+		n.log.Info("the stalled write to the state directory ended",
+			"took_ms", time.Duration(n.mono()-n.disk.since).Milliseconds())
 	}
 	return generation, err
 }

@@ -24,7 +24,8 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, claim, layout := n.held, n.claim, n.layout
 	// A tenure that was not published has issued nothing. It waits for its floor.
 	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
-		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && n.refusalDuration(old) > max(limits.RotateBehind, n.keeper.lastWait)
+		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() &&
+		n.refusalDuration(old) > max(limits.RotateBehind, n.keeper.lastWait)
 	behind := time.Duration(0)
 	if due {
 		behind = n.refusalDuration(old)
@@ -38,7 +39,8 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker", "behind_ms", behind.Milliseconds(), "worker", claim.Worker)
+	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
+		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
 	next := n.hold.Another() // the identity and the ticket stay, only the slot changes
@@ -67,7 +69,8 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 // counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
 // Then refusalDuration returns the wait for that bound. mu is held.
 func (n *Node) refusalDuration(t *tenure) time.Duration {
-	if restart := timeguard.StartWait(n.now(), n.reservedUntil); n.onRollback.Counts() && restart > limits.MaxStartWait {
+	if restart := timeguard.StartWait(n.now(), n.reservedUntil); n.onRollback.Counts() &&
+		restart > limits.MaxStartWait {
 		return restart
 	}
 	return t.gen.Behind()
@@ -96,7 +99,8 @@ func (n *Node) keepOld(unanswered bool) {
 		return
 	}
 	if err := n.hold.Save(); err != nil {
-		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying", "error", err)
+		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying",
+			"error", err)
 	}
 }
 

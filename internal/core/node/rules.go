@@ -31,7 +31,8 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
-		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a restart after a crash may wait %s, more than %s", r.borrow, coast, n.cfg.Reserve, most, limits.MaxReserve)
+		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
+			"restart after a crash may wait %s, more than %s", r.borrow, coast, n.cfg.Reserve, most, limits.MaxReserve)
 		return r, errors.New(problem)
 	}
 	return r, nil
@@ -64,9 +65,11 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	case r.segmentStart == worker.SegmentRandom && r.layout.SegmentBits == 0:
 		err = &FieldError{Setting: SettingSegmentStart, Value: r.segmentStart, Field: "segment", Layout: r.layout}
 	case r.borrow < 0 || r.borrow > 0 && r.borrow < r.layout.Unit:
-		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be 0 or at least one tick (%s)", r.borrow, r.layout.Unit), Least: r.layout.Unit}
+		err = &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be 0 or at least one tick (%s)",
+			r.borrow, r.layout.Unit), Least: r.layout.Unit}
 	case r.borrow+r.onRollback.Coast() > limits.MaxAhead:
-		problem := fmt.Sprintf("borrow %s and the rollback policy %s may put IDs more than %s ahead of the clock, and a restart after a crash waits that long", r.borrow, r.onRollback, limits.MaxAhead)
+		problem := fmt.Sprintf("borrow %s and the rollback policy %s may put IDs more than %s ahead of the clock, "+
+			"and a restart after a crash waits that long", r.borrow, r.onRollback, limits.MaxAhead)
 		err = &RangeError{Setting: SettingBorrow, Problem: problem, Most: limits.MaxAhead - r.onRollback.Coast()}
 	}
 	return r, err

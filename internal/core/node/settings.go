@@ -77,7 +77,8 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	}
 	if s.Borrow != nil {
 		if *s.Borrow%time.Millisecond != 0 {
-			return cl, &RangeError{Setting: SettingBorrow, Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
+			return cl, &RangeError{Setting: SettingBorrow,
+				Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
 		}
 		cl.BorrowMs = s.Borrow.Milliseconds()
 	}
@@ -91,7 +92,8 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	return cl, err
 }
 
-func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, confirm time.Duration) (coordinator.Cluster, error) {
+func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, confirm time.Duration) (coordinator.Cluster,
+	error) {
 	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
 		return coordinator.Cluster{}, err
 	}
@@ -99,7 +101,8 @@ func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, conf
 		return coordinator.Cluster{}, fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
 	}
 	if confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm, limits.MinConfirm)
+		return coordinator.Cluster{}, fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm,
+			limits.MinConfirm)
 	}
 	return coordinator.Cluster{
 		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,

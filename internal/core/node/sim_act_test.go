@@ -118,7 +118,8 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	if s.now >= p.keepAt || p.acquiring || !p.n.confirmed && p.n.hold != nil && p.Boot() >= p.n.hold.ConfirmAt() || len(p.n.wakeKeeper) > 0 {
+	if s.now >= p.keepAt || p.acquiring || !p.n.confirmed && p.n.hold != nil && p.Boot() >= p.n.hold.ConfirmAt() ||
+		len(p.n.wakeKeeper) > 0 {
 		drain(p.n.wakeKeeper)
 		if !s.chance(8) {
 			s.keep(p)

@@ -2,13 +2,8 @@ package node
 
 import (
 	"fmt"
-	"path"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -130,8 +125,11 @@ func (s *sim) check(p *process, c *conn, run worker.Run) {
 	if start > p.Wall()/1e6 {
 		s.ahead++
 	}
-	if wall := p.Wall() / 1e6; start > wall+s.mayLead().Milliseconds() || start+s.layout.Unit.Milliseconds() <= (s.now+p.lowest)/1e6 {
-		s.violated(wrongClock, "%s issues for %d ms, where its clock reads %d and has never been off by less than %d ms", p.name, start, wall, p.lowest/1e6)
+	if wall := p.Wall() / 1e6; start > wall+s.mayLead().Milliseconds() ||
+		start+s.layout.Unit.Milliseconds() <= (s.now+p.lowest)/1e6 {
+		s.violated(wrongClock,
+			"%s issues for %d ms, where its clock reads %d and has never been off by less than %d ms", p.name, start,
+			wall, p.lowest/1e6)
 	}
 }
 
@@ -166,9 +164,11 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 		same.Sequence = f.Sequence
 		switch {
 		case err != nil || same != f || i > 0 && id <= run.At(i-1):
-			s.violated(wrongTwice, "%s is given %d as one of %d IDs from %d on: it is not of their tick and worker, or not above the one before: %v", mine.p.name, id, run.Len, run.First, err)
+			s.violated(wrongTwice, "%s is given %d as one of %d IDs from %d on: it is not of their tick and worker, "+
+				"or not above the one before: %v", mine.p.name, id, run.Len, run.First, err)
 		case u.sequences&one != 0:
-			s.violated(wrongTwice, "%s issues tick %d of worker %d, sequence %d, which %s has issued", mine.p.name, l.Tick, l.Worker, l.Sequence, u.who.p.name)
+			s.violated(wrongTwice, "%s issues tick %d of worker %d, sequence %d, which %s has issued", mine.p.name,
+				l.Tick, l.Worker, l.Sequence, u.who.p.name)
 		}
 		u.sequences |= one
 	}
@@ -179,7 +179,8 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 // checked only as far as their clocks agree.
 func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, f worker.Fields) {
 	tick := f.Tick
-	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == f.Worker && last.Rollback == f.Rollback && run.First <= c.last {
+	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == f.Worker && last.Rollback == f.Rollback &&
+		run.First <= c.last {
 		s.violated(wrongOrder, "a connection of %s is given %d after %d", mine.p.name, run.First, c.last)
 	}
 	if last := mine.last[f.Rollback]; run.First <= last {
@@ -192,7 +193,8 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 		back := time.Duration(s.layout.Start(before.max)-s.layout.Start(tick)) * time.Millisecond
 		later := before.p == mine.p || before.p.dead && before.p.ended < mine.p.started && !s.lossy
 		if later || back > time.Duration(s.highest-s.lowest)+s.layout.Unit+s.mayLead() {
-			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.worker, before.p.name, before.max)
+			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.worker,
+				before.p.name, before.max)
 		}
 	}
 	if w.latest.max <= tick {
@@ -208,15 +210,18 @@ func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 	start, end := s.layout.Start(tick), s.layout.Start(tick+1)
 	h := s.acked[holding{t.node, t.worker}]
 	if end > h {
-		s.violated(wrongLease, "%s issues for %d to %d ms of worker %d, where %d is acknowledged", p.name, start, end, t.worker, h)
+		s.violated(wrongLease, "%s issues for %d to %d ms of worker %d, where %d is acknowledged", p.name, start, end,
+			t.worker, h)
 	}
 	mine.end = max(mine.end, tick+1)
 	if d := p.durable; d.found && !d.released && d.node == t.node && d.worker == t.worker {
 		if end > d.begin {
-			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name, start, end, t.worker, d.begin)
+			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name,
+				start, end, t.worker, d.begin)
 		}
 		if start < d.floor {
-			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker, d.floor)
+			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker,
+				d.floor)
 		}
 		// A bound that has reached the disk without an acknowledgement does not count.
 		mine.end = max(mine.end, s.layout.FloorTick(min(d.reservedUntil, p.machine.saved.ReservedUntil, h)))
@@ -230,9 +235,11 @@ func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
 		switch {
 		case r == mine:
 		case r.min <= mine.max && mine.min <= r.max:
-			s.violated(wrongOverlap, "%s issued ticks %d to %d for worker %d, and %s %d to %d", mine.p.name, mine.min, mine.max, mine.t.worker, r.p.name, r.min, r.max)
+			s.violated(wrongOverlap, "%s issued ticks %d to %d for worker %d, and %s %d to %d", mine.p.name, mine.min,
+				mine.max, mine.t.worker, r.p.name, r.min, r.max)
 		case r.max < tick && tick < r.end && !r.closed():
-			s.violated(wrongReserved, "%s issues tick %d for worker %d, of which %s had reserved all below %d", mine.p.name, tick, mine.t.worker, r.p.name, r.end)
+			s.violated(wrongReserved, "%s issues tick %d for worker %d, of which %s had reserved all below %d",
+				mine.p.name, tick, mine.t.worker, r.p.name, r.end)
 		}
 	}
 }
@@ -267,71 +274,4 @@ func (s *sim) forget() {
 			r.end = 0
 		}
 	}
-}
-
-// wrote is called for each write that the store has carried out. acked reports whether the
-// client got the answer.
-func (s *sim) wrote(c store.Call, acked bool) {
-	switch c.Op {
-	case "set", "create":
-		s.wroteSlot(c.Path, c.Data, acked)
-	case "multi":
-		for _, op := range c.Ops {
-			switch op := op.(type) {
-			case store.SetOp:
-				s.wroteSlot(op.Path, op.Data, acked)
-			case store.CreateOp:
-				s.wroteSlot(op.Path, op.Data, acked)
-			}
-		}
-	}
-}
-
-func (s *sim) wroteSlot(at string, data []byte, acked bool) {
-	if !strings.HasPrefix(at, "/workers/") {
-		return
-	}
-	n, _ := strconv.Atoi(path.Base(at))
-	w := &s.workers[n]
-	w.held = w.held || text(data, "node") != ""
-	r := slotRecord{
-		node: text(data, "node"), nonce: text(data, "nonce"), term: number(data, "term"), leaseUntil: number(data, "lease_until"),
-		generation: uint64(number(data, "generation")),
-		confirmed:  has(data, "confirmed"), released: has(data, "released"), stopped: has(data, "stopped"),
-	}
-	was := w.record
-	// A record without a node replaces a lost one. It says nothing of the holder's bound.
-	if w.known && was.node != "" && (r.leaseUntil < was.leaseUntil && !(r.released && r.nonce == was.nonce) || r.term < was.term) {
-		s.violated(wrongLeaseFell, "the record of worker %d goes from %+v to %+v", n, was, r)
-	}
-	if w.known && was.released && r.node == was.node && r.term > was.term {
-		delete(s.acked, holding{r.node, n}) // its holder takes it again
-	}
-	// Clocks in use may be 10 s apart. A clock that is further off is refused.
-	if w.known && was.confirmed && !was.released && r.node != was.node && was.leaseUntil > s.now/1e6+10_000 {
-		s.violated(wrongTaken, "the record of worker %d goes from %+v to %+v", n, was, r)
-	}
-	if r.released && !was.released && !s.lossy {
-		for _, t := range w.tenures {
-			if end := s.layout.Start(t.max + 1); r.leaseUntil < end {
-				s.violated(wrongLeaseFell, "worker %d is released from %d on, where %s has issued below %d", n, r.leaseUntil, t.p.name, end)
-			}
-		}
-	}
-	w.record, w.known = r, true
-	if acked && r.confirmed {
-		at := holding{r.node, n}
-		s.acked[at] = max(s.acked[at], r.leaseUntil)
-	}
-}
-
-// saved is called when a record has been saved, which makes its reserved bound (ReservedUntil)
-// count. That bound must never go down, except at a stop.
-func (s *sim) saved(m *machine, r localcache.Record) {
-	was := m.saved
-	same := text(was.Payload, "node") == text(r.Payload, "node") && number(was.Payload, "worker") == number(r.Payload, "worker")
-	if same && r.ReservedUntil < was.ReservedUntil && !has(r.Payload, "stopped") {
-		s.violated(wrongBoundFell, "%s: the bound on the disk goes from %d to %d", m.name, was.ReservedUntil, r.ReservedUntil)
-	}
-	m.saved = r
 }

@@ -135,8 +135,9 @@ func lookAt(image []byte) (look diskLook) {
 			json := b[20:][:binary.LittleEndian.Uint32(b[16:])]
 			look = diskLook{
 				found: true, generation: gen, block: i,
-				node: text(json, "node"), worker: int(number(json, "worker")), floor: number(json, "floor"), reservedUntil: number(json, "reserved_until"),
-				stopped: has(json, "stopped"), released: has(json, "released"),
+				node: text(json, "node"), worker: int(number(json, "worker")), floor: number(json, "floor"),
+				reservedUntil: number(json, "reserved_until"),
+				stopped:       has(json, "stopped"), released: has(json, "released"),
 			}
 		}
 	}

@@ -1,12 +1,10 @@
 package node
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/localcache"
 )
 
 // Events and scenarios about clocks and processes that are worse than usual when ZooKeeper loses data.
@@ -84,7 +82,8 @@ func (s *sim) playLeaderLeap() bool {
 	return true
 }
 
-// playAhead: a holder whose clock is far ahead raises the horizon, and is cut off. ZooKeeper loses its data, perhaps the
+// playAhead: a holder whose clock is far ahead raises the horizon, and is cut off. ZooKeeper loses its data, perhaps
+// the
 // raise alone. Another holder notices. New nodes come when the freeze is over.
 func (s *sim) playAhead() bool {
 	s.mend()
@@ -103,7 +102,8 @@ func (s *sim) playAhead() bool {
 	}
 	// The freeze is longer than a lease by the margin, and the clock does not end the lease at once.
 	margin := 10*time.Second + s.confirm*5/2 + s.lease/64
-	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second), margin+s.upTo(time.Minute))))
+	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second),
+		margin+s.upTo(time.Minute))))
 	for range s.between(1, 6) {
 		if s.chance(2) {
 			copied = s.mem.Snapshot()
@@ -206,7 +206,8 @@ func (s *sim) playAllKilled() bool {
 	return true
 }
 
-// playLateVouch: a holder stands still inside a heartbeat. Meanwhile a node takes a worker, confirms and is cut off. Then
+// playLateVouch: a holder stands still inside a heartbeat. Meanwhile a node takes a worker, confirms and is cut off.
+// Then
 // data from before that is put back, which has the holder's record as the heartbeat expects it. A new node takes the
 // worker, and the heartbeat arrives. The cut-off node comes back in time.
 func (s *sim) playLateVouch() bool {
@@ -299,52 +300,5 @@ func (s *sim) playVouched() bool {
 	s.noticed([]*machine{b.machine, p.machine}, before)
 	s.deadline = 0
 	s.watch(s.confirm + 3*time.Second)
-	return true
-}
-
-// playReleasedByHand: older data is put back, and an operator releases the worker of a cut-off holder before anybody has
-// noticed. The holder is killed and starts again: it must make the loss known.
-func (s *sim) playReleasedByHand() bool {
-	s.mend()
-	a := s.holder()
-	if a == nil {
-		return false
-	}
-	copied := s.mem.Snapshot()
-	s.live(10*time.Second+s.upTo(10*time.Second), s.heartbeat/2)
-	if a.dead || a.held() < 0 || a.acquiring {
-		return false
-	}
-	w, m := a.held(), a.machine
-	s.cutOff(a)
-	before := s.incarnation()
-	s.snapshot = copied
-	s.restoreSnapshot()
-	s.forget()
-	data, _, err := s.admin.Get(context.Background(), slotPath(w))
-	kept := number(data, "lease_until")
-	if found, e := s.hand().Examine(context.Background(), w); err == nil && e == nil {
-		_, err = s.hand().ForceRelease(context.Background(), found)
-		s.note("by hand: release worker %d: %v", w, err)
-	}
-	s.kill(a, s.chance(3))
-	cache, e := localcache.New(m.disk.Clone(), m.print)
-	if err != nil || e != nil || text(data, "node") != m.durable.node {
-		s.over = true
-		return false
-	}
-	knows := cache.Load().Record.LeaseUntil > kept && m.durable.found
-	s.backToStore(m)
-	if p := m.proc; p != nil {
-		s.quietly(func() { s.keep(p); s.keep(p) })
-	}
-	if s.incarnation() <= before {
-		if knows && !s.over && m.proc != nil {
-			s.violated(wrongUnnoticed, "%s has started, and the incarnation is still %d", m.name, before)
-		}
-		s.over = true
-		return false
-	}
-	s.watch(s.confirm + 4*time.Second)
 	return true
 }

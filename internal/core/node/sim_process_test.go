@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -88,7 +87,8 @@ func (s *sim) startIn(m *machine, mem *store.Mem) *process {
 	if mem == s.elsewhere {
 		zookeeper = "elsewhere"
 	}
-	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true, started: s.now, extended: s.now}
+	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true,
+		started: s.now, extended: s.now}
 	p.session.SetFault(func(c store.Call) store.Fault { return s.asked(p, c) })
 	p.session.SetDone(func(c store.Call, result, reported error) {
 		if mem == s.elsewhere { // not checked
@@ -97,7 +97,8 @@ func (s *sim) startIn(m *machine, mem *store.Mem) *process {
 		s.answered(p, c, result, reported)
 	})
 	p.n, err = New(Config{
-		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m}, Clock: m,
+		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m},
+		Clock:    m,
 		Settings: s.settings(),
 		// The order in which two timers fire at the same instant is not defined. So no two
 		// processes have the same timeout.
@@ -236,18 +237,6 @@ func (s *sim) within(p *process, busy *bool, f func()) {
 	f()
 }
 
-// exits ends a process whose node has returned an error.
-func (s *sim) exits(p *process, err error) {
-	s.note("%s: exits: %v", p.name, err)
-	_ = p.session.Close()
-	s.ends(p)
-}
-
-func (s *sim) ends(p *process) {
-	p.dead, p.ended = true, s.now
-	p.machine.proc = nil
-}
-
 // held returns the worker that a process holds, -1 for none.
 func (p *process) held() int {
 	if p.dead || p.acquiring || p.n.held == nil {
@@ -333,59 +322,3 @@ func (s *sim) get(p *process, count int) {
 		s.check(p, c, run)
 	}
 }
-
-// kill ends a process as kill -9 does. With power, the machine
-// crashes: its disk may lose what was not synced.
-func (s *sim) kill(p *process, power bool) {
-	s.note("%s: killed, power cut %t", p.name, power)
-	s.sessions = append(s.sessions, p.session)
-	s.killed(p)
-	p.killed = true
-	s.ends(p)
-	if power {
-		p.machine.boots++
-		p.machine.rebooted += int64(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
-		p.machine.disk.Crash()
-	}
-}
-
-// stop stops a process cleanly.
-func (s *sim) stop(p *process) {
-	if p.keeping || p.extending || p.saving || p.acquiring || s.now < p.paused {
-		return // Run stops the loops first
-	}
-	p.stopping = true
-	s.within(p, &p.keeping, func() {
-		var ctx context.Context
-		ctx, p.giveUp = context.WithTimeout(context.Background(), p.n.stopTime())
-		p.patience = s.between(3, 15)
-		if s.calm {
-			p.patience = 50
-		}
-		s.note("%s: stops, gives its worker back %t", p.name, p.n.cfg.ReleaseOnExit)
-		p.n.stop(ctx)
-		p.giveUp()
-		s.note("%s: stopped", p.name)
-		_ = p.session.Close()
-		s.ends(p)
-	})
-}
-
-// writes returns a function that reports whether a call writes the record of worker w. A w of
-// -1 means any worker.
-func writes(w int) func(store.Call) bool {
-	path := "/workers/"
-	if w >= 0 {
-		path = slotPath(w)
-	}
-	return func(c store.Call) bool {
-		for _, op := range c.Ops {
-			if set, ok := op.(store.SetOp); ok && strings.HasPrefix(set.Path, path) {
-				return true
-			}
-		}
-		return c.Write() && c.Ops == nil && strings.HasPrefix(c.Path, path)
-	}
-}
-
-func slotPath(w int) string { return fmt.Sprintf("/workers/%04d", w) }

@@ -113,7 +113,8 @@ func TestSimulation(t *testing.T) {
 		}
 		t.Fatalf("%s\nseed %d: %s\nplay it again: %s", tail(text), total.seed, s.wrong, replay(total.seed))
 	}
-	t.Logf("%d histories, %d IDs, %d nodes that peers vouched for, %s each", total.histories, total.ids, total.vouched, total.each())
+	t.Logf("%d histories, %d IDs, %d nodes that peers vouched for, %s each", total.histories, total.ids, total.vouched,
+		total.each())
 	if total.vouched == 0 && count >= 500 && *simWorld == "" {
 		t.Error("no peer has vouched")
 	}
@@ -206,7 +207,8 @@ func (t *total) report(every time.Duration) (stop func()) {
 				return
 			case <-tick.C:
 				t.mu.Lock()
-				fmt.Fprintf(os.Stderr, "%s: %d histories, %d IDs, %s each\n", time.Since(t.began).Round(time.Second), t.histories, t.ids, t.each())
+				fmt.Fprintf(os.Stderr, "%s: %d histories, %d IDs, %s each\n", time.Since(t.began).Round(time.Second),
+					t.histories, t.ids, t.each())
 				t.mu.Unlock()
 			}
 		}
@@ -234,7 +236,8 @@ func TestSameSeedGivesTheSameHistory(t *testing.T) {
 			for n < min(len(a), len(b))-1 && a[n] == b[n] {
 				n++
 			}
-			t.Errorf("seed %d: %d and %d lines, %d and %d IDs; they part at\n%s\n%s", i+1, len(a), len(b), one.ids, two.ids, a[n], b[n])
+			t.Errorf("seed %d: %d and %d lines, %d and %d IDs; they part at\n%s\n%s", i+1, len(a), len(b), one.ids,
+				two.ids, a[n], b[n])
 		})
 	}
 	beside.Wait()

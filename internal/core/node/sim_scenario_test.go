@@ -114,8 +114,10 @@ func (s *sim) mend() {
 // than a quarter of the longest lease is left.
 func (s *sim) holders() (holders []*process) {
 	for _, m := range s.machines {
-		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused && !p.cut &&
-			p.n.serving.Load() != nil && p.n.claim.Confirmed && p.n.claim.LeaseUntil-p.n.now() > s.lease.Milliseconds()/4 {
+		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused &&
+			!p.cut &&
+			p.n.serving.Load() != nil && p.n.claim.Confirmed &&
+			p.n.claim.LeaseUntil-p.n.now() > s.lease.Milliseconds()/4 {
 			holders = append(holders, p)
 		}
 	}

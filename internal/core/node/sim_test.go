@@ -124,7 +124,8 @@ type line struct {
 }
 
 func (l line) String() string {
-	return fmt.Sprintf("%11.4fs %s%s", float64(l.now%1e15)/1e9, strings.Repeat("  ", l.depth), fmt.Sprintf(l.format, l.args...))
+	return fmt.Sprintf("%11.4fs %s%s", float64(l.now%1e15)/1e9, strings.Repeat("  ", l.depth),
+		fmt.Sprintf(l.format, l.args...))
 }
 
 // machine is a disk, a clock, and the process that runs on them, nil if none does.
@@ -207,8 +208,10 @@ func newSim(seed uint64) *sim {
 		s.newDisk(m)
 		s.machines = append(s.machines, m)
 	}
-	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, time until %s, leader's epoch %d",
-		s.layout.Unit, s.lease, s.confirm, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap, s.layout.Expires(), s.epoch)
+	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, time "+
+		"until %s, leader's epoch %d",
+		s.layout.Unit, s.lease, s.confirm, s.heartbeat, s.reserve, s.layout.Workers(), s.crowded, s.bootstrap,
+		s.layout.Expires(), s.epoch)
 	s.crowd()
 	return s
 }
@@ -229,7 +232,8 @@ func (s *sim) found() {
 }
 
 func (s *sim) settings() Settings {
-	return Settings{Layout: &s.layout, Lease: &s.lease, ConfirmTime: &s.confirm, OnRollback: &s.onRollback, Borrow: &s.borrow, SequenceStart: &s.sequenceStart, SegmentStart: &s.segmentStart}
+	return Settings{Layout: &s.layout, Lease: &s.lease, ConfirmTime: &s.confirm, OnRollback: &s.onRollback,
+		Borrow: &s.borrow, SequenceStart: &s.sequenceStart, SegmentStart: &s.segmentStart}
 }
 
 func pick[T any](s *sim, of ...T) T               { return of[s.rng.IntN(len(of))] }

@@ -14,16 +14,19 @@ import (
 // The promise depends neither on the order of the fields in an ID, nor on the rollback policy.
 var otherWorlds = []otherWorld{
 	{"the worker lowest", func(w *world) {
-		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence, worker.FieldDatacenter, worker.FieldWorker}
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence,
+			worker.FieldDatacenter, worker.FieldWorker}
 	}},
 	{"a segment above the worker", func(w *world) { w.layout.SegmentBits = 2 }},
 	{"a segment, the worker lowest", func(w *world) {
 		w.layout.SegmentBits = 1
-		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence, worker.FieldWorker, worker.FieldDatacenter}
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldSequence,
+			worker.FieldWorker, worker.FieldDatacenter}
 	}},
 	{"the worker above a datacenter", func(w *world) {
 		w.layout.DatacenterBits = 2
-		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldWorker, worker.FieldDatacenter, worker.FieldSequence}
+		w.layout.Order = worker.Order{worker.FieldRollback, worker.FieldSegment, worker.FieldWorker,
+			worker.FieldDatacenter, worker.FieldSequence}
 	}},
 	{"a segment at random", func(w *world) { w.layout.SegmentBits, w.segmentStart = 3, worker.SegmentRandom }},
 	{"refuse", policy("refuse")},
@@ -181,12 +184,15 @@ func TestSimulationOfOtherWorlds(t *testing.T) {
 			}
 			total := playAll(t, other.change, *simFirst, count)
 			if s := total.failed; s != nil {
-				t.Fatalf("%s\nseed %d: %s\nplay it again: %s -sim.world='%s'", tail(s.text()), total.seed, s.wrong, replay(total.seed), other.name)
+				t.Fatalf("%s\nseed %d: %s\nplay it again: %s -sim.world='%s'", tail(s.text()), total.seed, s.wrong,
+					replay(total.seed), other.name)
 			}
-			t.Logf("%d histories, %d IDs, %d times ahead of the clock, %d after a rollback that was counted", total.histories, total.ids, total.ahead, total.rolled)
+			t.Logf("%d histories, %d IDs, %d times ahead of the clock, %d after a rollback that was counted",
+				total.histories, total.ids, total.ahead, total.rolled)
 			var w world
 			other.change(&w)
-			if total.ids == 0 || count > 10 && (w.mayLead() > 0) != (total.ahead > 0) || count > 10 && (w.layout.RollbackBits > 0) != (total.rolled > 0) {
+			if total.ids == 0 || count > 10 && (w.mayLead() > 0) != (total.ahead > 0) || count > 10 &&
+				(w.layout.RollbackBits > 0) != (total.rolled > 0) {
 				t.Error("the histories do not come to what this world is about")
 			}
 		})

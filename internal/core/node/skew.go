@@ -30,7 +30,8 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
 	if verdict.Wrong() {
-		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, %s is allowed). Set it right (NTP) and start again",
+		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
+			"%s is allowed). Set it right (NTP) and start again",
 			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
 	}
 	return nil
@@ -56,7 +57,8 @@ func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mayWarn() {
-		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock", "cause", TroubleLeap,
+		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
+			"cause", TroubleLeap,
 			"ahead_ms", ahead.Milliseconds())
 	}
 }
@@ -92,7 +94,8 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	if ahead := n.clock.Ahead(); ahead > 0 {
 		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Uncertainty: offset.Uncertainty}
 		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
-			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
+			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm",
+				"ahead_ms", ahead.Milliseconds())
 			if !n.diskStalls() { // heartbeats must not wait for it
 				n.extend(0, ahead) // else the clock would leap beyond the bound
 			}
@@ -107,7 +110,8 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if wrong && !n.skew.wrong {
-		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right", "cause", CauseClockWrong,
+		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right",
+			"cause", CauseClockWrong,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}

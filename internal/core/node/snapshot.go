@@ -136,7 +136,8 @@ func (n *Node) Snapshot() Snapshot {
 		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
 		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.alone, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
-			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(), CoastingMs: n.clock.Lead().Milliseconds(),
+			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
+			CoastingMs: n.clock.Lead().Milliseconds(),
 		},
 		ZooKeeper: ZooKeeperSnapshot{
 			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),

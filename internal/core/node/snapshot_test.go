@@ -23,7 +23,8 @@ func TestSnapshotIsConsistent(t *testing.T) {
 		t.Errorf("who it is: %+v", s)
 	case !s.Ready || s.Cause != "" || s.Reason != "" || s.Phase != Serving || !s.Confirmed:
 		t.Errorf("what it does: %+v", s)
-	case *s.LeaseLeftMs < 50_000 || *s.LeaseEndsMs != s.NowMs+*s.LeaseLeftMs || *s.ReservedLeftMs <= 0 || *s.ReservedLeftMs > 2000:
+	case *s.LeaseLeftMs < 50_000 || *s.LeaseEndsMs != s.NowMs+*s.LeaseLeftMs || *s.ReservedLeftMs <= 0 ||
+		*s.ReservedLeftMs > 2000:
 		t.Errorf("its bounds: lease %d ms, reserved %d ms", *s.LeaseLeftMs, *s.ReservedLeftMs)
 	case !s.ZooKeeper.OK || !s.ZooKeeper.Session || s.ZooKeeper.Error != "" || s.ZooKeeper.HeartbeatMs != 20:
 		t.Errorf("ZooKeeper: %+v", s.ZooKeeper)
@@ -33,7 +34,8 @@ func TestSnapshotIsConsistent(t *testing.T) {
 		t.Errorf("disk %+v, cluster %+v", s.Disk, s.Cluster)
 	}
 
-	if c := s.Counts; c.Heartbeats < 1 || c.HeartbeatsFailed != 0 || c.DiskWrites < 2 || c.DiskWritesFailed != 0 || c.DiskWritesTookMs <= 0 {
+	if c := s.Counts; c.Heartbeats < 1 || c.HeartbeatsFailed != 0 || c.DiskWrites < 2 || c.DiskWritesFailed != 0 ||
+		c.DiskWritesTookMs <= 0 {
 		t.Errorf("what it has done: %+v", c)
 	}
 
@@ -44,7 +46,8 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	if s.Ready || s.Cause != CauseClockBehind || s.Code != "CLOCK" || s.Clock.BehindMs < 100 {
 		t.Errorf("behind its last ID: %+v", s)
 	}
-	if _, err := n.Reserve(t.Context(), 1); err == nil || n.Snapshot().Counts.RollbackRefusals != s.Counts.RollbackRefusals+1 {
+	if _, err := n.Reserve(t.Context(), 1); err == nil ||
+		n.Snapshot().Counts.RollbackRefusals != s.Counts.RollbackRefusals+1 {
 		t.Errorf("%v, and %+v", err, n.Snapshot().Counts)
 	}
 	n.session.Partition()

@@ -73,7 +73,8 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 	saved, early := atomic.NewInt64(0), atomic.NewInt64(0)
 	n := r.start(func(cfg *Config) {
 		cfg.Cache = noting{cfg.Cache, func(rec localcache.Record) {
-			if n := node.Load(); n != nil && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) && saved.Add(1) == 1 {
+			if n := node.Load(); n != nil && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) &&
+				saved.Add(1) == 1 {
 				early.Store(n.peek().claim.LeaseUntil)
 			}
 		}}

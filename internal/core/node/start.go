@@ -42,7 +42,8 @@ func (n *Node) begin() (attempt, error) {
 		return a, unfit
 	}
 	if a.moved {
-		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the worker's record",
+		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the "+
+			"worker's record",
 			"last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
 	n.recall(loaded, rec)
@@ -75,7 +76,7 @@ func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 
 // recall makes the claim of a local record the node's own.
 func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
-	//mutant:c16-unconfirmed-has-a-lease by sim -> claim := rec.Claim; claim.Confirmed, claim.LeaseUntil = true, n.now()+60_000
+	//mutant:c16-unconfirmed by sim -> claim := rec.Claim; claim.Confirmed, claim.LeaseUntil = true, n.now()+60_000
 	claim := rec.Claim
 	//mutant:c13-chain-over-a-reboot by TestChainEndsWithTheBoot -> if false {
 	if rec.Boot == "" || rec.Boot != n.cfg.BootID { // (C13) the boot clock counts anew
@@ -100,7 +101,8 @@ func (n *Node) checkStart(floor int64) error {
 	wait := timeguard.StartWait(n.now(), floor)
 	if wait > patience {
 		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
-			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker", wait, patience)}
+			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
+			wait, patience)}
 	}
 	return nil
 }

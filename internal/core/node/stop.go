@@ -18,7 +18,8 @@ func (n *Node) stop(ctx context.Context) {
 	if t.owner != ownerOf(claim) {
 		// An attempt to take another slot was interrupted. The local record is about that
 		// slot, and needs no change.
-		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires", "worker", t.worker)
+		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
+			"worker", t.worker)
 		return
 	}
 	if (n.cfg.ReleaseOnExit || n.releases.Load()) && n.release(ctx, end) {
@@ -36,7 +37,8 @@ func (n *Node) stop(ctx context.Context) {
 		return
 	}
 	if err := n.hold.Stop(ctx, end, gen); err != nil {
-		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires", "error", err)
+		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
+			"error", err)
 		return
 	}
 	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.worker, "term", claim.Term)
@@ -60,7 +62,8 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
 	if err := n.hold.Release(ctx, end); err != nil {
-		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker, "error", err)
+		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
+			"error", err)
 		return true
 	}
 	n.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)

@@ -30,7 +30,8 @@ const (
 
 // Troubles returns the words that Snapshot.Degraded may hold, in its order.
 func Troubles() []string {
-	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
+	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting,
+		TroubleFrozen}
 }
 
 func (s Snapshot) degraded() []string {

@@ -16,10 +16,15 @@ func TestDegradedListsTroubles(t *testing.T) {
 		{"a heartbeat failed", func(s *Snapshot) { s.ZooKeeper.Error = "cut off" }, []string{TroubleZooKeeper}},
 		{"started alone", func(s *Snapshot) { s.FromCache = true }, []string{TroubleFromCache}},
 		{"a full disk", func(s *Snapshot) { s.Disk.OK = false }, []string{TroubleDisk}},
-		{"an offset", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0), new(11.0) }, []string{TroubleOffset}},
-		{"one that may be none", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0), new(13.0) }, []string{}},
+		{"an offset", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0), new(11.0) },
+			[]string{TroubleOffset}},
+		{"one that may be none", func(s *Snapshot) {
+			s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0),
+				new(13.0)
+		}, []string{}},
 		{"a clock that went back", func(s *Snapshot) { s.Clock.CoastingMs = 800 }, []string{TroubleCoasting}},
-		{"a leap and a freeze", func(s *Snapshot) { s.Clock.UnfollowedLeapMs, s.FrozenUntilMs = 1, new(int64(5)) }, []string{TroubleLeap, TroubleFrozen}},
+		{"a leap and a freeze", func(s *Snapshot) { s.Clock.UnfollowedLeapMs, s.FrozenUntilMs = 1, new(int64(5)) },
+			[]string{TroubleLeap, TroubleFrozen}},
 	} {
 		s := Snapshot{Disk: DiskSnapshot{OK: true}, ZooKeeper: ZooKeeperSnapshot{OK: true}}
 		row.change(&s)

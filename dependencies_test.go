@@ -1,0 +1,48 @@
+package flaked
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A program that imports the package links these packages of flaked and these libraries of others, and no
+// more: nothing that only a server needs. A client links none of ZooKeeper's.
+func TestDependencies(t *testing.T) {
+	const own = "github.com/flaked/flaked"
+	list := func(pkg string) (linked []string) {
+		cmd := exec.Command("go", "list", "-deps", "-f",
+			"{{with .Module}}{{if .Main}}{{$.ImportPath}}{{else}}{{.Path}}{{end}}{{end}}", pkg)
+		cmd.Env = append(os.Environ(), "GOOS=linux")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", cmd.Args, err)
+		}
+		for _, path := range strings.Fields(string(out)) {
+			if path != own {
+				linked = append(linked, strings.TrimPrefix(path, own+"/"))
+			}
+		}
+		slices.Sort(linked)
+		return slices.Compact(linked)
+	}
+	for pkg, want := range map[string]string{
+		".": "coordinator " +
+			"github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk " +
+			"github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable " +
+			"github.com/mattn/go-isatty " +
+			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
+			"ids internal/core/limits internal/core/node internal/core/pulse internal/core/seq internal/core/store " +
+			"internal/ops/host/logqueue internal/ops/view localcache sequence timeguard worker",
+		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog " +
+			"github.com/mattn/go-colorable github.com/mattn/go-isatty " +
+			"go.uber.org/atomic golang.org/x/sys ids internal/ops/access sequence worker",
+		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
+	} {
+		if got := strings.Join(list(pkg), " "); got != want {
+			t.Errorf("%s has %s, want %s", pkg, got, want)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/worker"
+)
+
+// rig is a ZooKeeper in memory, a disk in memory and a clock that a test can step.
+type rig struct {
+	t     *testing.T
+	clock *testClock
+	mem   *store.Mem
+	disk  *memfile.File
+	cfg   Config
+}
+
+// testClock reads the machine's clocks. Its wall clock can be stepped.
+type testClock struct {
+	base time.Time
+	wall atomic.Int64 // how far the wall clock has been stepped, ns
+}
+
+// steppedClock returns a clock whose wall clock has been stepped.
+func steppedClock(by time.Duration) *testClock {
+	c := &testClock{base: time.Now()}
+	c.wall.Store(int64(by))
+	return c
+}
+
+func (c *testClock) Wall() int64          { return time.Now().UnixNano() + c.wall.Load() }
+func (c *testClock) Mono() int64          { return int64(time.Since(c.base)) }
+func (c *testClock) Boot() int64          { return c.Mono() }
+func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
+
+func newRig(t *testing.T) *rig {
+	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: memfile.New(nil)}
+	// The leader's clock is the machine's, unstepped.
+	r.mem = store.NewMem(func() int64 { return time.Now().UnixMilli() })
+	none := time.Duration(0)
+	r.cfg = Config{
+		Cluster: "test", Bootstrap: true, Clock: r.clock,
+		Settings: Settings{ConfirmTime: &none}, InMemory: true,
+		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
+		Labels: coordinator.Labels{Name: "n", Version: "test"},
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}, DisableTime: true}),
+	}
+	return r
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// running is a node that a test has started.
+type running struct {
+	*Node
+	t       *testing.T
+	session *store.MemSession
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+// node returns a node on the rig's disk, unless change gives it another, and its session.
+func (r *rig) node(change ...func(*Config)) (*Node, *store.MemSession) {
+	r.t.Helper()
+	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cfg, session := r.cfg, r.mem.Session()
+	cfg.Store, cfg.Cache = session, cache
+	for _, c := range change {
+		c(&cfg)
+	}
+	n, err := New(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n, session
+}
+
+// starting returns a node that refuses, because Run has not been called.
+func starting(t *testing.T, change ...func(*Config)) *Node {
+	t.Helper()
+	n, _ := newRig(t).node(change...)
+	return n
+}
+
+// start runs a node as node returns it.
+func (r *rig) start(change ...func(*Config)) *running {
+	r.t.Helper()
+	n, session := r.node(change...)
+	ctx, cancel := context.WithCancel(context.Background())
+	run := &running{Node: n, t: r.t, session: session, cancel: cancel, done: make(chan error, 1)}
+	go func() { run.done <- n.Run(ctx) }()
+	r.t.Cleanup(func() { run.stop() })
+	return run
+}
+
+// confirmedAndStopped starts a node, and stops it cleanly once it has confirmed.
+func (r *rig) confirmedAndStopped() *running {
+	r.t.Helper()
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	if err := n.stop(); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// until waits for a condition. It fails the test after 10 s, or if the node ends first.
+func (r *running) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case err := <-r.done:
+			r.done <- err
+			r.t.Fatalf("waiting for %s: the node ended: %v", what, err)
+		case <-deadline:
+			r.t.Fatalf("waited in vain for %s; %s; %v", what, r.Worker(), r.Ready())
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *running) untilReady() *running {
+	r.t.Helper()
+	r.until("ready", func() bool { return r.Ready() == nil })
+	return r
+}
+
+func (r *running) next() worker.Fields {
+	r.t.Helper()
+	run, err := r.Reserve(context.Background(), 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	f, err := worker.Leaf().Decode(run.First)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return f
+}
+
+// cause returns why the node makes no ID now.
+func (r *running) cause() Cause {
+	r.t.Helper()
+	_, err := r.Reserve(context.Background(), 1)
+	refused, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		r.t.Fatalf("not refused: %v", err)
+	}
+	return refused.Cause
+}
+
+func (n *Node) isConfirmed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.confirmed
+}
+
+// stop stops the node cleanly and returns Run's error.
+func (r *running) stop() error {
+	r.cancel()
+	err := <-r.done
+	r.done <- err
+	return err
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever the clock does, no ID is made twice, the IDs with one rollback value only grow,
+// and all IDs obey the issue rule.
+func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := anyLayout(t)
+		l.SequenceBits, l.SegmentBits = min(l.SequenceBits, 6), min(l.SegmentBits, 2)
+		c := &manualClock{}
+		c.ns.Store(max(l.Epoch, 1) * 1e6)
+		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
+		borrow := Tick(rapid.Int64Range(0, 20).Draw(t, "borrow") / 10 * rapid.Int64Range(0, 30).Draw(t, "ticks"))
+		g, err := NewGenerator(GeneratorConfig{
+			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
+			SequenceStart:  SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
+			SegmentStart:   SegmentStart(rapid.IntRange(0, min(1, int(l.SegmentBits))).Draw(t, "segment start")),
+			Borrow:         time.Duration(borrow) * l.Unit,
+			CountRollbacks: l.RollbackBits > 0,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit, highest := floor, floor-1
+		last := map[int64]ID{}
+		made := map[ID]bool{}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "do") {
+			case 0:
+				c.step(time.Duration(rapid.Int64Range(-20, 200).Draw(t, "step")) * l.Unit / 10)
+			case 1:
+				to := floor + Tick(rapid.Int64Range(-5, 100).Draw(t, "limit"))
+				g.Extend(to)
+				limit = max(limit, min(to, l.MaxTick()+1))
+			default:
+				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"),
+					time.Duration(rapid.IntRange(0, 1).Draw(t, "waited")))
+				if err != nil {
+					continue
+				}
+				for i := range run.Len {
+					id := run.At(i)
+					f, err := l.Decode(id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					now := l.TickAt(c.Now())
+					if f.Tick < floor || f.Tick >= limit || f.Tick < now || f.Tick > now+borrow {
+						t.Fatalf("tick %d outside [%d, %d) at %d, borrowing %d", f.Tick, floor, limit, now, borrow)
+					}
+					if before, ok := last[f.Rollback]; made[id] || ok && id <= before {
+						t.Fatalf("%d, %+v after %d", id, f, before)
+					}
+					if f.Worker != int64(l.Workers()-1) || f.Datacenter != 0 {
+						t.Fatalf("%+v: another's", f)
+					}
+					last[f.Rollback], made[id], highest = id, true, max(highest, f.Tick)
+				}
+			}
+		}
+		if end := g.End(); len(made) > 0 && end != highest+1 {
+			t.Fatalf("end %d after %d", end, highest)
+		}
+	})
+}
