@@ -154,19 +154,6 @@ func parseView(records []store.Record) (v view, _ error) {
 	return v, nil
 }
 
-// slot reads a worker's record. It returns nil if there is no record.
-func (c *Coordinator) slot(ctx context.Context, worker int) (*Slot, store.Stat, error) {
-	data, stat, err := c.Store.Get(ctx, slotPath(worker))
-	if errors.Is(err, store.ErrNoNode) {
-		return nil, store.Stat{}, nil
-	}
-	if err != nil {
-		return nil, store.Stat{}, err
-	}
-	s := parseSlot(data)
-	return &s, stat, nil
-}
-
 // raiseHighestSlot raises the highest slot known to have been granted.
 func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highestSlot, used) }
 

@@ -107,7 +107,7 @@ func (c Claim) wasLost(found Slot) bool {
 	if found.FromTerm > 0 && found.FromTerm <= c.Term {
 		return true
 	}
-	past := found.History.List()
+	past := found.History
 	if len(past) == maxHistory && past[0].Term > c.Term && past[0].Granted >= c.Floor {
 		return false
 	}

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 )
 
@@ -29,50 +28,21 @@ const (
 	EndedGaveWay  = "gave way" // a holder that ZooKeeper had lost came back
 )
 
-// History has the former holders of a slot, the oldest first. Unused entries are zero. It is an array, so that records
-// can be compared with ==.
-type History [maxHistory]PastHolder
+// History has the former holders of a slot, the oldest first.
+type History []PastHolder
 
-// List returns the former holders, without unused entries.
-func (h History) List() []PastHolder {
-	n := slices.Index(h[:], PastHolder{})
-	if n < 0 {
-		n = len(h)
-	}
-	return h[:n:n]
-}
-
-func (h History) String() string { return fmt.Sprintf("%+v", h.List()) }
-
-// MarshalJSON writes the former holders as a list.
-func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(h.List()) }
-
-// UnmarshalJSON reads a list of former holders. It takes a list that it cannot read for an empty one, so that the
-// record itself stays readable.
+// UnmarshalJSON reads the former holders. It takes a list that it cannot read for an empty one, so that the record itself
+// stays readable.
 func (h *History) UnmarshalJSON(b []byte) error {
-	*h = History{}
 	var list []PastHolder
 	if json.Unmarshal(b, &list) == nil {
-		for _, f := range list {
-			if f != (PastHolder{}) {
-				*h = h.with(f)
-			}
-		}
+		*h = list[max(0, len(list)-maxHistory):]
 	}
 	return nil
 }
 
 // with returns the history with one more entry. If there is no room it drops the oldest.
-func (h History) with(f PastHolder) History {
-	list := h.List()
-	if len(list) == len(h) {
-		list = list[1:]
-	}
-	var out History
-	copy(out[:], list)
-	out[len(list)] = f
-	return out
-}
+func (h History) with(f PastHolder) History { return append(slices.Clone(h[max(0, len(h)-maxHistory+1):]), f) }
 
 // inherit copies the history of old, the record that s replaces, into s. now is the clock of the holder of s, Unix ms.
 func (s *Slot) inherit(old Slot, now int64) {

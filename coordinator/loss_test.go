@@ -30,7 +30,7 @@ func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 // record.
 func (l *lab) taken(worker int) (h History) {
 	if data, _, err := l.admin.Get(l.Context(), slotPath(worker)); err == nil {
-		h[0] = PastHolder{Node: parseSlot(data).Node, Term: 1, Ended: EndedTaken}
+		h = History{{Node: parseSlot(data).Node, Term: 1, Ended: EndedTaken}}
 	}
 	return h
 }

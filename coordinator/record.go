@@ -153,7 +153,7 @@ type Slot struct {
 	// Claim.wasLost decides by these.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
-	History  History `json:"history,omitzero"`
+	History  History `json:"history,omitempty"`
 }
 
 // Followed says how far a node has followed the changes of named sequences.

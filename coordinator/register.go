@@ -141,11 +141,11 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 		}
 		if v.slot == nil {
 			// The slot may have been created after it was read: read it again.
-			slot, _, err := c.slot(ctx, worker)
-			if err != nil {
+			again, err := c.readView(ctx, worker)
+			switch {
+			case err != nil:
 				return false, err
-			}
-			if slot != nil {
+			case again.slot != nil:
 				continue
 			}
 			until, err := c.replaceLost(ctx, *v.cl, worker)

@@ -137,8 +137,9 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		for w := from; w < from+64; w++ {
 			e := liveEntry(w, 0)
 			e.Slot.LeaseUntil, e.Slot.ReportedClock, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
-			for i := range e.Slot.History {
-				e.Slot.History[i] = coordinator.PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 12, Granted: now, Ended: coordinator.EndedReleased}
+			for range 4 {
+				past := coordinator.PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 12, Granted: now, Ended: coordinator.EndedReleased}
+				e.Slot.History = append(e.Slot.History, past)
 			}
 			data, err := json.Marshal(e.Slot)
 			if err != nil {
