@@ -342,7 +342,7 @@ func TestFreezeWhileTaking(t *testing.T) {
 			if !raced || f.Until == 0 || l.slot(0).Node != b.claim.Node || len(l.children(ticketsPath)) != 1 {
 				t.Errorf("%+v, %+v, %q", f, l.slot(0), l.children(ticketsPath))
 			}
-			if lost != 0 && l.slot(lost) != was {
+			if lost != 0 && !same(l.slot(lost), was) {
 				t.Errorf("taken: %+v", l.slot(lost))
 			}
 			l.disjoint()
@@ -440,12 +440,12 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	claim := a.disk.claim
 	a.crash()
 	a.disk.err = errors.New("disk full")
-	if err := a.resume(); !errors.Is(err, a.disk.err) || l.slot(0) != was {
+	if err := a.resume(); !errors.Is(err, a.disk.err) || !same(l.slot(0), was) {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
 	a.disk.claim = claim
 	a.startAlone()
-	if _, err := a.beat(); !errors.Is(err, a.disk.err) || l.slot(0) != was {
+	if _, err := a.beat(); !errors.Is(err, a.disk.err) || !same(l.slot(0), was) {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
 	a.h.state = confirming

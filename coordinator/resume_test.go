@@ -56,7 +56,7 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 		}
 	}
 	a.hook = nil
-	if names := l.children(ticketsPath); len(names) > 1 || l.slot(0) != was {
+	if names := l.children(ticketsPath); len(names) > 1 || !same(l.slot(0), was) {
 		t.Errorf("left %q, %+v", names, l.slot(0))
 	}
 	a.must(a.start())
@@ -139,7 +139,7 @@ func TestOldCopyOfAReleasedSlot(t *testing.T) {
 	was := l.slot(0)
 	a.disk = &copied
 	wantErrAs[*FullError](t, a.start()) // as a new node
-	if a.up || l.slot(0) != was || l.cluster().FrozenUntil != 0 {
+	if a.up || !same(l.slot(0), was) || l.cluster().FrozenUntil != 0 {
 		t.Errorf("%+v, %+v", l.slot(0), l.cluster())
 	}
 	b.confirm()
