@@ -42,7 +42,9 @@ func (h *History) UnmarshalJSON(b []byte) error {
 }
 
 // with returns the history with one more entry. If there is no room it drops the oldest.
-func (h History) with(f PastHolder) History { return append(slices.Clone(h[max(0, len(h)-maxHistory+1):]), f) }
+func (h History) with(f PastHolder) History {
+	return append(slices.Clone(h[max(0, len(h)-maxHistory+1):]), f)
+}
 
 // inherit copies the history of old, the record that s replaces, into s. now is the clock of the holder of s, Unix ms.
 func (s *Slot) inherit(old Slot, now int64) {
