@@ -56,7 +56,8 @@ type Config struct {
 // behind. Only one goroutine at a time may use it.
 type Coordinator struct {
 	Config
-	// mine is the cluster this node belongs to, set by Join.
+	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this process
+	// or its directory has seen. A holder that recreates a lost cluster record writes them there.
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
@@ -73,13 +74,8 @@ type Coordinator struct {
 	owed   *Loss // to be written; nil: none
 	roster roster
 	// locked is the live lock that this process has seen last.
-	locked lock
-	// seen is the highest incarnation of the cluster that this process or its directory has seen.
-	seen    int64
+	locked  lock
 	horizon horizon
-	// highestSlot is the highest slot known to have been granted. A holder that recreates a lost cluster record writes
-	// it there.
-	highestSlot int
 }
 
 // New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
@@ -102,7 +98,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, fenced: -1, highestSlot: -1}, nil
+	return &Coordinator{Config: cfg, fenced: -1, mine: Cluster{HighestSlot: -1}}, nil
 }
 
 func randomNonce() string {
@@ -114,10 +110,13 @@ func randomNonce() string {
 // Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and recreates
 // cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
-	if cl.UUID != c.mine.UUID {
-		c.highestSlot, c.owed, c.seen, c.horizon = -1, nil, cl.Incarnation, horizon{}
+	joined := cl
+	if cl.UUID == c.mine.UUID {
+		joined.HighestSlot, joined.Incarnation = c.mine.HighestSlot, c.mine.Incarnation
+	} else {
+		c.owed, c.horizon = nil, horizon{}
 	}
-	c.mine = cl
+	c.mine = joined
 	c.saw(cl)
 }
 
@@ -154,11 +153,8 @@ func parseView(records []store.Record) (v view, _ error) {
 	return v, nil
 }
 
-// raiseHighestSlot raises the highest slot known to have been granted.
-func (c *Coordinator) raiseHighestSlot(used int) { c.highestSlot = max(c.highestSlot, used) }
-
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
-func (c *Coordinator) HighestSlot() int { return c.highestSlot }
+func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
 // setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
 // The write began when our clock read sent, and has just been acknowledged.

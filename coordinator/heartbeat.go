@@ -77,7 +77,7 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
-		finding, why := h.judge(v, h.co.mine.UUID, h.co.seen)
+		finding, why := h.judge(v, h.co.mine)
 		if finding != FoundOurs && !synced {
 			// The server may lag behind. Decide only after a sync.
 			synced = true
@@ -113,7 +113,7 @@ func outpaced(err error) bool {
 // isFenced gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
 // Holders that are cut off need a freeze then (C21).
 func (h *Hold) isFenced(ctx context.Context, v view, why string) error {
-	lost := h.showsLoss(v, h.co.mine.UUID)
+	lost := h.showsLoss(v, h.co.mine)
 	if lost {
 		h.co.Note(h.lossOf(v.cl, why))
 		_ = h.co.Settle(ctx) // if it fails: Register tries again

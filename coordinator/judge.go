@@ -15,23 +15,23 @@ func (hold holding) wentBack(found *Slot, stat store.Stat) bool {
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
-func (hold holding) showsLoss(v view, uuid string) bool {
-	return v.slot != nil && JudgeCluster(v.cl, uuid, hold.Incarnation) != FoundFenced &&
+func (hold holding) showsLoss(v view, mine Cluster) bool {
+	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, hold.Incarnation) != FoundFenced &&
 		(hold.wentBack(v.slot, v.stat) || hold.wasLost(*v.slot))
 }
 
 // judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (hold holding) judge(v view, uuid string, seen int64) (Finding, string) {
-	cluster, finding := JudgeCluster(v.cl, uuid, max(hold.Incarnation, seen)), JudgeSlot(v.slot, hold.Claim)
+func (hold holding) judge(v view, mine Cluster) (Finding, string) {
+	cluster, finding := JudgeCluster(v.cl, mine.UUID, max(hold.Incarnation, mine.Incarnation)), JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost
 	}
 	switch {
 	case cluster == FoundFenced:
-		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, uuid)
+		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
 	case finding == FoundFenced:
 		return finding, v.slot.heldAt(hold.Term)
 	case cluster == FoundLost:

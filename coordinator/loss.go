@@ -34,8 +34,8 @@ func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 	if h.over(h.co.Boot()) {
 		l.LeaseUntil = 0
 	}
-	if cl == nil || cl.Incarnation < h.co.seen {
-		l.Known = max(l.Known, h.co.seen)
+	if cl == nil || cl.Incarnation < h.co.mine.Incarnation {
+		l.Known = max(l.Known, h.co.mine.Incarnation)
 	}
 	return l
 }
@@ -81,7 +81,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.mine
-	mine.HighestSlot, mine.Horizon = c.highestSlot, c.horizon.known
+	mine.Horizon = c.horizon.known
 	leased := c.Now() < l.LeaseUntil
 	for now := max(c.Now(), c.latest.Mtime); ; {
 		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
@@ -138,10 +138,10 @@ func (c *Coordinator) saw(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
 		return
 	}
-	c.raiseHighestSlot(cl.HighestSlot)
+	c.mine.HighestSlot = max(c.mine.HighestSlot, cl.HighestSlot)
 	c.horizon = c.horizon.saw(cl.Horizon, c.Boot())
-	if cl.Incarnation > c.seen {
-		c.seen = cl.Incarnation
+	if cl.Incarnation > c.mine.Incarnation {
+		c.mine.Incarnation = cl.Incarnation
 		if c.hold != nil {
 			// In the confirming time from now, nodes put back what they know.
 			c.hold.Heard, c.hold.word = Chain{}, word{}
@@ -176,7 +176,7 @@ func (c *Coordinator) Forgive() { c.owed = nil }
 // its state directory and has no lease.
 func (h *Hold) PutBack(ctx context.Context) (Cluster, error) {
 	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
-	l.Known, l.Holds = max(l.Known, h.co.mine.Incarnation), true
+	l.Holds = true
 	cl, err := h.co.raise(ctx, l)
 	if err == nil {
 		h.co.replaceAllLost(ctx, cl)

@@ -56,7 +56,7 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	}
 	err = JudgeResume(v.slot, h.Claim)
 	var no *NotOursError
-	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine.UUID)) {
+	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
 		c.Note(h.lossOf(v.cl, no.Reason)) // Register settles it
 	}
 	return v, err
@@ -70,7 +70,7 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 		if err != nil {
 			return 0, err
 		}
-		finding, why := h.judge(v, h.co.mine.UUID, h.co.seen)
+		finding, why := h.judge(v, h.co.mine)
 		h.co.saw(*v.cl)
 		if finding == FoundLost {
 			cl, err := h.co.raise(ctx, h.lossOf(v.cl, why))

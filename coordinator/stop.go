@@ -69,9 +69,9 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 		return nil // our earlier write arrived without an acknowledgement
 	}
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
-	finding, why := h.judge(v, c.mine.UUID, c.seen)
-	//mutant:c24-stop-hides-a-loss by TestStopNoticesALoss -> if finding == FoundFenced && h.showsLoss(v, c.mine.UUID) {
-	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine.UUID) {
+	finding, why := h.judge(v, c.mine)
+	//mutant:c24-stop-hides-a-loss by TestStopNoticesALoss -> if finding == FoundFenced && h.showsLoss(v, c.mine) {
+	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
 		c.Note(h.lossOf(v.cl, why))
 	}
 	if err := c.Settle(ctx); err != nil {
