@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# get-clients.sh installs the Redis clients that internal/check/clients needs. It leaves installed
+# get-clients.sh installs the Redis clients that internal/check/e2e needs. It leaves installed
 # programs alone, so a second run costs nothing. Its messages go to stderr.
 set -euo pipefail
 
