@@ -23,13 +23,16 @@ func TestTokenIsRequiredExceptForProbesAndMetrics(t *testing.T) {
 		paths        string
 		code         int
 	}{
-		{"nobody is asked", nil, "", nil, "/ /page.js /livez /readyz /metrics /v1/status /v1/ids /v1/workers /api/snowflake/get/x", 200},
+		{"nobody is asked", nil, "", nil, "/ /page.js /livez /readyz /metrics /v1/status /v1/ids /v1/workers " +
+			"/api/snowflake/get/x", 200},
 		{"probes bring nothing", knows, "", nil, "/livez /readyz /metrics", 200},
-		{"others have to", knows, "", nil, "/ /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x /decodeSnowflakeId", 401},
+		{"others have to", knows, "", nil, "/ /v1/status /v1/ids /v1/workers /v1/decode/5 /api/snowflake/get/x " +
+			"/decodeSnowflakeId", 401},
 		{"a token", knows, "", bearer, "/livez /v1/status /v1/ids /api/snowflake/get/x", 200},
 		{"a password", knows, "", browser, "/v1/status /v1/ids", 200},
 		{"another", knows, "", wrong, "/v1/status /v1/ids", 401},
-		{"closed", nil, "other machines can reach this", bearer, "/ /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x", 403},
+		{"closed", nil, "other machines can reach this", bearer,
+			"/ /v1/status /v1/ids /v1/decode/5 /api/snowflake/get/x", 403},
 		{"closed, but to probes", nil, "other machines can reach this", nil, "/livez /readyz /metrics", 200},
 		{"what is not there is not a secret", knows, "", nil, "/v1/nothing", 404},
 	} {
@@ -91,19 +94,24 @@ func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
 		refused bool
 	}{
 		{"a program", "", "/ /v1/status /v1/decode/5 " + ids, false},
-		{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", "/ /v1/status " + ids, false},
+		{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+			"/ /v1/status " + ids, false},
 		{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/v1/status " + ids, false},
 		{"this page, by POST", "Sec-Fetch-Site: same-origin; Origin: http://HOST", ids, false},
 		{"this page, in an old browser", "Origin: http://HOST", ids, false},
 		{"another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: no-cors", "/ " + ids + " " + others, true},
-		{"another port of this machine", "Sec-Fetch-Site: same-site; Sec-Fetch-Mode: cors; Origin: http://localhost:3000", "/ " + ids + " " + others, true},
+		{"another port of this machine", "Sec-Fetch-Site: same-site; Sec-Fetch-Mode: cors; Origin: " +
+			"http://localhost:3000", "/ " + ids + " " + others, true},
 		{"another site that says it is this one", "Sec-Fetch-Site: cross-site; Origin: http://HOST", ids, true},
 		{"another site, in an old browser", "Origin: http://elsewhere.example", "/ " + ids + " " + others, true},
 		{"another port, in an old browser", "Origin: http://127.0.0.1:1", ids, true},
 		{"nobody says which", "Origin: null", ids, true},
-		{"a link on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", "/ /?worker=7", false},
-		{"a link that makes IDs", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document", ids + " " + others, true},
-		{"a frame on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: iframe", "/ " + ids, true},
+		{"a link on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+			"/ /?worker=7", false},
+		{"a link that makes IDs", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+			ids + " " + others, true},
+		{"a frame on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: iframe",
+			"/ " + ids, true},
 		{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -144,7 +144,8 @@ func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 		t.Errorf("from a third address: %s", res.Status)
 	}
 	for _, path := range []string{"/livez", "/readyz", "/v1/workers"} { // /v1/workers has its own places
-		if res := from(t, addr, "127.0.0.1").ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"); res.StatusCode != 200 {
+		if res := from(t, addr, "127.0.0.1").ask("GET " + path +
+			" HTTP/1.1\r\nHost: localhost\r\n\r\n"); res.StatusCode != 200 {
 			t.Errorf("%s: %s", path, res.Status)
 		}
 	}

@@ -77,7 +77,8 @@ func TestHandlerUnderAPrefix(t *testing.T) {
 		return res.StatusCode, string(body)
 	}
 	for path, want := range map[string]string{
-		"": "<title>", "livez": "", "readyz": "", "metrics": "flaked_ready 1", "v1/status": `"ready":true`, "v1/ids": `{"ids":["`, "page.js": "location.pathname",
+		"": "<title>", "livez": "", "readyz": "", "metrics": "flaked_ready 1", "v1/status": `"ready":true`,
+		"v1/ids": `{"ids":["`, "page.js": "location.pathname",
 	} {
 		if code, body := get(path); code != 200 || !strings.Contains(body, want) {
 			t.Errorf("/flaked/%s: %d %.200s", path, code, body)

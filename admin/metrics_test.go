@@ -96,7 +96,8 @@ flaked_cluster_reads_total{result="failed"} 0
 `), "\n") {
 		if !strings.Contains(body, "\n"+line+"\n") {
 			name := line[:strings.IndexAny(line, "{ ")]
-			t.Errorf("missing: %s\nthere is %q", line, regexp.MustCompile(`(?m)^`+name+`[{ ].*`).FindAllString(body, -1))
+			t.Errorf("missing: %s\nthere is %q", line,
+				regexp.MustCompile(`(?m)^`+name+`[{ ].*`).FindAllString(body, -1))
 		}
 	}
 	if !regexp.MustCompile(`(?m)^flaked_cluster_read_timestamp_seconds \d`).MatchString(body) {

@@ -51,40 +51,62 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 		{name: "well", v: pageData{Own: own(well)},
 			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
 		{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"), Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is disconnected", Advice: "Start it."}}}}},
+			c: seen{err: errors.New("connection refused"),
+				Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is " +
+					"disconnected", Advice: "Start it."}}}}},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
+				"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore " +
+				"ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
 				"10:31:36: worker 2 (b) is disconnected. Start it."},
-		{name: "a heartbeat is late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
+		{name: "a heartbeat is " +
+			"late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."},
-		{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"}, c: seen{err: errors.New("slow")},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether ZooKeeper is slow or down."},
+				"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to " +
+				"it, before the lease expires. A restart does not help."},
+		{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
+			c: seen{err: errors.New("slow")},
+			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another " +
+				"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether " +
+				"ZooKeeper is slow or down."},
 		{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
 			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
 		})},
-			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state directory again||" +
-				"The node cannot write to its state directory (no space left).>Free space on its disk or repair it at once. The reserved bound is only seconds ahead."},
-		{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired", func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
+			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state " +
+				"directory again||The node cannot write to its state directory (no space left).>Free space on " +
+				"its disk or repair it " +
+				"at once. The reserved bound is only seconds ahead."},
+		{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired",
+			func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
+				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore " +
+				"ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
 		{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
-			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4, []string{node.TroubleOffset}
-		})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
+			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
+				[]string{node.TroubleOffset}
+		})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses " +
+			"to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it. If it is right, others are wrong: see CLOCK in flaked status.|" +
+				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
+				"tracking, then set the clock right. The node then serves again by itself. Do not restart it. If " +
+				"it is right, others are wrong: see CLOCK in flaked status.|" +
 				"worker 71 (b) refuses to serve. See its log."},
-		{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
+		{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
+			func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it."},
+				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then " +
+				"set the clock right. The node then serves again by itself. Do not restart it."},
 		{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
 			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
 				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
-		{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable", func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
+		{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable",
+			func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
 			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a minute."},
+				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start " +
+				"ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up " +
+				"after a minute."},
 		{name: "a development node", v: pageData{Dev: true, Own: own(well)},
-			want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat its IDs.>" +
+			want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. " +
+				"Others, or it after a restart, may repeat its IDs.>" +
 				"Do not keep its IDs. For unique IDs, start the node with --zk."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -142,22 +164,27 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 		leaseLeft   bool
 	}{
 		{"serves", "serving", own(func(*node.Snapshot) {}), false, true},
-		{"refuses, and ZooKeeper has the state before", "serving", refuses("CLOCK", "clock-behind", func(*node.Snapshot) {}), true, false},
+		{"refuses, and ZooKeeper has the state before", "serving",
+			refuses("CLOCK", "clock-behind", func(*node.Snapshot) {}), true, false},
 		{"serves again, and ZooKeeper has the state before", "refusing", own(func(*node.Snapshot) {}), false, true},
 		{"a wrong clock", "serving", own(clockWrong), true, true},
 		{"another node's, by ZooKeeper", "refusing", ownView{}, true, false},
-		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind", func(w *node.Snapshot) { w.Worker = new(8) }), false, true},
+		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind",
+			func(w *node.Snapshot) { w.Worker = new(8) }), false, true},
 	} {
-		v := describeSlot(view.WorkerReport{Worker: 7, State: "live", Phase: row.phase, LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
+		v := describeSlot(view.WorkerReport{Worker: 7, State: "live", Phase: row.phase,
+			LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
 		if got := v.Trouble(); got != row.trouble || (v.LeaseLeftMs != nil) != row.leaseLeft {
-			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble, row.leaseLeft)
+			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble,
+				row.leaseLeft)
 		}
 	}
 }
 
 // Ages grow and times left shrink by the time since the reading.
 func TestAgesGrowSinceTheReading(t *testing.T) {
-	w := view.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)), LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
+	w := view.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)),
+		LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
 	for _, row := range []struct {
 		ago           time.Duration
 		stale         bool
@@ -199,9 +226,11 @@ func TestPageMarksStaleReading(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		body := page()
-		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 && strings.Contains(body, "could not be read from ZooKeeper since ") {
+		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 &&
+			strings.Contains(body, "could not be read from ZooKeeper since ") {
 			for _, now := range []string{"</i> live</td>"} {
-				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) || !strings.Contains(body, was) {
+				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) ||
+					!strings.Contains(body, was) {
 					t.Errorf("want %q and no %q in\n%s", was, now, body)
 				}
 			}

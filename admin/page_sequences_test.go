@@ -16,20 +16,24 @@ func used(name string, next int64) seq.Use {
 	return seq.Use{
 		Name: name, PerSecond: 2, Held: 20,
 		Record: seq.Record{
-			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next: next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2, By: "ids-3",
+			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
+			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
+			Next:     next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2,
+			By: "ids-3",
 		},
 	}
 }
 
 // someSequences returns sequences in every state.
 func someSequences() seq.Report {
-	lost, ceiling, large, orders := used("lost", 500), used("ceiling", 5), used("large", 1<<40), used("order:2026", 123_456)
+	lost, ceiling, large, orders := used("lost", 500), used("ceiling", 5), used("large", 1<<40),
+		used("order:2026", 123_456)
 	lost.Record.At, lost.Record.Incarnation = lost.Record.At-1_000_000, 1
 	ceiling.Refusal, ceiling.PerSecond = seq.CeilingReached, 0.04
 	large.Record.Max, orders.Record.Max = 1<<53-1, 2_147_483_647
 	orders.PerSecond, orders.Record.By = 1234.5, hostile
-	return seq.Report{State: seq.State{Incarnation: 2, Time: time.Now().UnixMilli()}, Sequences: []seq.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
+	return seq.Report{State: seq.State{Incarnation: 2, Time: time.Now().UnixMilli()},
+		Sequences: []seq.Use{large, used("near", 800), lost, orders, ceiling, used("all", 1000)}}
 }
 
 func TestSequencesOnThePage(t *testing.T) {
@@ -48,19 +52,22 @@ func TestSequencesOnThePage(t *testing.T) {
 		last = at
 	}
 	for _, want := range []string{
-		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, `refuses: ceiling`, `<b class="bad">80.0%</b>`, ">123,457<", ">1,235/s<", ">&lt;0.1/s<", ">1m50s<",
+		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, `refuses: ceiling`, `<b class="bad">80.0%</b>`,
+		">123,457<", ">1,235/s<", ">&lt;0.1/s<", ">1m50s<",
 		">20d3h<", "&gt; 100 years", "ids-3",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
 	}
-	for _, want := range []string{"Frozen sequences, which issue no values: lost.", "flaked seq set &#39;all&#39; --max VALUE"} {
+	for _, want := range []string{"Frozen sequences, which issue no values: lost.",
+		"flaked seq set &#39;all&#39; --max VALUE"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if found := foreign(body); found != "" || strings.Contains(body, "cannot render") || strings.Contains(table, "more are not shown") {
+	if found := foreign(body); found != "" || strings.Contains(body, "cannot render") ||
+		strings.Contains(table, "more are not shown") {
 		t.Errorf("%s in\n%s", found, body)
 	}
 }
@@ -72,7 +79,8 @@ func TestLongTableOfSequencesIsCut(t *testing.T) {
 	}
 	addr, _ := start(t, Config{Sequences: func() seq.Report { return r }})
 	_, _, body := do(t, "GET", "http://"+addr+"/")
-	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences || !strings.Contains(body, "950 more: see <a href=") || !strings.Contains(body, "s999<") {
+	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences ||
+		!strings.Contains(body, "950 more: see <a href=") || !strings.Contains(body, "s999<") {
 		t.Errorf("%d rows in\n%s", n, body)
 	}
 }

@@ -24,14 +24,16 @@ func foreign(page string) string { return ofOthers.FindString(quoted.ReplaceAllS
 func TestPageWithoutScript(t *testing.T) {
 	addr, _ := start(t, picture(32, 20))
 	code, header, body := do(t, "GET", "http://"+addr+"/?id=2123840322550104099")
-	if code != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || header.Get("Content-Security-Policy") != contentPolicy {
+	if code != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" ||
+		header.Get("Content-Security-Policy") != contentPolicy {
 		t.Errorf("%d %v", code, header)
 	}
 	if found := foreign(body); found != "" {
 		t.Errorf("%s", found)
 	}
 	for _, want := range []string{
-		`<noscript><meta http-equiv="refresh" content="5"></noscript>`, "cluster orders", "Serving IDs", "worker 1 (ids-1) is disconnected", ">overdue<",
+		`<noscript><meta http-equiv="refresh" content="5"></noscript>`, "cluster orders", "Serving IDs",
+		"worker 1 (ids-1) is disconnected", ">overdue<",
 		"23h53m", "812ms ago", "14 live", "&lt;script&gt;", "-1h0m &#43;/- 0.5ms slow", "10.0.0.7:7609",
 		"2026-11-20T18:06:06.598Z", "number 35 of its tick", "clock offset is large", "IDs end on 2080-07-10",
 	} {

@@ -31,29 +31,41 @@ func picture(total, held int) Config {
 	}
 	return Config{
 		Events: events,
-		About:  About{Version: "1.2.3", Name: "ids-3", Host: "h3", PID: 42, StartedMs: began.Add(-time.Hour).UnixMilli()},
+		About: About{Version: "1.2.3", Name: "ids-3", Host: "h3", PID: 42,
+			StartedMs: began.Add(-time.Hour).UnixMilli()},
 		Node: func() node.Snapshot {
 			now := time.Now().UnixMilli()
 			return node.Snapshot{
 				Name: "ids-3", Worker: new(3), Term: 7, Phase: node.Serving, Ready: true, Confirmed: true, NowMs: now,
-				LeaseLeftMs: new(int64(86_000_000)), LeaseEndsMs: new(now + 86_000_000), ReservedLeftMs: new(int64(2_731)),
-				Clock:     node.ClockSnapshot{OffsetMs: new(0.5), UncertaintyMs: new(2.0), WorstMs: new(1.5), WorstUncertaintyMs: new(2.0), Voters: 5},
-				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)), HeartbeatMs: 3000},
-				Disk:      node.DiskSnapshot{OK: true},
+				LeaseLeftMs: new(int64(86_000_000)), LeaseEndsMs: new(now + 86_000_000),
+				ReservedLeftMs: new(int64(2_731)),
+				Clock: node.ClockSnapshot{OffsetMs: new(0.5), UncertaintyMs: new(2.0), WorstMs: new(1.5),
+					WorstUncertaintyMs: new(2.0), Voters: 5},
+				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)),
+					HeartbeatMs: 3000},
+				Disk: node.DiskSnapshot{OK: true},
 				Cluster: node.ClusterSnapshot{
-					Name: "orders", UUID: "624812a4", Layout: "time=41@1ms,worker=10,sequence=12,epoch=1288834974657", Slots: total, EpochEndsMs: new(int64(3487858230209)),
+					Name: "orders", UUID: "624812a4",
+					Layout: "time=41@1ms,worker=10,sequence=12,epoch=1288834974657", Slots: total,
+					EpochEndsMs: new(int64(3487858230209)),
 				},
 			}
 		},
 		Counters: func() lineproto.Counters { return busy(time.Since(began)) },
 		Slots: func(context.Context) (view.Report, error) {
-			s := view.Report{Summary: view.Summary{Slots: total, Used: held, Free: total - held, Problems: []view.Problem{{Severity: view.Critical, Text: "worker 1 (ids-1) is disconnected: its node is not connected to ZooKeeper", Advice: "Start the node again, or restore its connection to ZooKeeper."}}}}
+			s := view.Report{Summary: view.Summary{Slots: total, Used: held, Free: total - held,
+				Problems: []view.Problem{{Severity: view.Critical, Text: "worker 1 (ids-1) is disconnected: its node " +
+					"is not connected to ZooKeeper", Advice: "Start the node again, or restore its connection to " +
+					"ZooKeeper."}}}}
 			phase := time.Since(began).Seconds()
 			for w := range held {
 				one := view.WorkerReport{
-					Worker: w, Name: name(w), Node: "18b34979-0000-4000-8000-000000000000", Host: "h", Address: fmt.Sprintf("10.0.%d.%d:7609", w/250, w%250),
-					PID: 42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1), Confirmed: true, HeartbeatMs: 3000,
-					ClockOffsetMs: new(3 * math.Sin(phase/3+float64(w))), ClockUncertaintyMs: new(0.5), LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
+					Worker: w, Name: name(w), Node: "18b34979-0000-4000-8000-000000000000", Host: "h",
+					Address: fmt.Sprintf("10.0.%d.%d:7609", w/250, w%250),
+					PID:     42, Version: "1.2.3", State: "live", Phase: "serving", Term: int64(w%5 + 1),
+					Confirmed: true, HeartbeatMs: 3000,
+					ClockOffsetMs: new(3 * math.Sin(phase/3+float64(w))), ClockUncertaintyMs: new(0.5),
+					LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
 				}
 				switch {
 				case w == 2:
@@ -87,6 +99,7 @@ func busy(d time.Duration) lineproto.Counters {
 	n := 40_000 * int64(1e6+60*d.Seconds()+1500*math.Sin(d.Minutes()))
 	return lineproto.Counters{
 		Durations: lineproto.Histogram{Bounds: []float64{64e-6, 128e-6, 256e-6}, N: []int64{n * 90, n * 9, n, 0}},
-		ConnsOpen: 12, ConnsTotal: 40, IDs: n / 10, Requests: []lineproto.RequestCount{{Command: "GET", Result: "OK", N: n / 100}},
+		ConnsOpen: 12, ConnsTotal: 40, IDs: n / 10,
+		Requests: []lineproto.RequestCount{{Command: "GET", Result: "OK", N: n / 100}},
 	}
 }

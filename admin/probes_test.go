@@ -28,18 +28,24 @@ func TestReadyzVerbose(t *testing.T) {
 		want   string
 	}{
 		{"well", func(*node.Snapshot) {}, nil,
-			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: ok\n[+] clock: -1.5ms +/- 2ms\n[+] zookeeper: last heartbeat 812ms ago\nok\n"},
+			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: " +
+				"ok\n[+] clock: -1.5ms +/- 2ms\n[+] zookeeper: last heartbeat 812ms ago\nok\n"},
 		{"just started", func(s *node.Snapshot) {
 			*s = node.Snapshot{Phase: node.Starting, Cause: node.CauseNoWorkerYet, Disk: node.DiskSnapshot{OK: true}}
 		}, errors.New("-NOTREADY starting reason=no-worker-yet"),
-			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: no heartbeat yet\n" +
-				"Starting: no worker acquired yet. Wait. If this lasts, the node's log says why.\n-NOTREADY starting reason=no-worker-yet\n"},
+			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: no " +
+				"heartbeat yet\nStarting: no worker acquired yet. Wait. If this lasts, the node's log says " +
+				"why.\n-NOTREADY starting " +
+				"reason=no-worker-yet\n"},
 		{"all is wrong", func(s *node.Snapshot) {
 			s.Ready, s.Cause, s.Clock.BehindMs, s.LeaseLeftMs = false, node.CauseClockBehind, 1500, new(int64(-2000))
 			s.ZooKeeper.Error, s.Disk = "no answer\nat all", node.DiskSnapshot{Error: "no space left"}
 		}, errors.New("-CLOCK the clock is behind"),
-			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no space left\n[!] clock: -1.5ms +/- 2ms\n[!] zookeeper: no answer at all\n" +
-				"The machine's clock went back. It is behind the last ID by 2.0s. Check with chronyc tracking, then set the clock right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock is behind\n"},
+			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no " +
+				"space left\n[!] clock: -1.5ms +/- 2ms\n[!] zookeeper: no answer at all\n" +
+				"The machine's clock went back. It is behind the last ID by 2.0s. Check with chronyc tracking, then " +
+				"set the clock right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock " +
+				"is behind\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := serving()

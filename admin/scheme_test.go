@@ -16,7 +16,8 @@ import (
 
 // client returns an HTTP client that makes a connection for each request.
 func client(t *testing.T, config *tls.Config) *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
+	return &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
 }
 
 func secured(t *testing.T, ca *certtest.CA) *tls.Config {

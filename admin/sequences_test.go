@@ -26,8 +26,8 @@ func (confirmed) Cluster() (seq.ClusterInfo, bool) {
 	return seq.ClusterInfo{UUID: "test", ConfirmTime: time.Millisecond}, true
 }
 
-// issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3), a/b, slow (50
-// values a second), large (blocks of 2^21), hidden (salted) and the strict one invoice.
+// issuer returns a node's sequences on a ZooKeeper in memory: order, eights (1, 9, 17, ...), small (1 to 3),
+// a/b, slow (50 values a second), large (blocks of 2^21), hidden (salted) and the strict one invoice.
 func issuer(t *testing.T) *seq.Issuer {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
@@ -41,7 +41,8 @@ func issuer(t *testing.T) *seq.Issuer {
 	if _, err := st.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), store.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	is := seq.New(seq.Config{Store: st, Tenure: confirmed{}, Now: now, Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
+	is := seq.New(seq.Config{Store: st, Tenure: confirmed{}, Now: now,
+		Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
@@ -65,7 +66,8 @@ func issuer(t *testing.T) *seq.Issuer {
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "invoice", Mode: seq.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 	} {
-		d.Settings = seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+		d.Settings = seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000,
+			HardCeiling: 1_000_000}
 		switch d.Name {
 		case "slow":
 			d.Settings.Ceiling, d.Settings.HardCeiling = 50, 50
@@ -105,23 +107,29 @@ func TestSequenceRoutes(t *testing.T) {
 	walk(t, Config{MaxBatch: 100}, []step{
 		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["1"]}`},
 		{"POST", "/v1/sequences/order/next?n=3", 200, `{"name":"order","values":["2","3","4"]}`},
-		{"POST", "/v1/sequences/order/range?n=10", 200, `{"first":"5","increment":1,"last":"14","n":10,"name":"order"}`},
+		{"POST", "/v1/sequences/order/range?n=10", 200,
+			`{"first":"5","increment":1,"last":"14","n":10,"name":"order"}`},
 		{"POST", "/v1/sequences/eights/range?n=2", 200, `{"first":"1","increment":8,"last":"9","n":2,"name":"eights"}`},
 		{"POST", "/v1/sequences/a/b/next", 200, `{"name":"a/b","values":["5"]}`},
 		{"POST", "/v1/sequences/invoice/next?n=2", 200, `{"name":"invoice","values":["1","2"]}`},
-		{"POST", "/v1/sequences/invoice/range?n=5", 200, `{"first":"3","increment":1,"last":"7","n":5,"name":"invoice"}`},
+		{"POST", "/v1/sequences/invoice/range?n=5", 200,
+			`{"first":"3","increment":1,"last":"7","n":5,"name":"invoice"}`},
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice","mode":"strict","start":"1","increment":1,...`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b","mode":"segment","start":"5",...`},
 		{"GET", "/v1/sequences?prefix=a/", 200, `{"sequences":[{"name":"a/b","mode":...`},
 		{"POST", "/v1/sequences/small/next?n=3", 200, `{"name":"small","values":["1","2","3"]}`},
 		{"POST", "/v1/sequences/small/range?n=1", 500, `{"error":{"code":"EXHAUSTED","text":"reason=exhausted...`},
-		{"GET", "/v1/sequences/nobody", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
-		{"POST", "/v1/sequences/9x/next", 404, `{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must begin with a letter...`},
+		{"GET", "/v1/sequences/nobody", 404,
+			`{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
+		{"POST", "/v1/sequences/9x/next", 404,
+			`{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must begin with a letter...`},
 		{"POST", "/v1/sequences/order", 400, `{"error":{"code":"ERR","text":"POST /v1/sequences/NAME/next or...`},
-		{"POST", "/v1/sequences/order/next?n=0", 400, `{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+		{"POST", "/v1/sequences/order/next?n=0", 400,
+			`{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
 		{"POST", "/v1/sequences/order/next?n=05", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
-		{"POST", "/v1/sequences/order/range?n=1000001", 400, `{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
+		{"POST", "/v1/sequences/order/range?n=1000001", 400,
+			`{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
 		{"POST", "/v1/sequences/slow/range?n=501", 400, `{"error":{"code":"ERR","text":"reason=too-many...`},
 		{"POST", "/v1/sequences/hidden/range?n=2", 400, `{"error":{"code":"ERR","text":"reason=wrong-mode...`},
 		{"DELETE", "/v1/sequences/order", 405, "method not allowed..."},
@@ -145,8 +153,10 @@ func TestSequenceRoutesObeyRights(t *testing.T) {
 		{"GET", "/v1/sequences/nobody", 404, `{"error":{"code":"ERR","text":"reason=no-sequence...`},
 		{"GET", "/api/segment/get/eights", 500, `{"error":"Internal Server Error","message":"...`},
 		{"GET", "/api/segment/get/order", 200, "1"},
-		{"GET", "/v1/sequences", 200, `{"sequences":[{"name":"order","mode":"segment","start":"1","increment":1,"max":"9007199254740991","taken":32,"used_percent":0,"held":31}]}`},
-		{"GET", "/cache", 200, `[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,"value1":0,"step1":0}]`},
+		{"GET", "/v1/sequences", 200,
+			`{"sequences":[{"name":"order","mode":"segment","start":"1","increment":1,"max":"9007199254740991","taken":32,"used_percent":0,"held":31}]}`},
+		{"GET", "/cache", 200,
+			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,"value1":0,"step1":0}]`},
 	})
 }
 
@@ -157,7 +167,8 @@ func TestLeafSegmentRoutes(t *testing.T) {
 		{"GET", "/api/segment/get/eights", 200, "1"},
 		{"GET", "/api/segment/get/eights", 200, "9"},
 		{"GET", "/api/segment/get/nobody", 500, `{"error":"Internal Server Error","message":"...`},
-		{"GET", "/cache", 200, `[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":3,"step0":32,"max1":0,"value1":0,"step1":0},{"initOk":true,"key":"eights","pos":0,"nextReady":false,"max0":257,"value0":17,...`},
+		{"GET", "/cache", 200,
+			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":3,"step0":32,"max1":0,"value1":0,"step1":0},{"initOk":true,"key":"eights","pos":0,"nextReady":false,"max0":257,"value0":17,...`},
 	})
 }
 
@@ -179,10 +190,12 @@ func TestTinyidRoutes(t *testing.T) {
 	wrong := `{"data":null,"code":5,"message":"token is error"}`
 	walk(t, Config{Authenticate: let}, []step{
 		{"GET", "/tinyid/id/nextId?bizType=order" + token, 200, `{"data":[1],"code":200,"message":""}`},
-		{"POST", "/tinyid/id/nextId?bizType=order&batchSize=3" + token, 200, `{"data":[2,3,4],"code":200,"message":""}`},
+		{"POST", "/tinyid/id/nextId?bizType=order&batchSize=3" + token, 200,
+			`{"data":[2,3,4],"code":200,"message":""}`},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order" + token, 200, "5"},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order&batchSize=2" + token, 200, "6,7"},
-		{"GET", "/tinyid/id/nextSegmentId?bizType=eights" + token, 200, `{"data":{"maxId":7993,"loadingId":1593,"currentId":-7,"delta":8,"remainder":1},"code":200,"message":""}`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=eights" + token, 200,
+			`{"data":{"maxId":7993,"loadingId":1593,"currentId":-7,"delta":8,"remainder":1},"code":200,"message":""}`},
 		{"POST", "/tinyid/id/nextSegmentIdSimple?bizType=eights" + token, 200, "7993,9593,15993,8,1"},
 		{"GET", "/tinyid/id/nextId?bizType=order&token=no", 200, wrong},
 		{"GET", "/tinyid/id/nextId?bizType=eights&token=orders", 200, wrong},
@@ -191,9 +204,11 @@ func TestTinyidRoutes(t *testing.T) {
 		{"GET", "/tinyid/id/nextId?x=1" + token, 200, wrong}, // tinyid's answer when bizType is missing
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order&token=no", 200, ""},
 		{"GET", "/tinyid/id/nextId?bizType=nobody" + token, 200, `{"data":null,"code":6,"message":"...`},
-		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=x" + token, 200, `{"data":null,"code":6,"message":"batchSize...`},
+		{"GET", "/tinyid/id/nextId?bizType=order&batchSize=x" + token, 200,
+			`{"data":null,"code":6,"message":"batchSize...`},
 		{"GET", "/tinyid/id/nextId?bizType=invoice" + token, 200, `{"data":[1],"code":200,"message":""}`},
-		{"GET", "/tinyid/id/nextSegmentId?bizType=invoice" + token, 200, `{"data":null,"code":6,"message":"invoice is a strict sequence...`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=invoice" + token, 200,
+			`{"data":null,"code":6,"message":"invoice is a strict sequence...`},
 		{"DELETE", "/tinyid/id/nextId?bizType=order" + token, 405, "method not allowed..."},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order" + token, 200, "8"},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=order&token=orders", 200, "9"},
@@ -212,8 +227,10 @@ func TestTinyidBlocksHaveASizeThatTheSequenceCanGive(t *testing.T) {
 		{"POST", "/v1/sequences/small/next", 200, `{"name":"small","values":["1"]}`},
 		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=small", 200, "1,1,3,1,0"},
 		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=small", 200, ""},
-		{"GET", "/tinyid/id/nextSegmentId?bizType=small", 200, `{"data":null,"code":6,"message":"-EXHAUSTED reason=exhausted...`},
-		{"GET", "/tinyid/id/nextSegmentId?bizType=hidden", 200, `{"data":null,"code":6,"message":"-ERR reason=wrong-mode...`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=small", 200,
+			`{"data":null,"code":6,"message":"-EXHAUSTED reason=exhausted...`},
+		{"GET", "/tinyid/id/nextSegmentId?bizType=hidden", 200,
+			`{"data":null,"code":6,"message":"-ERR reason=wrong-mode...`},
 	})
 }
 
@@ -225,14 +242,17 @@ func TestLeafCacheOfASaltedSequence(t *testing.T) {
 		t.Fatal(code, body)
 	}
 	row := `{"initOk":true,"key":"hidden","pos":0,"nextReady":false,"max0":0,"value0":0,"step0":0,"max1":0,"value1":0,"step1":0}`
-	if _, _, body := do(t, "GET", "http://"+addr+"/cache"); !strings.Contains(body, row) { // the node may know others, too
+	// the node may know others, too
+	if _, _, body := do(t, "GET", "http://"+addr+"/cache"); !strings.Contains(body, row) {
 		t.Errorf("%s has no %s", body, row)
 	}
 }
 
 // The client of tinyid finds its first value by adding 1 until the remainder fits.
 func TestSegmentForTinyidsClient(t *testing.T) {
-	for _, run := range []worker.Run{{First: 1, Step: 1, Len: 1000}, {First: 0, Step: 1, Len: 5}, {First: 1, Step: 10, Len: 7}, {First: 3, Step: 2, Len: 1000}, {First: 9_000_000_000_000_000_000, Step: 5, Len: 1000}} {
+	for _, run := range []worker.Run{{First: 1, Step: 1, Len: 1000}, {First: 0, Step: 1, Len: 5},
+		{First: 1, Step: 10, Len: 7}, {First: 3, Step: 2, Len: 1000},
+		{First: 9_000_000_000_000_000_000, Step: 5, Len: 1000}} {
 		seg, err := segmentOf(run)
 		if err != nil {
 			t.Fatal(err)

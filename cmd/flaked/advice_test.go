@@ -45,17 +45,28 @@ func TestAdvised(t *testing.T) {
 		text string
 	}{
 		{"not known", errors.New("boom"), "boom"},
-		{"another setting, within a sentence", usageError("cluster c exists: %w. See `x --help`", fits(node.Config{Settings: node.Settings{Lease: &lease}})),
-			"cluster c exists: --lease 1h0m0s differs from the cluster's 24h0m0s. A cluster keeps the settings that it was created with. Leave the flag out, or give another --cluster. See `x --help`"},
+		{"another setting, within a sentence", usageError("cluster c exists: %w. See `x --help`",
+			fits(node.Config{Settings: node.Settings{Lease: &lease}})),
+			"cluster c exists: --lease 1h0m0s differs from the cluster's 24h0m0s. A cluster keeps the settings that " +
+				"it was created with. Leave the flag out, or give another --cluster. See `x --help`"},
 		{"a slow heartbeat", fits(node.Config{Heartbeat: 10 * time.Second}),
-			"the heartbeat interval 10s is too long for the confirming time 12s: a holder needs up to 10s (one heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more than the confirming time, 12s. Give --heartbeat 6s or less"},
-		{"no segment", noSegment, "--segment-start random needs a layout with a segment field, but " + leaf + " has none. Leave it out"},
-		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " + leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
+			"the heartbeat interval 10s is too long for the confirming time 12s: a holder needs up to 10s (one " +
+				"heartbeat) + 10s (a reconnect and a report) = 20s to notice that ZooKeeper lost data, which is more " +
+				"than the confirming time, 12s. Give --heartbeat 6s or less"},
+		{"no segment", noSegment, "--segment-start random needs a layout with a segment field, but " + leaf +
+			" has none. Leave it out"},
+		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " +
+			leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
 		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
-		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"}, "the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point --zk at the first one. If that one is gone for good and this one replaces it, start once with --zk-replaced"},
+		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"},
+			"the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point " +
+				"--zk at the first one. If that one is gone for good and this one replaces it, start once with " +
+				"--zk-replaced"},
 		{"frozen", fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
-			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier holders of workers may come back. Start the missing nodes again, or see flaked cluster thaw --help"},
-		{"said already", exitWith(exitUnreachable, "%w. Start one", store.ErrUnreachable), "ZooKeeper cannot be reached. Start one"},
+			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier " +
+				"holders of workers may come back. Start the missing nodes again, or see flaked cluster thaw --help"},
+		{"said already", exitWith(exitUnreachable, "%w. Start one", store.ErrUnreachable),
+			"ZooKeeper cannot be reached. Start one"},
 	} {
 		if row.err == nil {
 			t.Errorf("%s: no error", row.name)

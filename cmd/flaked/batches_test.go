@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// countingTo returns a fake node's replies to GET and NEXT: numbers from 1 on. After the given number of replies it refuses.
+// countingTo returns a fake node's replies to GET and NEXT: numbers from 1 on. After the given number of
+// replies it refuses.
 func countingTo(replies int64) func(string) string {
 	var n, last atomic.Int64
 	return func(line string) string {
@@ -57,7 +58,8 @@ func TestNumbersComeInBatches(t *testing.T) {
 // A batch that fails loses nothing that was printed, and the error says how much that is.
 func TestFailedBatchSaysWhatWasPrinted(t *testing.T) {
 	addr := fakeNode(t, "tcp", "127.0.0.1:0", countingTo(2))
-	call(t, "", "get", "25000", "--addr", addr).wants(t, exitFailure, numbersTo(20_000), "flaked: 20000 of 25000 printed, then failed: "+addr+" answered -NOTREADY stopping")
+	call(t, "", "get", "25000", "--addr", addr).wants(t, exitFailure, numbersTo(20_000),
+		"flaked: 20000 of 25000 printed, then failed: "+addr+" answered -NOTREADY stopping")
 	// A reply that is cut off is not printed.
 	cut := fakeNode(t, "tcp", "127.0.0.1:0", func(string) string { return "1\n2\n" })
 	call(t, "", "get", "3", "--addr", cut, "--timeout", "200ms").wants(t, exitUnreachable, "", "timed out after 200ms")

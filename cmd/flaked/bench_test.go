@@ -39,16 +39,21 @@ func TestBench(t *testing.T) {
 		{"well", counting(), "", exitOK, "no duplicates, increasing on each connection", ""},
 		{"a batch", counting(), "--batch 10", exitOK, "IDS       ", ""},
 		{"at a rate", counting(), "--rate 200", exitOK, "200 requests a second, connections 1, pipeline 1", ""},
-		{"the same ID", says("2071483623882690560\n"), "", exitFailure, "wrong: 2071483623882690560 received again on connection 0", "duplicate IDs"},
-		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure, "OUT OF ORDER on their connection", "out of order"},
-		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY. Ask another node"},
+		{"the same ID", says("2071483623882690560\n"), "", exitFailure, "wrong: 2071483623882690560 received again " +
+			"on connection 0", "duplicate IDs"},
+		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure,
+			"OUT OF ORDER on their connection", "out of order"},
+		{"errors", says("-NOTREADY starting\n"), "", exitFailure, "NOTREADY ", "errors, most of them NOTREADY. Ask"},
 		{"no node", says("what?\n"), "", exitFailure, "protocol ", "most of them protocol"},
-		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return slow(line) }, "--rate 100000 --timeout 1s", exitDegraded, "were due, and not answered in time", "did not keep up with 100,000 requests a second"},
+		{"too slow", func(line string) string { <-time.After(20 * time.Millisecond); return slow(line) },
+			"--rate 100000 --timeout 1s", exitDegraded, "were due, and not answered in time",
+			"did not keep up with 100,000 requests a second"},
 		{"hangs", says("hang"), "--timeout 100ms", exitFailure, "timeout ", "most of them timeout"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
-			args := append([]string{"bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "200ms"}, strings.Fields(row.args)...)
+			args := append([]string{"bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration",
+				"200ms"}, strings.Fields(row.args)...)
 			call(t, "", args...).wants(t, row.code, row.stdout, row.stderr)
 		})
 	}
@@ -76,7 +81,8 @@ func TestBenchFailsWithoutANode(t *testing.T) {
 	call(t, "", "bench", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a node")
 	addr := fakeNode(t, "tcp", "127.0.0.1:0", withToken)
 	wrong := certtest.Write(t, t.TempDir(), "wrong", []byte(testToken+"x"))
-	call(t, "", "bench", "--addr", addr, "--token-file", wrong).wants(t, exitFailure, "", "answered -WRONGPASS wrong token. Give a token that the node knows")
+	call(t, "", "bench", "--addr", addr, "--token-file", wrong).wants(t, exitFailure, "",
+		"answered -WRONGPASS wrong token. Give a token that the node knows")
 }
 
 // Scripts rely on the fields.
@@ -88,7 +94,8 @@ func TestBenchJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ids", "latency_us.p999", "errors.by_code", "check.duplicates", "interrupted", "unanswered"} {
+	for _, name := range []string{"ids", "latency_us.p999", "errors.by_code", "check.duplicates", "interrupted",
+		"unanswered"} {
 		at := any(doc)
 		for _, key := range strings.Split(name, ".") {
 			at = at.(map[string]any)[key]

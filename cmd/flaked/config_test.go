@@ -45,7 +45,8 @@ func parse(t *testing.T, args ...string) (got settings, failed string) {
 		},
 	}
 	other := &cli.Command{Name: "other", Subcommands: []*cli.Command{{
-		Name: "sub", Flags: []cli.Flag{&cli.DurationFlag{Name: "elsewhere"}}, Action: func(*cli.Context) error { return nil },
+		Name: "sub", Flags: []cli.Flag{&cli.DurationFlag{Name: "elsewhere"}},
+		Action: func(*cli.Context) error { return nil },
 	}}}
 	app := &cli.App{
 		Name: "flaked", Commands: []*cli.Command{cmd, other},
@@ -139,7 +140,7 @@ func TestConfigFile(t *testing.T) {
 		{"unknown", "text: x\nnope: 1\n", `line 2: nope: no such setting. Use the name of a flag`},
 		{"with dashes", "--text: x\n", "line 1: --text: no such setting. Use the name of a flag"},
 		{"another file", "config: x.yaml\n", "line 1: config: no such setting"},
-		{"a secret", "token: abc\n", "line 1: token: secrets are not allowed here. Put the secret into its own file, and name that file with token-file"},
+		{"a secret", "token: abc\n", "line 1: token: secrets are not allowed here. Put the secret into its own file,"},
 		{"twice", "text: a\ntext: b\n", `mapping key "text" already defined at line 1`},
 		{"text for bool", "yes: maybe\n", `line 1: yes: "maybe" is not true or false`},
 		{"text for number", "number: many\n", `line 1: number: "many" is not a whole number`},
@@ -154,20 +155,23 @@ func TestConfigFile(t *testing.T) {
 			if row.want == "" && failed != "" || !strings.Contains(failed, row.want) {
 				t.Fatalf("%q, want %q", failed, row.want)
 			}
-			if row.want != "" && (!strings.Contains(failed, file+": ") || !strings.HasSuffix(failed, " See `flaked try --help`.")) {
+			if row.want != "" && (!strings.Contains(failed, file+": ") || !strings.HasSuffix(failed, " See `flaked "+
+				"try --help`.")) {
 				t.Errorf("%q names no file, or no help", failed)
 			}
 		})
 	}
 	_, failed := parse(t, "--config", "/nonexistent/flaked.yaml")
-	if want := "--config: file /nonexistent/flaked.yaml not found. Create it or correct the path"; !strings.Contains(failed, want) {
+	if want := "--config: file /nonexistent/flaked.yaml not found. Create it or correct the " +
+		"path"; !strings.Contains(failed, want) {
 		t.Errorf("%q, want %q", failed, want)
 	}
 }
 
 // A settings file for `serve` serves the other commands as well.
 func TestOneFileForAllCommands(t *testing.T) {
-	file := configFile(t, "zk: 127.0.0.1:1\ncluster: prod\nlisten: [127.0.0.1:7609]\nlayout: twitter\naddr: 127.0.0.1:1\n")
+	file := configFile(t, "zk: 127.0.0.1:1\ncluster: prod\nlisten: [127.0.0.1:7609]\nlayout: twitter\naddr: "+
+		"127.0.0.1:1\n")
 	call(t, "", "decode", "--config", file, "2123840256405929993").wants(t, exitOK, "layout twitter: ", "")
 	call(t, "", "get", "--config", file).wants(t, exitUnreachable, "", "127.0.0.1:1")
 	call(t, "", "status", "--config", file).wants(t, exitUnreachable, "", "ZooKeeper cannot be reached")

@@ -26,9 +26,11 @@ const nobody = "127.0.0.1:1"
 
 func TestDecodeByTheLayoutOfANode(t *testing.T) {
 	addr := fakeNode(t, "tcp", "127.0.0.1:0", statsOf(sonyflakes))
-	from := fmt.Sprintf(`"worker":7,"sequence":13,"layout":%q,"layout_from":"node %s, cluster orders"}`, sonyflakes, addr) + "\n"
+	from := fmt.Sprintf(`"worker":7,"sequence":13,"layout":%q,"layout_from":"node %s, cluster orders"}`, sonyflakes,
+		addr) + "\n"
 	call(t, "", "decode", "-o", "json", "--addr", addr, aSonyflake).wants(t, exitOK, from, "")
-	call(t, "", "decode", "--addr", addr, aSonyflake).wants(t, exitOK, "layout sonyflake: "+sonyflakes+", from node "+addr+", cluster orders\nID ", "")
+	call(t, "", "decode", "--addr", addr, aSonyflake).wants(t, exitOK,
+		"layout sonyflake: "+sonyflakes+", from node "+addr+", cluster orders\nID ", "")
 
 	// A layout goes before a node.
 	t.Setenv("FLAKED_ADDR", addr)
@@ -44,11 +46,14 @@ func TestDecodeReportsANodeWithoutLayout(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"no layout yet", says("cluster orders\nEND\n"), exitFailure, "does not know its cluster's layout yet: it has not reached ZooKeeper"},
-		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), exitFailure, "answered -NOAUTH not authenticated. Send AUTH [user] token"},
-		{"another server", says("-ERR unknown command 'STATS'\n"), exitFailure, "answered -ERR unknown command 'STATS'"},
-		{"a layout of a later release", says("cluster x\nlayout quantum\nEND\n"), exitFailure, `answered "quantum" for its layout`},
-		{"no end", says(strings.Repeat("a 1\n", mostStats)), exitFailure, `answered "a 1" to STATS. Check that it is a flaked node`},
+		{"no layout yet", says("cluster orders\nEND\n"), exitFailure, "does not know its cluster's layout yet: it"},
+		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), exitFailure,
+			"answered -NOAUTH not authenticated. Send AUTH [user] token"},
+		{"another server", says("-ERR unknown command 'STATS'\n"), exitFailure, "answered -ERR unknown command"},
+		{"a layout of a later release", says("cluster x\nlayout quantum\nEND\n"), exitFailure,
+			`answered "quantum" for its layout`},
+		{"no end", says(strings.Repeat("a 1\n", mostStats)), exitFailure,
+			`answered "a 1" to STATS. Check that it is a flaked node`},
 		{"hangs", says("hang"), exitUnreachable, "timed out after 200ms"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 // consult calls doctor for a node with free ports.
 func consult(t *testing.T, args ...string) (doctor.Report, result) {
 	t.Helper()
-	r := call(t, "", append([]string{"doctor", "-o", "json", "--timeout", "20s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
+	r := call(t, "", append([]string{"doctor", "-o", "json", "--timeout", "20s", "--listen", "127.0.0.1:0",
+		"--admin", "127.0.0.1:0"}, args...)...)
 	var report doctor.Report
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatalf("%v: exit code %d: %s%s", err, r.code, r.stdout, r.stderr)
@@ -33,7 +34,8 @@ func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, te
 	i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.Check == check })
 	if i < 0 {
 		t.Errorf("there is no %s in %+v", check, r.Findings)
-	} else if f := r.Findings[i]; f.Level != level && (level != "" || f.Level == doctor.Fail) || !strings.Contains(f.Text+". "+f.Advice, text) {
+	} else if f := r.Findings[i]; f.Level != level && (level != "" || f.Level == doctor.Fail) ||
+		!strings.Contains(f.Text+". "+f.Advice, text) {
 		t.Errorf("%+v, want %s and %q", f, level, text)
 	}
 }
@@ -113,7 +115,8 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 	closed.Close()
 	dir := filepath.Join(t.TempDir(), "state")
 	begin := time.Now()
-	report, r := consult(t, "--zk", silent.Addr().String()+","+closed.Addr().String(), "--state-dir", dir, "--timeout", "700ms")
+	report, r := consult(t, "--zk", silent.Addr().String()+","+closed.Addr().String(), "--state-dir", dir,
+		"--timeout", "700ms")
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
@@ -151,7 +154,8 @@ func TestDoctorUsage(t *testing.T) {
 		"--state-dir=":   "--state-dir: no home directory found. Give --state-dir DIRECTORY",
 		"--lease string": "is not a duration",
 	} {
-		if r := call(t, "", append([]string{"doctor"}, strings.Fields(args)...)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {
+		if r := call(t, "", append([]string{"doctor"}, strings.Fields(args)...)...); r.code != exitUsage ||
+			!strings.Contains(r.stderr, want) {
 			t.Errorf("doctor %s: exit code %d: %s", args, r.code, r.stderr)
 		}
 	}

@@ -57,7 +57,8 @@ func helpExamples() (out []docs.Command) {
 }
 
 // placeholders maps the placeholders in documents to values.
-var placeholders = map[string]string{"N": "5", "ID": "5", "PID": "5", "$!": "5", "$(pidof flaked)": "5", "COMMAND": "get"}
+var placeholders = map[string]string{"N": "5", "ID": "5", "PID": "5", "$!": "5", "$(pidof flaked)": "5",
+	"COMMAND": "get"}
 
 // understand parses a command line as the program does, without running it.
 func understand(args []string) error {

@@ -10,10 +10,13 @@ import (
 func TestIgnoredVariables(t *testing.T) {
 	app := newApp(nil, nil, nil)
 	for variable, want := range map[string]string{
-		"FLAKED_LISTN=1":                "environment variable FLAKED_LISTN is ignored, because no flag has this name",
-		"FLAKED_COLOUR_OF_SKY=1":        "environment variable FLAKED_COLOUR_OF_SKY is ignored, because no flag has this name",
-		"FLAKED_ZK_AUTH_FIEL=x":         "environment variable FLAKED_ZK_AUTH_FIEL is ignored, because no flag has this name",
-		"FLAKED_LOWER_BOUND=1":          "environment variable FLAKED_LOWER_BOUND is ignored, because no flag has this name",
+		"FLAKED_LISTN=1": "environment variable FLAKED_LISTN is ignored, because no flag has this name",
+		"FLAKED_COLOUR_OF_SKY=1": "environment variable FLAKED_COLOUR_OF_SKY is ignored, because no flag has " +
+			"this name",
+		"FLAKED_ZK_AUTH_FIEL=x": "environment variable FLAKED_ZK_AUTH_FIEL is ignored, because no flag has " +
+			"this name",
+		"FLAKED_LOWER_BOUND=1": "environment variable FLAKED_LOWER_BOUND is ignored, because no flag has " +
+			"this name",
 		"FLAKED_LISTEN=1":               "",
 		"FLAKED_ZK=h":                   "",
 		"FLAKED_ADDR=h":                 "",
@@ -36,8 +39,10 @@ func TestIgnoredVariables(t *testing.T) {
 		}
 	}
 	t.Setenv("FLAKED_LISTN", "1")
-	call(t, "", "layout", "leaf").wants(t, exitOK, "leaf", "flaked: warning: environment variable FLAKED_LISTN is ignored")
-	if r := call(t, "", "serve", "--dev", "--drain-time=-1s"); !strings.Contains(r.stderr, "[WARN]  flaked: environment variable FLAKED_LISTN is ignored") {
+	call(t, "", "layout", "leaf").wants(t, exitOK, "leaf", "flaked: warning: environment variable FLAKED_LISTN is "+
+		"ignored")
+	if r := call(t, "", "serve", "--dev", "--drain-time=-1s"); !strings.Contains(r.stderr,
+		"[WARN]  flaked: environment variable FLAKED_LISTN is ignored") {
 		t.Errorf("%+v", r)
 	}
 }

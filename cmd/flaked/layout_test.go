@@ -31,7 +31,8 @@ func TestUsableNow(t *testing.T) {
 		{"leaf", "2080-07-10", ""},
 		{"leaf", "2080-07-11", "used up on 2080-07-10. Give it another epoch, as in leaf,epoch=2080-07-11"},
 		{"uid-generator", "2024-11-20", ""},
-		{"uid-generator", "2024-11-21", "used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=2024-11-21"},
+		{"uid-generator", "2024-11-21", "used up on 2024-11-20. Give it another epoch, as in " +
+			"uid-generator,epoch=2024-11-21"},
 		{"worker=3,epoch=2030-01-01", "2029-12-31", "its epoch, 2030-01-01T00:00:00Z, is in the future"},
 		{"worker=3,epoch=2030-01-01", "2030-01-01", ""},
 	} {
@@ -98,7 +99,9 @@ func TestLayoutJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
 		t.Fatal(err, r)
 	}
-	if got.Name != "pearflower" || len(got.Fields) != 4 || got.Fields[1] != (fieldReport{"segment", 3, 31, 29, 8}) || got.IDsPerSecond != 4194304 || got.Ends != "2085-01-18T19:14:08.000Z" || got.Unusable != "" {
+	if got.Name != "pearflower" || len(got.Fields) != 4 ||
+		got.Fields[1] != (fieldReport{"segment", 3, 31, 29, 8}) || got.IDsPerSecond != 4194304 ||
+		got.Ends != "2085-01-18T19:14:08.000Z" || got.Unusable != "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -118,14 +121,18 @@ func TestLayoutsDocument(t *testing.T) {
 			t.Errorf("%s is not there", p.Name)
 			continue
 		}
-		for _, want := range []string{grouped(int64(p.Layout.Workers())), grouped(int64(c.IDsPerSecond)), c.Begins[:10], c.Ends[:10]} {
-			asLeaf := strings.Contains(line, "as `leaf`") && c.Begins == describeLayout(worker.Leaf(), someDay).Begins && c.Ends == describeLayout(worker.Leaf(), someDay).Ends
+		for _, want := range []string{grouped(int64(p.Layout.Workers())), grouped(int64(c.IDsPerSecond)),
+			c.Begins[:10], c.Ends[:10]} {
+			asLeaf := strings.Contains(line, "as `leaf`") &&
+				c.Begins == describeLayout(worker.Leaf(), someDay).Begins &&
+				c.Ends == describeLayout(worker.Leaf(), someDay).Ends
 			if !strings.Contains(line, want) && !(asLeaf && strings.HasPrefix(want, "20")) {
 				t.Errorf("%s: %s is not in %q", p.Name, want, line)
 			}
 		}
 	}
-	written := regexp.MustCompile("[` ]((?:[a-z0-9-]+,)?(?:time|segment|datacenter|worker|sequence|epoch)=[0-9][^` \n]*)")
+	written := regexp.MustCompile("[` ]((?:[a-z0-9-]+,)?(?:time|segment|datacenter|worker|sequence|epoch)=[0-9][^` " +
+		"\n]*)")
 	found := written.FindAllStringSubmatch(doc, -1)
 	for _, m := range found {
 		if _, err := worker.ParseLayout(strings.TrimSuffix(m[1], ",")); err != nil {

@@ -9,7 +9,8 @@ import (
 
 func TestLogLinesHaveTheJournalsPriorities(t *testing.T) {
 	var out bytes.Buffer
-	log := hclog.New(&hclog.LoggerOptions{Name: "flaked", Level: hclog.Trace, DisableTime: true, Output: journalWriter{&out}})
+	log := hclog.New(&hclog.LoggerOptions{Name: "flaked", Level: hclog.Trace, DisableTime: true,
+		Output: journalWriter{&out}})
 	log.Error("e", "n", 1)
 	log.Warn("w", "lines", "one\ntwo")
 	log.Info("i")

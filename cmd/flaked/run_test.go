@@ -105,8 +105,10 @@ func TestUsageErrors(t *testing.T) {
 		{"cluster inti", `there is no command "inti". See ` + "`flaked cluster --help`."},
 		{"cluster init --zk h --layout worker=99", `--layout: bad layout`},
 		{"cluster init --zk h --datacenter 1", `datacenter 1 does not fit into 0 bits`},
-		{"serve --dev --layout uid-generator", `--layout uid-generator: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=20`},
-		{"serve --dev --layout leaf,epoch=2199-01-01", `--layout leaf,epoch=2199-01-01: its epoch, 2199-01-01T00:00:00Z, is in the future. Give it another epoch, as in ...,epoch=20`},
+		{"serve --dev --layout " +
+			"uid-generator", `--layout uid-generator: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=20`},
+		{"serve --dev --layout leaf,epoch=2199-01-01",
+			`--layout leaf,epoch=2199-01-01: its epoch, 2199-01-01T00:00:00Z, is in the future. Give it another epoch, as in ...,epoch=20`},
 		{"help xyzzy", `there is no command "xyzzy"`},
 		{"seq set a --block 64", `--zk is required`},
 		{"seq create --zk h", "expected one sequence, as in `flaked seq create order`, got 0 arguments"},
@@ -117,7 +119,8 @@ func TestUsageErrors(t *testing.T) {
 		{"seq create --zk h a --max big", `--max: "big" is not int32, js, int64 or a whole number`},
 		{"seq create --zk h a --block 31", `--block must be 32 to 1073741824 values, not 31`},
 		{"seq create --zk h a --hard-ceiling 0", `--hard-ceiling must be 1 or more values a second, not 0`},
-		{"seq create --zk h a --ceiling 6 --hard-ceiling 5", `--ceiling must be at most the hard ceiling of 5 values a second, not 6`},
+		{"seq create --zk h a --ceiling 6 --hard-ceiling 5",
+			`--ceiling must be at most the hard ceiling of 5 values a second, not 6`},
 		{"seq list --prefix 1", `--prefix 1: the name of a sequence must begin with a letter`},
 		{"seq set --zk h a", `nothing to change. Give at least one flag, such as --ceiling`},
 		{"seq set --zk h a --vouch-after-loss", `--vouch-after-loss needs --next VALUE`},
@@ -139,7 +142,8 @@ func TestUsageErrors(t *testing.T) {
 
 func TestBadEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_LEASE", "soon")
-	call(t, "", "cluster", "init", "--zk", "h").wants(t, exitUsage, "", `could not parse "soon" as duration value from environment variable "FLAKED_LEASE"`)
+	call(t, "", "cluster", "init", "--zk", "h").wants(t, exitUsage, "",
+		`could not parse "soon" as duration value from environment variable "FLAKED_LEASE"`)
 }
 
 // An empty variable counts as not set.

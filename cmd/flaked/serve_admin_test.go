@@ -27,7 +27,8 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 		{"none", "", true, false, "", ""},
 		{"a free one", "127.0.0.1:0", true, true, "", ""},
 		{"a taken one", taken.Addr().String(), true, false, "address already in use", ""},
-		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "", "the admin address is already in use"},
+		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "",
+			"the admin address is already in use"},
 		{"no address", "127.0.0.1", true, false, "--admin 127.0.0.1", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -37,7 +38,8 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			if l != nil {
 				defer l.Close()
 			}
-			if (l != nil) != row.open || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+			if (l != nil) != row.open || (err == nil) != (row.err == "") || err != nil &&
+				!strings.Contains(err.Error(), row.err) {
 				t.Errorf("%v, %v", l, err)
 			}
 			if !strings.Contains(log.String(), row.log) || row.log == "" && log.Len() > 0 {

@@ -34,7 +34,8 @@ func TestServiceState(t *testing.T) {
 		{"young", snapshot(0, true, 67*time.Second), true, "serving worker 0, lease 1m0s"},
 		{"starting", snapshot(-1, false, 0), false, "no worker yet: NOTREADY starting reason=no-worker-yet"},
 		{"refusing", snapshot(7, false, time.Hour, refusing), false, "worker 7 refuses: CLOCK behind_ms=7"},
-		{"in trouble", snapshot(7, true, time.Hour, troubled), true, "serving worker 7, lease 1h0m; degraded: zookeeper, clock-offset"},
+		{"in trouble", snapshot(7, true, time.Hour, troubled), true, "serving worker 7, lease 1h0m; degraded: " +
+			"zookeeper, clock-offset"},
 	} {
 		if ready, text := serviceState(tc.state); ready != tc.ready || text != tc.text {
 			t.Errorf("%s: %v %q, want %q", tc.name, ready, text, tc.text)

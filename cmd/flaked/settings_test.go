@@ -23,7 +23,8 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 		got, err = clusterSettings(c)
 		return err
 	}
-	if err := app.RunContext(context.Background(), []string{"flaked", "serve", "--zk", "zk1", "--layout", "twitter", "--bootstrap"}); err != nil {
+	if err := app.RunContext(context.Background(),
+		[]string{"flaked", "serve", "--zk", "zk1", "--layout", "twitter", "--bootstrap"}); err != nil {
 		t.Fatal(err)
 	}
 	cl, err := got.Record("u", 0)
@@ -31,7 +32,8 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 		t.Errorf("%+v, %v", cl, err)
 	}
 	for _, f := range serve.VisibleFlags() {
-		if slices.Contains([]string{"datacenter", "on-rollback", "borrow", "sequence-start", "segment-start"}, f.Names()[0]) {
+		if slices.Contains([]string{"datacenter", "on-rollback", "borrow", "sequence-start", "segment-start"},
+			f.Names()[0]) {
 			t.Errorf("serve --help lists --%s", f.Names()[0])
 		}
 	}
@@ -40,7 +42,8 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 // The command line overrides the environment: a pod that has FLAKED_LAYOUT can ask another cluster's node.
 func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_LAYOUT", "twitter")
-	for args, from := range map[string]string{"": "--layout", "--layout leaf --addr 127.0.0.1:1": "--layout", "--addr 127.0.0.1:1": ""} {
+	for args, from := range map[string]string{"": "--layout", "--layout leaf --addr 127.0.0.1:1": "--layout",
+		"--addr 127.0.0.1:1": ""} {
 		app := newApp(nil, t.Output(), t.Output())
 		var found foundLayout
 		var err error
@@ -48,7 +51,8 @@ func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
 			found, err = findLayout(c)
 			return nil
 		}
-		if err := app.RunContext(context.Background(), append([]string{"flaked", "decode"}, strings.Fields(args)...)); err != nil {
+		if err := app.RunContext(context.Background(),
+			append([]string{"flaked", "decode"}, strings.Fields(args)...)); err != nil {
 			t.Fatal(err)
 		}
 		if (err == nil) != (from != "") || found.from != from {

@@ -77,7 +77,8 @@ func TestStateShowJSONGolden(t *testing.T) {
 	dir, cache := stateDir(t, exampleRecord())
 	cache.Close()
 	r := call(t, "", "state", "show", "--state-dir", dir, "-o", "json")
-	want := `{"dir":` + quoted(dir) + `,"status":"record","locked":false,"damaged":false,"reason":"","fingerprint_changed":[],"record":` +
+	want := `{"dir":` + quoted(dir) +
+		`,"status":"record","locked":false,"damaged":false,"reason":"","fingerprint_changed":[],"record":` +
 		`{"cluster":"prod","cluster_uuid":"c1","layout":"time=41@1ms","datacenter":0,"node":"n1","worker":7,"term":3,"grant_pending":false,"confirmed":true,"stopped":false,` +
 		`"floor_ms":1795196800000,"reserved_until_ms":1795196812128,"lease_until_ms":1795200000000,"served_ms":65000,"generation":2}}`
 	if r.code != 0 || compacted(t, r.stdout) != want {
@@ -92,7 +93,8 @@ func quoted(s string) string {
 
 func TestStateShowReportsUnusableState(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": no state found. Correct the path")
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "",
+		"--state-dir "+none+": no state found. Correct the path")
 
 	released, cache := stateDir(t, exampleRecord())
 	if err := cache.Invalidate(); err != nil {
@@ -134,7 +136,8 @@ func TestStateShowReportsUnusableState(t *testing.T) {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": a part of the path is not a directory")
+	call(t, "", "state", "show", "--state-dir", none).wants(t, exitFailure, "", "--state-dir "+none+": a part of the "+
+		"path is not a directory")
 }
 
 func TestDefaultStateDir(t *testing.T) {

@@ -85,7 +85,8 @@ func TestWhoGetsTheToken(t *testing.T) {
 		}
 	}
 	a := &asker{token: "s3cret"}
-	if a.tokenFor("10.0.0.1:7609", false) != "" || a.tokenFor("10.0.0.1:7609", true) == "" || a.tokenFor("unix:/run/flaked.sock", false) == "" {
+	if a.tokenFor("10.0.0.1:7609", false) != "" || a.tokenFor("10.0.0.1:7609", true) == "" ||
+		a.tokenFor("unix:/run/flaked.sock", false) == "" {
 		t.Error("a socket and an address of --addr get the token, and no other address")
 	}
 }
@@ -120,7 +121,8 @@ func TestAsk(t *testing.T) {
 	silent := serve(func(http.ResponseWriter, *http.Request) { <-ended })
 	well := serve(saying(snapshot(0, nil)))
 	behind := serve(saying(snapshot(1, func(s *node.Snapshot) {
-		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3", "clock-behind", []string{"disk\x1b"}
+		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3",
+			"clock-behind", []string{"disk\x1b"}
 	})))
 	rows := []struct {
 		at, state, asked, says string
@@ -128,14 +130,17 @@ func TestAsk(t *testing.T) {
 		{well, view.Live, view.Answered, "ready"},
 		{behind, view.Disconnected, view.Answered, "not ready: clock-behind"},
 		{serve(saying(snapshot(7, nil))), view.Live, view.AnotherNode, "another node"}, // has another worker by now
-		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), view.Live, view.AnotherNode, "another node"},
+		{serve(saying(snapshot(3, func(s *node.Snapshot) { s.Node = "x" }))), view.Live, view.AnotherNode,
+			"another node"},
 		{serve(saying(snapshot(4, nil))), view.Stopped, "", ""},
 		{serve(http.NotFound), view.Live, view.AnotherNode, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), view.Live, view.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{") }), view.Live, view.AnotherNode,
+			"another node"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+well+"/v1/status", http.StatusFound)
 		}), view.Live, view.AnotherNode, "another node"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }), view.Live, view.AnotherNode, "another node"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(" ", 2<<20)) }),
+			view.Live, view.AnotherNode, "another node"},
 		{"127.0.0.1:1", view.Live, view.NoAnswer, "no answer"},
 		{silent, view.Live, view.TimedOut, "timed out"},
 		{serve(func(w http.ResponseWriter, _ *http.Request) {
@@ -143,7 +148,8 @@ func TestAsk(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-ended
 		}), view.Live, view.TimedOut, "timed out"},
-		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), view.Live, view.AccessDenied, "access denied"},
+		{serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }), view.Live,
+			view.AccessDenied, "access denied"},
 		{serve(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer s3cret" {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -152,11 +158,15 @@ func TestAsk(t *testing.T) {
 			saying(snapshot(13, nil))(w, r)
 		}), view.Live, view.Answered, "ready"},
 		{"", view.Live, "", ""},
-		{serve(saying(snapshot(15, func(s *node.Snapshot) { s.Degraded = []string{"clock-offset", "zookeeper", "frozen"} }))), view.Live, view.Answered, "ready, but no ZooKeeper"},
+		{serve(saying(snapshot(15, func(s *node.Snapshot) {
+			s.Degraded = []string{"clock-offset", "zookeeper",
+				"frozen"}
+		}))), view.Live, view.Answered, "ready, but no ZooKeeper"},
 	}
 	var workers []view.WorkerReport
 	for i, row := range rows {
-		workers = append(workers, view.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here", Admin: row.at, State: row.state})
+		workers = append(workers, view.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here",
+			Admin: row.at, State: row.state})
 	}
 	a := newAsker(nil, nil)
 	a.host, a.token = "here", "s3cret"
@@ -167,7 +177,8 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%d: %q, %q, want %+v", i, w.Asked, w.SaysText(), row)
 		}
 	}
-	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" || a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
+	if a := workers[1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" ||
+		a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -224,8 +235,10 @@ func described(changes ...change) view.WorkerReport {
 
 func TestStatusBecomesAnAnswer(t *testing.T) {
 	r := described()
-	want := view.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
-	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" || r.Worker != 7 || r.Term != 2 || r.State != view.Live ||
+	want := view.Answer{Ready: true, Phase: "serving", Degraded: []string{}, LeaseLeftMs: new(int64(60000)),
+		ReservedLeftMs: new(int64(2500)), ZooKeeperOK: true, IDs: 42}
+	if !reflect.DeepEqual(*r.Says, want) || r.Name != "ids-1" || r.Node != "n1" || r.Version != "1.2.3" ||
+		r.Worker != 7 || r.Term != 2 || r.State != view.Live ||
 		*r.ReportAgeMs != 400 || r.HeartbeatMs != 3000 || *r.ClockOffsetMs != -3 || *r.ClockUncertaintyMs != 2 {
 		t.Errorf("%+v, says %+v", r, r.Says)
 	}
@@ -250,11 +263,13 @@ func TestAskStatus(t *testing.T) {
 	a.token = "s3cret"
 	for _, row := range []struct{ name, reply, asked, why string }{
 		{"a node", answering(t)(""), view.Answered, ""},
-		{"a node with a long status", answering(t, func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), view.Answered, ""},
+		{"a node with a long status", answering(t,
+			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) })(""), view.Answered, ""},
 		{"something else", "-ERR unknown command 'STATUS'\n", view.NoAnswer, "-ERR unknown command 'STATUS'"},
 		{"no JSON", "hello\n", view.AnotherNode, "its reply to STATUS is not a node's"},
 		{"the JSON of something else", "{}\n", view.AnotherNode, "its reply to STATUS is not a node's"},
-		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", view.AccessDenied, "-ERR this port requires TLS. Connect with TLS"},
+		{"speaks TLS", "-ERR this port requires TLS. Connect with TLS\n", view.AccessDenied,
+			"-ERR this port requires TLS. Connect with TLS"},
 		{"asks for another token", "-WRONGPASS wrong token\n", view.AccessDenied, "-WRONGPASS wrong token"},
 	} {
 		addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
@@ -263,7 +278,8 @@ func TestAskStatus(t *testing.T) {
 			}
 			return row.reply
 		})
-		if w, _ := a.askStatus(t.Context(), addr); w.Asked != row.asked || !strings.Contains(w.Why, row.why) || (w.Says != nil) != (row.asked == view.Answered) {
+		if w, _ := a.askStatus(t.Context(), addr); w.Asked != row.asked || !strings.Contains(w.Why, row.why) ||
+			(w.Says != nil) != (row.asked == view.Answered) {
 			t.Errorf("%s: %q, %q", row.name, w.Asked, w.Why)
 		}
 	}
@@ -273,10 +289,13 @@ func TestAskStatus(t *testing.T) {
 }
 
 func TestStatusOfAddresses(t *testing.T) {
-	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)), fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
+	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)),
+		fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
 	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
-	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered", "The node has had no answer from ZooKeeper")
-	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer", "no node answered: 1 problem\ncritical: The node does not answer at "+nobody+" (connection refused)")
+	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded, "nodes asked: 2 answered",
+		"The node has had no answer from ZooKeeper")
+	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer",
+		"no node answered: 1 problem\ncritical: The node does not answer at "+nobody+" (connection refused)")
 	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
-	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks nodes without ZooKeeper")
+	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks")
 }

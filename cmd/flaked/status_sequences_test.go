@@ -41,7 +41,8 @@ func TestStatusCountsSequences(t *testing.T) {
 		Sequences *view.Sequences
 	}
 	r := call(t, "", "status", "-o", "json")
-	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Sequences == nil || doc.Sequences.Count != 2 || doc.Summary.Slots != 1024 {
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Sequences == nil ||
+		doc.Sequences.Count != 2 || doc.Summary.Slots != 1024 {
 		t.Errorf("%v: %s", err, r.stdout)
 	}
 	put(t, store, "/seq", []byte("{"), false)

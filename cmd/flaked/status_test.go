@@ -30,7 +30,8 @@ func local(ms int64) time.Time { return time.UnixMilli(ms) }
 func exampleReport() view.Report {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
-		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }), liveEntry(10, 5*hour, released, expired),
+		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }),
+		liveEntry(10, 5*hour, released, expired),
 		liveEntry(11, 900, func(e *coordinator.Entry) {
 			e.Slot.Name, e.Slot.ReportedClock, e.Slot.LeaseUntil = "web", t0-1500, t0+hour/2
 		}),
@@ -39,7 +40,8 @@ func exampleReport() view.Report {
 	r.Summary.Asked = true
 	r.Workers[0].Asked, r.Workers[0].Says = view.Answered, &view.Answer{Ready: true}
 	r.Workers[1].Asked = view.NoAnswer
-	r.Workers[4].Asked, r.Workers[4].Says = view.Answered, &view.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+	r.Workers[4].Asked, r.Workers[4].Says = view.Answered,
+		&view.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
 	r.Workers[5].Asked = view.TimedOut
 	return r
 }
@@ -81,7 +83,8 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := (view.WorkerReport{ClockOffsetMs: &row.ahead, ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
+		if got := (view.WorkerReport{ClockOffsetMs: &row.ahead,
+			ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
@@ -93,13 +96,16 @@ func TestOffsetCell(t *testing.T) {
 // Scripts rely on the whole document.
 func TestStatusJSONGolden(t *testing.T) {
 	var b bytes.Buffer
-	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200), liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
-		e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
-	})}, local(t0))
+	r := judged("prod", exampleCluster(), []coordinator.Entry{liveEntry(7, 1200),
+		liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
+			e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
+		})}, local(t0))
 	r.Workers[0].Asked, r.Summary.Asked = view.Answered, true
-	r.Workers[0].Says = &view.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"}, LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
+	r.Workers[0].Says = &view.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"},
+		LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
-	r.Summary.Problems = append(r.Summary.Problems, view.Problem{Severity: view.Warning, Text: "a <problem>", Advice: "mend it"})
+	r.Summary.Problems = append(r.Summary.Problems,
+		view.Problem{Severity: view.Warning, Text: "a <problem>", Advice: "mend it"})
 	if err := printJSON(&b, statusReport{Report: r}); err != nil {
 		t.Fatal(err)
 	}

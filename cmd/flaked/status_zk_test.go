@@ -21,12 +21,14 @@ type noLedger struct{}
 
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
-// register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its boot clock.
+// register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its
+// boot clock.
 func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
 	t.Helper()
 	later := time.Duration(0)
 	c, err := coordinator.New(coordinator.Config{
-		Store: st, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
+		Store: st, Now: func() int64 { return time.Now().UnixMilli() },
+		Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
 	if err != nil {
@@ -77,7 +79,8 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for i, w := range r.Workers {
-		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Confirmed || w.Version != "1.2.3" {
+		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Confirmed ||
+			w.Version != "1.2.3" {
 			t.Errorf("%+v", w)
 		}
 		if w.ClockOffsetMs == nil || *w.ClockOffsetMs < -200 || *w.ClockOffsetMs > 200 {
@@ -96,7 +99,8 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = statusJSON(t, exitOK)
-	if r.Workers[0].State != "stopped" || r.Workers[1].State != "free" || r.Summary.Held != 2 || r.Workers[0].ClockOffsetMs != nil {
+	if r.Workers[0].State != "stopped" || r.Workers[1].State != "free" || r.Summary.Held != 2 ||
+		r.Workers[0].ClockOffsetMs != nil {
 		t.Errorf("%+v", r)
 	}
 	if err := c.Hide(t.Context()); err != nil {
@@ -112,7 +116,8 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	}
 	put(t, st, "/workers/0000", []byte("{"), false)
 	r = statusJSON(t, exitDegraded)
-	if r.Workers[0].State != "record-missing" || r.Workers[1].State != "record-missing" || r.Summary.RecordMissing != 2 {
+	if r.Workers[0].State != "record-missing" || r.Workers[1].State != "record-missing" ||
+		r.Summary.RecordMissing != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -136,9 +141,11 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		var ops []store.Op
 		for w := from; w < from+64; w++ {
 			e := liveEntry(w, 0)
-			e.Slot.LeaseUntil, e.Slot.ReportedClock, e.Slot.Host, e.Slot.Admin = now+hour, now, host, fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
+			e.Slot.LeaseUntil, e.Slot.ReportedClock, e.Slot.Host, e.Slot.Admin = now+hour, now, host,
+				fmt.Sprintf("127.1.%d.%d:%s", w/256, w%256, port)
 			for range 4 {
-				past := coordinator.PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 12, Granted: now, Ended: coordinator.EndedReleased}
+				past := coordinator.PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 12, Granted: now,
+					Ended: coordinator.EndedReleased}
 				e.Slot.History = append(e.Slot.History, past)
 			}
 			data, err := json.Marshal(e.Slot)
@@ -164,7 +171,8 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		began := time.Now()
 		r := call(t, "", "status", row.flag)
 		took := time.Since(began)
-		r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with --release-on-exit")
+		r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with "+
+			"--release-on-exit")
 		if n := strings.Count(r.stdout, " disconnected "); n != 1024 || !strings.Contains(r.stdout, row.asked) {
 			t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
 		}

@@ -40,7 +40,8 @@ func TestTroubleshootingHasEveryExitCode(t *testing.T) {
 func TestTroubleshootingHasStartErrors(t *testing.T) {
 	section := sectionOf(readFile(t, "docs/troubleshooting.md"), "## A node does not start")
 	for _, err := range []error{
-		localcache.ErrLocked, localcache.ErrUnsafeDir, localcache.ErrUnsafeFile, localcache.ErrFilesystem, localcache.ErrOtherFormat,
+		localcache.ErrLocked, localcache.ErrUnsafeDir, localcache.ErrUnsafeFile, localcache.ErrFilesystem,
+		localcache.ErrOtherFormat,
 		coordinator.ErrNoCluster, store.ErrUnreachable, store.ErrDenied,
 		&node.OtherClusterError{Ours: "A", Found: "B"}, &node.OtherZooKeeperError{State: "A", Given: "B"},
 		&node.DiffersError{Setting: node.SettingLayout, Asked: "A", Has: "B"},
@@ -50,7 +51,8 @@ func TestTroubleshootingHasStartErrors(t *testing.T) {
 		}
 	}
 	instant := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`)
-	for _, err := range []error{&coordinator.FrozenError{}, &coordinator.FrozenError{By: "B"}, &coordinator.FullError{}} {
+	for _, err := range []error{&coordinator.FrozenError{}, &coordinator.FrozenError{By: "B"},
+		&coordinator.FullError{}} {
 		text, _, _ := strings.Cut(instant.ReplaceAllString(err.Error(), "A"), ":")
 		text, _, _ = strings.Cut(strings.Replace(text, "all 0 ", "all N ", 1), " (")
 		if !strings.Contains(section, "`"+text+"`") {

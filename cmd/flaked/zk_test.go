@@ -48,7 +48,8 @@ func TestZKConfig(t *testing.T) {
 	cert, key := keyPair(t)
 	t.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "")
 	cfg, err := zkOf(t)
-	if err != nil || cfg.TLS != nil || cfg.DigestAuth != "" || cfg.Cluster != "default" || cfg.SessionTimeout != 6*time.Second {
+	if err != nil || cfg.TLS != nil || cfg.DigestAuth != "" || cfg.Cluster != "default" ||
+		cfg.SessionTimeout != 6*time.Second {
 		t.Errorf("%+v %v", cfg, err)
 	}
 	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\n"), "--cluster", "eu")
@@ -56,11 +57,14 @@ func TestZKConfig(t *testing.T) {
 		t.Errorf("%+v %v", cfg, err)
 	}
 	cfg, err = zkOf(t, "--zk-tls")
-	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs != nil || cfg.TLS.ServerName != "" || cfg.TLS.InsecureSkipVerify {
+	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs != nil || cfg.TLS.ServerName != "" ||
+		cfg.TLS.InsecureSkipVerify {
 		t.Errorf("%+v %v", cfg.TLS, err)
 	}
-	cfg, err = zkOf(t, "--zk-tls-ca", cert, "--zk-tls-cert", cert, "--zk-tls-key", key, "--zk-tls-server-name", "zk.internal")
-	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs == nil || len(cfg.TLS.Certificates) != 1 || cfg.TLS.ServerName != "zk.internal" {
+	cfg, err = zkOf(t, "--zk-tls-ca", cert, "--zk-tls-cert", cert, "--zk-tls-key", key, "--zk-tls-server-name",
+		"zk.internal")
+	if err != nil || cfg.TLS == nil || cfg.TLS.RootCAs == nil || len(cfg.TLS.Certificates) != 1 ||
+		cfg.TLS.ServerName != "zk.internal" {
 		t.Errorf("%+v %v", cfg.TLS, err)
 	}
 }
@@ -73,14 +77,17 @@ func TestZKConfigRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: file /nonexistent not found. Create it or correct the path"},
-		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")}, "is empty. Write a line user:password into it"},
+		{"no auth file", []string{"--zk-auth-file", "/nonexistent"}, "--zk-auth-file: file /nonexistent not found."},
+		{"empty auth file", []string{"--zk-auth-file", writeFile(t, "a", "\n")},
+			"is empty. Write a line user:password into it"},
 		{"no colon", []string{"--zk-auth-file", writeFile(t, "a", secret)}, "expected user:password on each line"},
-		{"bad second line", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx")}, "expected user:password on each line"},
+		{"bad second line", []string{"--zk-auth-file", writeFile(t, "a", "u:"+secret+"\nx")},
+			"expected user:password on each line"},
 		{"no certificate in it", []string{"--zk-tls-ca", key}, "there is no PEM certificate in"},
-		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key: only one is given. Give both or neither"},
-		{"key for certificate", []string{"--zk-tls-cert", key, "--zk-tls-key", key}, "--zk-tls-cert and --zk-tls-key: tls: "},
-		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is false, but other --zk-tls-... flags are given. Leave out --zk-tls=false or the others"},
+		{"certificate without key", []string{"--zk-tls-cert", cert}, "--zk-tls-cert and --zk-tls-key: only one is"},
+		{"key for certificate", []string{"--zk-tls-cert", key, "--zk-tls-key", key},
+			"--zk-tls-cert and --zk-tls-key: tls: "},
+		{"off and on", []string{"--zk-tls=false", "--zk-tls-ca", cert}, "--zk-tls is false, but other --zk-tls-..."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := zkOf(t, row.args...)
@@ -100,11 +107,13 @@ func TestZKAuthFromTheEnvironment(t *testing.T) {
 	if cfg, err := zkOf(t); err != nil || cfg.DigestAuth != "me:hunter2" {
 		t.Errorf("%+v %v", cfg, err)
 	}
-	if _, err := zkOf(t, "--zk-auth-file", writeFile(t, "a", "me:x")); err == nil || !strings.Contains(err.Error(), "both given") {
+	if _, err := zkOf(t, "--zk-auth-file", writeFile(t, "a", "me:x")); err == nil ||
+		!strings.Contains(err.Error(), "both given") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("FLAKED_ZK_AUTH", "hunter2")
-	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "FLAKED_ZK_AUTH: expected user:password on each line") {
+	if _, err := zkOf(t); err == nil || strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), "FLAKED_ZK_AUTH: expected user:password on each line") {
 		t.Errorf("%v", err)
 	}
 }
@@ -122,7 +131,8 @@ func TestNewLogger(t *testing.T) {
 			}
 			return nil
 		}}
-		app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}}
+		app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{},
+			ErrWriter: &bytes.Buffer{}}
 		if err := app.RunContext(t.Context(), append([]string{"flaked", "try"}, args...)); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +150,8 @@ func TestNewLogger(t *testing.T) {
 		{"--log-level off", "", 0},
 	} {
 		got, err := log(strings.Fields(row.args)...)
-		if err != nil || !strings.Contains(got, row.want) || strings.Count(got, "\n") != row.lines || strings.Contains(got, "\x1b") {
+		if err != nil || !strings.Contains(got, row.want) || strings.Count(got, "\n") != row.lines ||
+			strings.Contains(got, "\x1b") {
 			t.Errorf("%s: %q %v, want %q", row.args, got, err, row.want)
 		}
 	}

@@ -44,7 +44,8 @@ func TestLinks(t *testing.T) {
 	}
 	index, n := read("docs/README.md"), 0
 	for _, doc := range docs {
-		if name, is := strings.CutPrefix(doc, "docs/"); is && name != "README.md" && !strings.Contains(index, "]("+name) {
+		if name, is := strings.CutPrefix(doc, "docs/"); is && name != "README.md" &&
+			!strings.Contains(index, "]("+name) {
 			t.Errorf("docs/README.md does not list %s", doc)
 		}
 		for _, m := range link.FindAllStringSubmatch(read(doc), -1) {

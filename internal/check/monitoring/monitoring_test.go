@@ -109,8 +109,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// The rules pass promtool's checks and tests. Each alert asks for metrics that exist, gives the advice of its cause, and
-// links more in the documents.
+// The rules pass promtool's checks and tests. Each alert asks for metrics that exist, gives the advice of its
+// cause, and links more in the documents.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile)
@@ -118,11 +118,13 @@ func TestAlerts(t *testing.T) {
 	e := export(t)
 	for _, r := range rules(t) {
 		e.check(t, r.Alert, r.Expr)
-		page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"], "https://github.com/flaked/flaked/blob/main/"), "#")
+		page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"],
+			"https://github.com/flaked/flaked/blob/main/"), "#")
 		if !strings.Contains(read(t, "../../../"+page), `<a id="`+anchor+`">`) {
 			t.Errorf("%s: %s has no anchor %q", r.Alert, page, anchor)
 		}
-		if cause := r.Annotations["cause"]; cause != "" && !strings.Contains(r.Annotations["description"], view.Cause(cause).Advice) {
+		if cause := r.Annotations["cause"]; cause != "" &&
+			!strings.Contains(r.Annotations["description"], view.Cause(cause).Advice) {
 			t.Errorf("%s does not say %q", r.Alert, view.Cause(cause).Advice)
 		}
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {

@@ -70,7 +70,8 @@ func serve(t *testing.T, binary string, args ...string) string {
 		t.Fatal(err)
 	}
 	defer log.Close() // the child has a copy
-	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "text"}, args...)...)
+	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--log-format", "text"}, args...)...)
 	cmd.Stderr = log
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "FLAKED_") {

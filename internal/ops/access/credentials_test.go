@@ -42,7 +42,8 @@ func TestParseTokens(t *testing.T) {
 		{"comments only", "#a\n\n", "", "F: no token found"},
 	} {
 		got, err := ParseTokens("F", []byte(row.text))
-		if texts(got) != row.want || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+		if texts(got) != row.want || (err == nil) != (row.err == "") || err != nil &&
+			!strings.Contains(err.Error(), row.err) {
 			t.Errorf("%s: %q, %v", row.name, texts(got), err)
 		}
 	}
@@ -63,7 +64,8 @@ func TestTokensAreCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := s.Authenticate()
-	for token, want := range map[string]bool{"first": true, "second": true, "": false, "firs": false, "first ": false, "First": false, "first\nsecond": false} {
+	for token, want := range map[string]bool{"first": true, "second": true, "": false, "firs": false,
+		"first ": false, "First": false, "first\nsecond": false} {
 		if _, ok := good([]byte(token)); ok != want {
 			t.Errorf("%q: %v", token, !want)
 		}
@@ -186,7 +188,8 @@ func TestLoadErrors(t *testing.T) {
 		{"too large", "large: the file is larger than 1048576 bytes", Config{TokenFile: large}},
 		{"no good token", "FLAKED_TOKEN: line 1", Config{Token: "sec ret"}},
 	} {
-		if _, err := Load(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) || strings.Contains(err.Error(), "sec ret") {
+		if _, err := Load(row.cfg); err == nil || !strings.Contains(err.Error(), row.err) ||
+			strings.Contains(err.Error(), "sec ret") {
 			t.Errorf("%s: %v", row.name, err)
 		}
 	}
@@ -258,7 +261,9 @@ func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
 
 	addr := serve(t, s)
 	client := func(ca *certtest.CA, until time.Time) *tls.Config {
-		return &tls.Config{RootCAs: servers.Pool(), Certificates: []tls.Certificate{ca.Pair("client", until).TLS(t)}, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+		return &tls.Config{RootCAs: servers.Pool(),
+			Certificates:       []tls.Certificate{ca.Pair("client", until).TLS(t)},
+			ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	}
 	good := client(old, later)
 	wants := func(what, name string, config *tls.Config) {
@@ -300,12 +305,14 @@ func TestOldTLSIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	ca := certtest.NewCA(t, "ca")
 	pair := ca.Pair("one", time.Now().Add(time.Hour))
-	s, err := Load(Config{Cert: certtest.Write(t, dir, "cert", pair.Cert), Key: certtest.Write(t, dir, "key", pair.Key)})
+	s, err := Load(Config{Cert: certtest.Write(t, dir, "cert", pair.Cert),
+		Key: certtest.Write(t, dir, "key", pair.Key)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := serve(t, s)
-	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false,
+		tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		_, err := shown(addr, &tls.Config{RootCAs: ca.Pool(), MinVersion: version, MaxVersion: version})
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", tls.VersionName(version), err)
@@ -342,7 +349,8 @@ func TestCertificateExpiryIsLoggedDaily(t *testing.T) {
 	} {
 		now = end.Add(row.at)
 		s.refresh(false)
-		if log.count("is not valid yet") != row.early || log.count("expires soon") != row.soon || log.count("has expired") != row.passed {
+		if log.count("is not valid yet") != row.early || log.count("expires soon") != row.soon ||
+			log.count("has expired") != row.passed {
 			t.Errorf("at %s:\n%s", row.at, log)
 		}
 	}
@@ -357,7 +365,8 @@ func TestOpenFilePermissionsAreLogged(t *testing.T) {
 		if _, err := Load(Config{TokenFile: file, Logger: log.logger()}); err != nil {
 			t.Fatal(err)
 		}
-		if (log.count("other users have access to this file") > 0) != warns || log.count("short enough to be guessed") != 1 {
+		if (log.count("other users have access to this file") > 0) != warns ||
+			log.count("short enough to be guessed") != 1 {
 			t.Errorf("mode %o: %s", mode, log)
 		}
 	}
@@ -406,7 +415,8 @@ func TestDialSendsTheToken(t *testing.T) {
 	defer wg.Wait()
 	defer l.Close()
 	c := Client{Token: secret}
-	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "", "-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
+	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "",
+		"-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
 		replies <- reply
 		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
 		var no *ids.ReplyError

@@ -76,7 +76,8 @@ func TestParseRightsOfTokens(t *testing.T) {
 
 // A second token on a line must not get into the log.
 func TestErrorsOfRightsShowNoToken(t *testing.T) {
-	for _, text := range []string{secret + " " + secret, secret + " " + secret + "=x", secret + " next=a " + secret, secret + " x=" + secret, secret + "\n" + secret + " next=a"} {
+	for _, text := range []string{secret + " " + secret, secret + " " + secret + "=x", secret + " next=a " + secret,
+		secret + " x=" + secret, secret + "\n" + secret + " next=a"} {
 		if _, err := ParseTokens("F", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: %v", text, err)
 		}

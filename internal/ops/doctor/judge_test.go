@@ -52,7 +52,7 @@ func TestServers(t *testing.T) {
 		{"one of two is down", []server{up, down}, Warn, "b:1: connection refused. Start it, or correct --zk"},
 		{"all are down", []server{down, down}, Fail, "connection refused"},
 		{"silent", []server{{addr: "c:1", err: context.DeadlineExceeded}}, Fail, "no answer in time"},
-		{"no quorum", []server{up, {addr: "c:1", err: noSession{errSlow}}}, Warn, "whether a majority of the servers runs"},
+		{"no quorum", []server{up, {addr: "c:1", err: noSession{errSlow}}}, Warn, "whether a majority of the servers"},
 		{"slow", []server{{addr: "c:1", took: time.Second}}, Warn, "c:1 serves, and answers in 1s"},
 	} {
 		found := judgeServers(tc.servers)
@@ -65,7 +65,8 @@ func TestServers(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
-	fine := store.Probe{Chroot: true, Root: true, Modern: true, At: "/flaked/x", Write: time.Millisecond, Read: time.Millisecond}
+	fine := store.Probe{Chroot: true, Root: true, Modern: true, At: "/flaked/x", Write: time.Millisecond,
+		Read: time.Millisecond}
 	with := func(change func(*store.Probe)) store.Probe {
 		p := fine
 		change(&p)
@@ -84,18 +85,26 @@ func TestProbes(t *testing.T) {
 		{"all is well", fine, nil, "session", OK, "", true},
 		{"all is well", fine, nil, "access", OK, "created, changed and deleted in /flaked/x", true},
 		{"all is well", fine, nil, "latency", OK, "a write takes 1ms, a read 1ms", true},
-		{"of an ensemble", with(func(p *store.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn, "Name all of them in --zk", true},
-		{"an old one", with(func(p *store.Probe) { p.Modern = false }), nil, "session", Warn, "older than ZooKeeper 3.5", true},
-		{"anybody's", with(func(p *store.Probe) { p.Open = true }), nil, "access", OK, "Anyone who reaches ZooKeeper", true},
-		{"no chroot", with(func(p *store.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK, "The chroot does not exist yet", true},
-		{"slow", with(func(p *store.Probe) { p.Write = time.Second }), nil, "latency", Warn, "disks of the ZooKeeper servers", true},
+		{"of an ensemble", with(func(p *store.Probe) { p.Members = []string{"", "", ""} }), nil, "session", Warn,
+			"Name all of them in --zk", true},
+		{"an old one", with(func(p *store.Probe) { p.Modern = false }), nil, "session", Warn,
+			"older than ZooKeeper 3.5", true},
+		{"anybody's", with(func(p *store.Probe) { p.Open = true }), nil, "access", OK,
+			"Anyone who reaches ZooKeeper", true},
+		{"no chroot", with(func(p *store.Probe) { p.Chroot, p.Root, p.At = false, false, "/" }), nil, "access", OK,
+			"The chroot does not exist yet", true},
+		{"slow", with(func(p *store.Probe) { p.Write = time.Second }), nil, "latency", Warn,
+			"disks of the ZooKeeper servers", true},
 		{"no session", store.Probe{}, cut, "session", Fail, "no session within 3s. Check --zk", false},
 		{"wrong password", store.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
-		{"another's records", fine, denied, "access", Fail, "may not create records in /flaked/x. Give --zk-auth-file with the user", true},
-		{"another's parent", with(func(p *store.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail, "Let an administrator create /flaked/x for this user", false},
+		{"another's records", fine, denied, "access", Fail, "may not create records in /flaked/x. Give " +
+			"--zk-auth-file with the user", true},
+		{"another's parent", with(func(p *store.Probe) { p.Root, p.At = false, "/flaked" }), denied, "access", Fail,
+			"Let an administrator create /flaked/x for this user", false},
 		{"lost underway", fine, cut, "access", Fail, "has a quorum", false},
 	} {
-		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second, ZK: store.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
+		found, usable := judgeProbe("/flaked/x", Config{Timeout: 3 * time.Second,
+			ZK: store.ZKConfig{Connect: "a:1"}}, tc.probe, tc.err)
 		at(t, found, tc.check).wants(t, tc.name, tc.level, tc.text)
 		if usable != tc.usable {
 			t.Errorf("%s: usable is %v", tc.name, usable)
@@ -105,7 +114,8 @@ func TestProbes(t *testing.T) {
 
 func TestCluster(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	cl := coordinator.Cluster{UUID: "u1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657", Slots: 1024}
+	cl := coordinator.Cluster{UUID: "u1",
+		Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657", Slots: 1024}
 	with := func(change func(*coordinator.Cluster)) coordinator.Cluster {
 		c := cl
 		change(&c)
@@ -129,15 +139,19 @@ func TestCluster(t *testing.T) {
 	}{
 		{"as asked for", cl, nil, Config{Fits: yes}, stateDir{}, "cluster", OK, "u1"},
 		{"its own", cl, nil, Config{Fits: yes}, mine("u1"), "cluster", OK, "u1"},
-		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is u1"},
+		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is"},
 		{"none", cl, coordinator.ErrNoCluster, Config{}, stateDir{}, "cluster", Fail, "flaked cluster init"},
-		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, stateDir{}, "cluster", OK, "the node creates it"},
+		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, stateDir{}, "cluster", OK,
+			"the node creates it"},
 		{"unreadable", cl, store.ErrDenied, Config{}, stateDir{}, "cluster", Fail, "--zk-auth-file"},
-		{"other settings", cl, nil, Config{Fits: no}, stateDir{}, "cluster", Fail, "--lease 1h differs from the cluster's 24h"},
+		{"other settings", cl, nil, Config{Fits: no}, stateDir{}, "cluster", Fail, "--lease 1h differs from the"},
 		{"long", cl, nil, Config{Fits: yes}, stateDir{}, "layout", OK, "2080-07-10"},
-		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil, Config{Fits: yes}, stateDir{}, "layout", Warn, "2028"},
-		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil, Config{Fits: yes}, stateDir{}, "layout", Fail, "used up on 2019"},
-		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes}, stateDir{}, "layout", Fail, "Upgrade this one"},
+		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil,
+			Config{Fits: yes}, stateDir{}, "layout", Warn, "2028"},
+		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil,
+			Config{Fits: yes}, stateDir{}, "layout", Fail, "used up on 2019"},
+		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes},
+			stateDir{}, "layout", Fail, "Upgrade this one"},
 	} {
 		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dir, now), tc.check)
 		if f.Check == "cluster" && f.Level == Fail && tc.name == "other settings" {
@@ -146,7 +160,8 @@ func TestCluster(t *testing.T) {
 		f.wants(t, tc.name, tc.level, tc.text)
 	}
 	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn, "Registration is frozen until")
+	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn,
+		"Registration is frozen until")
 }
 
 func TestWorkers(t *testing.T) {
@@ -159,7 +174,9 @@ func TestWorkers(t *testing.T) {
 		text    string
 	}{
 		{"all free", 4, nil, OK, "4 of 4 workers are free"},
-		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}}, {Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}}, OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
+		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}},
+			{Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}},
+			OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
 		{"few", 21, slices.Repeat([]coordinator.Entry{held}, 20), Warn, "1 of 21"},
 		{"none", 2, []coordinator.Entry{held, held}, Fail, "0 of 2 workers are free: 2 held"},
 	} {
@@ -182,12 +199,20 @@ func TestOffsets(t *testing.T) {
 		text, peer string
 	}{
 		{name: "right, alone", zk: OK, others: OK, text: "0s (give or take 2ms)", peer: "no other node"},
-		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK, text: "ahead of that of ZooKeeper's leader", peer: "the farthest clock of 2 other nodes"},
-		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) ahead of", peer: "no clock to compare"},
-		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind", peer: "no clock"},
-		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail, text: "then set the clock right", peer: "then set the clock right"},
-		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second), offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader", peer: "clock of 2 other nodes"},
-		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK, others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. Compare the clocks"},
+		{name: "right, among others", peers: []timeguard.Offset{offset(0), offset(0)}, zk: OK, others: OK,
+			text: "ahead of that of ZooKeeper's leader", peer: "the farthest clock of 2 other nodes"},
+		{name: "fast", ahead: 800, zk: Warn, others: OK, text: "800ms (give or take 2ms) ahead of",
+			peer: "no clock to compare"},
+		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind",
+			peer: "no clock"},
+		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail,
+			text: "then set the clock right", peer: "then set the clock right"},
+		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second),
+			offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader",
+			peer: "clock of 2 other nodes"},
+		{name: "a peer is", peers: []timeguard.Offset{offset(0), offset(9 * time.Second), offset(0)}, zk: OK,
+			others: Warn, text: "0s", peer: "9s (give or take 3ms) behind the farthest clock of 3 other nodes. " +
+				"Compare the clocks"},
 	} {
 		found := judgeOffsets(probe(tc.ahead), tc.peers)
 		at(t, found, "clock-zookeeper").wants(t, tc.name, tc.zk, tc.text)
@@ -195,7 +220,8 @@ func TestOffsets(t *testing.T) {
 	}
 
 	live := func(change func(*coordinator.Entry)) coordinator.Entry {
-		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", ReportedClock: 100_000, RTTMs: 2, HeartbeatMs: 1000}, Stat: store.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
+		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", ReportedClock: 100_000, RTTMs: 2,
+			HeartbeatMs: 1000}, Stat: store.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
 		change(&e)
 		return e
 	}
@@ -208,7 +234,8 @@ func TestOffsets(t *testing.T) {
 		live(func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }),
 		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
 	}
-	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}}, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
+	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}},
+		loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 	if got := peers(entries, own, probe(0)); len(got) != 1 {
 		t.Errorf("%d of the reports count, want 1: %v", len(got), got)
 	}
@@ -232,12 +259,15 @@ func TestDirs(t *testing.T) {
 		{"a worker", holds(func(*stateDir) {}), OK, "/s holds worker 7 of c. No running node"},
 		{"in use", holds(func(d *stateDir) { d.look.Locked, d.look.LockedBy = true, 42 }), OK, "Process 42 uses it"},
 		{"in use by whom", holds(func(d *stateDir) { d.look.Locked = true }), OK, "A running node uses it"},
-		{"of another cluster", holds(func(d *stateDir) { d.record.ClusterName = "d" }), Fail, `belongs to the cluster "d", and --cluster is "c"`},
+		{"of another cluster", holds(func(d *stateDir) { d.record.ClusterName = "d" }), Fail,
+			`belongs to the cluster "d", and --cluster is "c"`},
 		{"copied", holds(func(d *stateDir) { d.loaded.Changed = []string{"inode"} }), Warn, "copied or moved"},
-		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "one copy of the record is lost, and the other copy is valid"},
-		{"lost", stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusCorrupt, Reason: "torn"}}, Warn, "torn"},
+		{"damaged", holds(func(d *stateDir) { d.loaded.Damaged = true }), Warn, "one copy of the record is lost, and"},
+		{"lost", stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusCorrupt, Reason: "torn"}},
+			Warn, "torn"},
 		{"of another release", stateDir{path: "/s", bad: localcache.ErrOtherFormat}, Fail, "another format"},
-		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail, "filesystem refused"},
+		{"refused", stateDir{path: "/s", look: localcache.Examination{Refused: localcache.ErrFilesystem}}, Fail,
+			"filesystem refused"},
 	} {
 		judgeDir(tc.dir, Config{ZK: store.ZKConfig{Cluster: "c"}}).wants(t, tc.name, tc.level, tc.text)
 	}
@@ -255,10 +285,13 @@ func TestDirs(t *testing.T) {
 		{"overlay", false, Warn, "a container's own"},
 		{"overlay", true, OK, "is lost with the container, which is acceptable with --release-on-exit"},
 	} {
-		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs, TellsMachines: true}, tc.releases).wants(t, tc.fs, tc.level, tc.text)
+		judgeFilesystem("/s", localcache.Examination{Filesystem: tc.fs, TellsMachines: true}, tc.releases).wants(t,
+			tc.fs, tc.level, tc.text)
 	}
-	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, false).wants(t, "a clone would pass", Warn, "neither /etc/machine-id nor a readable product UUID")
-	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, true).wants(t, "a clone has nothing", OK, "/s is on ext4")
+	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, false).wants(t, "a clone would pass", Warn,
+		"neither /etc/machine-id nor a readable product UUID")
+	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, true).wants(t, "a clone has nothing", OK,
+		"/s is on ext4")
 
 	for _, tc := range []struct {
 		name         string
@@ -271,9 +304,11 @@ func TestDirs(t *testing.T) {
 		{"none", 4 << 10, 1000, Fail, "0 MiB"},
 		{"no inodes", 3 << 30, 0, Fail, "0 inodes"},
 	} {
-		judgeSpace("/s", localcache.Examination{FreeBytes: tc.free, FreeInodes: tc.inodes, Inodes: 2000}).wants(t, tc.name, tc.level, tc.text)
+		judgeSpace("/s", localcache.Examination{FreeBytes: tc.free, FreeInodes: tc.inodes, Inodes: 2000}).wants(t,
+			tc.name, tc.level, tc.text)
 	}
-	judgeSpace("/s", localcache.Examination{FreeBytes: 3 << 30}).wants(t, "inodes are not counted", OK, "3072 MiB are free")
+	judgeSpace("/s", localcache.Examination{FreeBytes: 3 << 30}).wants(t, "inodes are not counted", OK,
+		"3072 MiB are free")
 
 	for _, tc := range []struct {
 		name  string
@@ -294,7 +329,8 @@ func TestDirs(t *testing.T) {
 
 	judgeMemory(holds(func(*stateDir) {}), 45_000).wants(t, "a bound ahead", OK, "not behind")
 	judgeMemory(holds(func(*stateDir) {}), 20_000).wants(t, "the clock went back", Fail, "30s behind what worker 7")
-	judgeMemory(holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased }), 20_000).wants(t, "given back", OK, "")
+	judgeMemory(holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased }), 20_000).wants(t,
+		"given back", OK, "")
 }
 
 func TestClock(t *testing.T) {
@@ -305,7 +341,9 @@ func TestClock(t *testing.T) {
 		level  Level
 		text   string
 	}{
-		{"kept", timeguard.Kernel{Synchronised: true, MaxError: 3 * time.Millisecond, EstError: 12 * time.Microsecond}, nil, OK, "synchronised. The kernel says: at most 3ms off, 12µs by estimate"},
+		{"kept", timeguard.Kernel{Synchronised: true, MaxError: 3 * time.Millisecond,
+			EstError: 12 * time.Microsecond}, nil, OK, "synchronised. The kernel says: at most 3ms off, 12µs by " +
+			"estimate"},
 		{"far off", timeguard.Kernel{Synchronised: true, MaxError: 2 * time.Second}, nil, Warn, "chronyc sources"},
 		{"by nobody", timeguard.Kernel{}, nil, Warn, "Install chrony"},
 		{"forbidden", timeguard.Kernel{}, fs.ErrPermission, Warn, "the host sets the clock"},
@@ -316,7 +354,8 @@ func TestClock(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	fail, cut, warn, ok := Finding{Level: Fail}, Finding{Level: Fail, unreachable: true}, Finding{Level: Warn}, Finding{Level: OK}
+	fail, cut, warn, ok := Finding{Level: Fail}, Finding{Level: Fail, unreachable: true}, Finding{Level: Warn},
+		Finding{Level: OK}
 	for _, tc := range []struct {
 		name  string
 		found []Finding

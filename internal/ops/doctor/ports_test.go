@@ -42,14 +42,16 @@ func TestPorts(t *testing.T) {
 		{"free", "tcp", free(), false, OK, "is free to listen on"},
 		{"free beside a node", "tcp", free(), true, Warn, "though a node runs here"},
 		{"ours", "tcp", taken, true, OK, "is in use, and a node runs here"},
-		{"somebody else's", "tcp", taken, false, Fail, "is already in use, and no node that is visible from here uses the state directory. Choose another --listen"},
+		{"somebody else's", "tcp", taken, false, Fail, "is already in use, and no node that is visible from here " +
+			"uses the state directory. Choose another --listen"},
 		{"not an address of ours", "tcp", "192.0.2.1:7609", false, Fail, "no such address"},
 		{"a new socket", "unix", filepath.Join(dir, "new"), false, OK, "free"},
 		{"left behind", "unix", left, false, OK, "free"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			judgePort("--listen", tc.address, tryListen(tc.network, tc.address), tc.running).wants(t, tc.name, tc.level, tc.text)
+			judgePort("--listen", tc.address, tryListen(tc.network, tc.address), tc.running).wants(t, tc.name,
+				tc.level, tc.text)
 		})
 	}
 }

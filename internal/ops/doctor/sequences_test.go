@@ -23,9 +23,9 @@ func TestSequences(t *testing.T) {
 	}{
 		{"none", nil, OK, "there are no named sequences"},
 		{"all is well", &view.Sequences{Count: 3}, OK, "3 named sequences. None is frozen"},
-		{"frozen", &view.Sequences{Count: 3, Frozen: some("a", "b")}, Warn, "Frozen sequences, which issue no values: a, b. flaked seq show 'a' says"},
-		{"exhausted", &view.Sequences{Count: 3, Exhausted: some("a")}, Warn, "Exhausted sequences, whose values are all taken: a. Raise the max (flaked seq set 'a' --max VALUE)"},
-		{"nearly used", &view.Sequences{Count: 3, NearlyUsed: some("a")}, Warn, "used to 80 % or more: a. Raise the max before"},
+		{"frozen", &view.Sequences{Count: 3, Frozen: some("a", "b")}, Warn, "Frozen sequences, which issue no"},
+		{"exhausted", &view.Sequences{Count: 3, Exhausted: some("a")}, Warn, "Exhausted sequences, whose values are"},
+		{"nearly used", &view.Sequences{Count: 3, NearlyUsed: some("a")}, Warn, "used to 80 % or more: a. Raise the"},
 	} {
 		found := judgeSequences(tc.s)
 		if len(found) != 1 {
@@ -33,20 +33,24 @@ func TestSequences(t *testing.T) {
 		}
 		found[0].wants(t, tc.name, tc.level, tc.text)
 	}
-	if found := judgeSequences(&view.Sequences{Frozen: some("a"), Exhausted: some("b"), NearlyUsed: some("c")}); len(found) != 3 {
+	if found := judgeSequences(&view.Sequences{Frozen: some("a"), Exhausted: some("b"),
+		NearlyUsed: some("c")}); len(found) != 3 {
 		t.Errorf("%+v", found)
 	}
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	unreadSequences(t.Context(), seq.ErrNoState).wants(t, "no state", OK, "there are no named sequences")
 	unreadSequences(over, context.DeadlineExceeded).wants(t, "too many", Skip, "--timeout")
-	unreadSequences(t.Context(), fmt.Errorf("/seq/s/000/a: %w", seq.ErrDamaged)).wants(t, "damaged", Fail, "/seq/s/000/a: ")
+	unreadSequences(t.Context(), fmt.Errorf("/seq/s/000/a: %w", seq.ErrDamaged)).wants(t, "damaged", Fail,
+		"/seq/s/000/a: ")
 }
 
 func TestNodesThatHaveNotFollowed(t *testing.T) {
 	const now = 1_790_000_000_000
 	entry := func(followed int64, live bool) coordinator.Entry {
-		return coordinator.Entry{Worker: 3, Live: live, Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Incarnation: 1}, HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
+		return coordinator.Entry{Worker: 3, Live: live,
+			Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Incarnation: 1},
+				HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
 	}
 	for _, tc := range []struct {
 		name  string
@@ -61,7 +65,8 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 		{"no sequences", entry(0, true), time.Hour, false},
 		{"not connected", entry(7, false), time.Hour, false},
 	} {
-		found := notFollowed([]coordinator.Entry{tc.entry}, seq.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()}, now)
+		found := notFollowed([]coordinator.Entry{tc.entry},
+			seq.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()}, now)
 		if len(found) > 0 != tc.want {
 			t.Errorf("%s: %+v", tc.name, found)
 		}

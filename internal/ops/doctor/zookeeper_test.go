@@ -30,7 +30,8 @@ func TestDoctorReportsMissingServers(t *testing.T) {
 	if n := serving(r); n != 3 {
 		t.Errorf("%d of 3 servers serve: %+v", n, r.Findings)
 	}
-	at(t, look(ens.Addrs()[0], patience).Findings, "session").wants(t, "one is named", Warn, "the ensemble has 3 servers, and --zk names one")
+	at(t, look(ens.Addrs()[0], patience).Findings, "session").wants(t, "one is named", Warn,
+		"the ensemble has 3 servers, and --zk names one")
 
 	follower := (ens.Leader(t) + 1) % 3
 	ens.Kill(follower)

@@ -41,18 +41,26 @@ func TestStates(t *testing.T) {
 		{"released", liveEntry(0, 0, released, expired), "free", ""},
 		{"released ahead", liveEntry(0, 0, released), "releasing", ""},
 		{"never held", coordinator.Entry{Slot: coordinator.Slot{Released: true}}, "", ""},
-		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "worker 0: ZooKeeper has no readable record"},
-		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "record-missing", "ZooKeeper has no readable record"},
-		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "record-missing", "ZooKeeper has no readable record"},
-		{"kept for a lost holder", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 + hour}}, "record-missing", "ZooKeeper has no readable record"},
+		{"absent", coordinator.Entry{Absent: true, Slot: coordinator.Slot{Term: -1}}, "record-missing",
+			"worker 0: ZooKeeper has no readable record"},
+		{"unreadable", coordinator.Entry{Slot: coordinator.Slot{Term: -1}}, "record-missing",
+			"ZooKeeper has no readable record"},
+		{"unreadable, live", coordinator.Entry{Live: true, Slot: coordinator.Slot{Term: -1}}, "record-missing",
+			"ZooKeeper has no readable record"},
+		{"kept for a lost holder", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 + hour}},
+			"record-missing", "ZooKeeper has no readable record"},
 		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{Lost: true, LeaseUntil: t0 - 5000}}, "", ""},
-		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live", "worker 0 (api) refuses to serve"},
+		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live",
+			"worker 0 (api) refuses to serve"},
 		{"confirming", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "confirming" }), "live", ""},
-		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api): The lease of a connected node has expired"},
-		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live", "The clock is more than 500 ms off"},
-		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600 }), "live", "The clock is more than 500 ms off"},
+		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api): The lease of a connected node has"},
+		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live",
+			"The clock is more than 500 ms off"},
+		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600 }), "live",
+			"The clock is more than 500 ms off"},
 		{"clock within", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 490 }), "live", ""},
-		{"clock uncertain", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
+		{"clock uncertain", liveEntry(0, 0,
+			func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600; e.Slot.RTTMs = 1200 }), "live", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := judged("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
@@ -109,11 +117,14 @@ func TestOffsets(t *testing.T) {
 		entries []coordinator.Entry
 		want    []any // ms, nil for none
 	}{
-		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)}, []any{1.0, nil, nil}},
-		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
+		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)},
+			[]any{1.0, nil, nil}},
+		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0,
+			func(e *coordinator.Entry) { e.Slot.ReportedClock -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
 		{"not of old reports", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 10_001)}, []any{1.0, nil}},
 		{"not of a former leader's", []coordinator.Entry{liveEntry(0, 2000), liveEntry(1, 0, other)}, []any{nil, 1.0}},
-		{"none reported", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 })}, []any{nil}},
+		{"none reported", []coordinator.Entry{liveEntry(0, 0,
+			func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 })}, []any{nil}},
 	} {
 		var got []any
 		for _, w := range judged("prod", exampleCluster(), row.entries, local(t0)).Workers {

@@ -10,8 +10,8 @@ import (
 
 var write = flag.Bool("write", false, "write the causes into docs/troubleshooting.md")
 
-// docs/troubleshooting.md explains each cause in the words of the table. The first cell of a row names the cause, behind
-// reason= or in backquotes. `go generate ./internal/ops/view` writes the other cells.
+// docs/troubleshooting.md explains each cause in the words of the table. The first cell of a row names the
+// cause, behind reason= or in backquotes. `go generate ./internal/ops/view` writes the other cells.
 func TestDocumentHasEveryCause(t *testing.T) {
 	const file = "../../../docs/troubleshooting.md"
 	text, err := os.ReadFile(file)

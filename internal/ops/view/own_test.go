@@ -19,7 +19,8 @@ func TestEveryCauseIsExplained(t *testing.T) {
 		}
 	}
 	for _, trouble := range node.Troubles() {
-		w := OwnWorker{node.Snapshot{Ready: true, Degraded: []string{trouble}, FromCache: trouble == node.TroubleFromCache}}
+		w := OwnWorker{node.Snapshot{Ready: true, Degraded: []string{trouble},
+			FromCache: trouble == node.TroubleFromCache}}
 		w.Clock.WorstMs = new(600.0)
 		found := w.Problems()
 		if trouble == node.TroubleFrozen && len(found) == 0 {
@@ -30,7 +31,8 @@ func TestEveryCauseIsExplained(t *testing.T) {
 		}
 	}
 	for i, p := range Causes {
-		if row(p.Cause) != i || strings.HasSuffix(p.Text, ".") || !strings.HasSuffix(p.Advice, ".") || i > 0 && p.Severity == Critical && Causes[i-1].Severity == Warning {
+		if row(p.Cause) != i || strings.HasSuffix(p.Text, ".") || !strings.HasSuffix(p.Advice, ".") || i > 0 &&
+			p.Severity == Critical && Causes[i-1].Severity == Warning {
 			t.Errorf("row %d: %+v", i, p)
 		}
 	}
@@ -48,7 +50,8 @@ func TestHeartbeatIsLate(t *testing.T) {
 	if (OwnWorker{}).HeartbeatLate() || (OwnWorker{}).CutOff() {
 		t.Error("a worker before its first heartbeat is late")
 	}
-	if !slices.ContainsFunc(node.Troubles(), func(s string) bool { return OwnWorker{node.Snapshot{Degraded: []string{s}}}.CutOff() }) {
+	if !slices.ContainsFunc(node.Troubles(),
+		func(s string) bool { return OwnWorker{node.Snapshot{Degraded: []string{s}}}.CutOff() }) {
 		t.Error("no trouble counts as cut off")
 	}
 }
@@ -76,7 +79,8 @@ func TestNoNodeServes(t *testing.T) {
 		want bool
 	}{
 		{"all refuse", []*Answer{refuses, refuses}, true}, {"one serves", []*Answer{refuses, {Ready: true}}, false},
-		{"one is silent", []*Answer{refuses, nil}, false}, {"one starts", []*Answer{refuses, {Cause: node.CauseConfirming}}, false},
+		{"one is silent", []*Answer{refuses, nil}, false},
+		{"one starts", []*Answer{refuses, {Cause: node.CauseConfirming}}, false},
 	} {
 		r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
 		for i, says := range row.says {

@@ -31,8 +31,9 @@ func TestSequencesAreCounted(t *testing.T) {
 	const now = 1_790_000_000_000
 	record := func(next, at, incarnation int64) seq.Record {
 		return seq.Record{
-			Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next: next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
+			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
+			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
+			Next:     next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
 		}
 	}
 	deleted, full, frozen := record(0, now, 2), record(0, now, 2), record(0, now, 1)
@@ -41,7 +42,8 @@ func TestSequencesAreCounted(t *testing.T) {
 	frozen.MaxNames = 5
 	found := []seq.Named{
 		{Name: "deleted", Record: deleted}, {Name: "full:*", Record: full}, {Name: "frozen:*", Record: frozen},
-		{Name: "some", Record: record(799, now, 2)}, {Name: "many", Record: record(800, now, 2)}, {Name: "all", Record: record(1000, now, 2)},
+		{Name: "some", Record: record(799, now, 2)}, {Name: "many", Record: record(800, now, 2)},
+		{Name: "all", Record: record(1000, now, 2)},
 		{Name: "old", Record: record(100, now-1_000_000, 1)},
 	}
 	for n := range 5 {

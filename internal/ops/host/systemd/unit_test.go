@@ -39,7 +39,8 @@ func TestShippedUnitIsAccepted(t *testing.T) {
 	}
 	// systemd 252 rates the unit's exposure at 1.4 of 10: the service uses the network and
 	// the host's file tree. Other versions count a little differently. The limit is 2.0.
-	for _, args := range [][]string{{"verify", "--man=no", unit}, {"security", "--offline=true", "--no-pager", "--threshold=20", unit}} {
+	for _, args := range [][]string{{"verify", "--man=no", unit},
+		{"security", "--offline=true", "--no-pager", "--threshold=20", unit}} {
 		out, err := exec.Command(analyze, args...).CombinedOutput()
 		if err != nil || args[0] == "verify" && len(out) > 0 {
 			t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
