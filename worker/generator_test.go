@@ -113,7 +113,7 @@ func TestATickHasAllOfItsNumbers(t *testing.T) {
 				t.Fatal(err)
 			}
 			g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l; cfg.Worker = 7 })
-			first := l.TickAt(l.Epoch*1e6 + 1)
+			first := l.tickAt(l.Epoch*1e6 + 1)
 			c.ns.Store(l.Epoch*1e6 + 1)
 			for n := int64(0); n < l.Sequences(); {
 				run, _, err := g.Try(1<<20, 0)
@@ -220,7 +220,7 @@ func TestConcurrentReservationIsNotARollback(t *testing.T) {
 			continue
 		}
 		f, err := Leaf().Decode(run.First)
-		if err != nil || run.First <= theirs || f.Tick != Leaf().TickAt(c.manualClock.Now()) || f.Sequence != 1 {
+		if err != nil || run.First <= theirs || f.Tick != Leaf().tickAt(c.manualClock.Now()) || f.Sequence != 1 {
 			t.Errorf("%s: %+v after %d, %v", row.name, f, theirs, err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestLeafRuleWaitsOnce(t *testing.T) {
 
 func TestIDsStayBetweenFloorAndLimit(t *testing.T) {
 	_, c := newManual(t, nil)
-	now := Leaf().TickAt(c.Now())
+	now := Leaf().tickAt(c.Now())
 	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10,
 		Sleep: c.sleep})
 	if err != nil {

@@ -128,11 +128,6 @@ func (l Layout) MaxTick() Tick { return 1<<l.TimeBits - 1 }
 
 func (l Layout) unitMs() int64 { return int64(l.Unit / time.Millisecond) }
 
-// TickAt returns the tick of a moment in Unix nanoseconds. It is negative before the epoch.
-func (l Layout) TickAt(ns int64) Tick {
-	return Tick(floorDiv(ns-l.Epoch*unixNanosPerMs, int64(l.Unit)))
-}
-
 // FloorTick returns the tick of a moment in Unix milliseconds. Use it to round an upper
 // bound, with no ID at or after it.
 func (l Layout) FloorTick(ms int64) Tick { return Tick(floorDiv(ms-l.Epoch, l.unitMs())) }

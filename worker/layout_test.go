@@ -218,8 +218,8 @@ func TestTickRounding(t *testing.T) {
 		if l.Start(ceil) < ms || l.Start(ceil-1) >= ms {
 			t.Fatalf("ceil: tick %d of %s starts at %d, asked %d", ceil, l, l.Start(ceil), ms)
 		}
-		if got := l.TickAt(ms*1e6 + 999_999); l.Unit == time.Millisecond && got != floor {
-			t.Fatalf("TickAt = %d, FloorTick = %d", got, floor)
+		if got := l.tickAt(ms*1e6 + 999_999); l.Unit == time.Millisecond && got != floor {
+			t.Fatalf("tickAt = %d, FloorTick = %d", got, floor)
 		}
 	})
 }
@@ -316,4 +316,9 @@ func TestCeiling(t *testing.T) {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}
+}
+
+// tickAt returns the tick of a moment in Unix nanoseconds. It is negative before the epoch.
+func (l Layout) tickAt(ns int64) Tick {
+	return Tick(floorDiv(ns-l.Epoch*unixNanosPerMs, int64(l.Unit)))
 }

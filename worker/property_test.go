@@ -50,7 +50,7 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					now := l.TickAt(c.Now())
+					now := l.tickAt(c.Now())
 					if f.Tick < floor || f.Tick >= limit || f.Tick < now || f.Tick > now+borrow {
 						t.Fatalf("tick %d outside [%d, %d) at %d, borrowing %d", f.Tick, floor, limit, now, borrow)
 					}

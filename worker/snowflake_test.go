@@ -40,7 +40,7 @@ func TestRandomSegmentStartKeepsTheRestOfTheTick(t *testing.T) {
 func TestBorrowing(t *testing.T) {
 	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Borrow = 3 * time.Millisecond })
 	c.ns.Store(c.ns.Load() / 1e6 * 1e6)
-	now := Leaf().TickAt(c.Now())
+	now := Leaf().tickAt(c.Now())
 	burst := func() (n int) {
 		for {
 			run, pause, err := g.Try(10_000, 0)
@@ -75,7 +75,7 @@ func TestBorrowing(t *testing.T) {
 		t.Errorf("%+v, %v", pause, err)
 	}
 	c.step(time.Second)
-	g.Extend(Leaf().TickAt(c.Now()) + 2)
+	g.Extend(Leaf().tickAt(c.Now()) + 2)
 	if f, _ := Leaf().Decode(mustNext(t, g)); f.Tick != now+1+1000-3 || f.Sequence != 0 {
 		t.Errorf("%+v; want the clock's own tick again", f)
 	}
@@ -89,7 +89,7 @@ func TestRollbacksAreCounted(t *testing.T) {
 	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout, cfg.CountRollbacks = l, true })
 	decode := func(id ID) Fields {
 		f, err := l.Decode(id)
-		if err != nil || f.Tick != l.TickAt(c.Now()) {
+		if err != nil || f.Tick != l.tickAt(c.Now()) {
 			t.Fatalf("%+v, %v", f, err)
 		}
 		return f

@@ -33,7 +33,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 		if err != nil || run.Len > 0 {
 			return run, err
 		}
-		if err := g.Wait(ctx, pause); err != nil {
+		if err := g.wait(ctx, pause); err != nil {
 			return Run{}, err
 		}
 		if pause.Rollback {
@@ -42,9 +42,9 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	}
 }
 
-// Wait waits for a Pause that Try has returned, and counts the wait. It blocks no other
+// wait waits for a Pause that Try has returned, and counts the wait. It blocks no other
 // request. Its errors are those of the context.
-func (g *Generator) Wait(ctx context.Context, p Pause) error {
+func (g *Generator) wait(ctx context.Context, p Pause) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -87,8 +87,8 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coord
 	if mine.UUID != "" { // (C22)
 		cl, err := n.hold.PutBack(ctx)
 		if err == nil {
-			n.log.Error("restored the cluster record that ZooKeeper lost and froze registration until all leases "+
-				"have expired",
+			n.log.Error(
+				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
 		}
 		return cl, err
@@ -172,4 +172,11 @@ func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
 			n.cfg.Heartbeat, lease)}
 	}
 	return nil
+}
+
+// Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
+// only Settings, Heartbeat, Reserve and InMemory, and fills in no defaults.
+func (cfg Config) Fits(cl coordinator.Cluster) error {
+	_, err := (&Node{cfg: cfg}).fits(cl)
+	return err
 }

@@ -20,25 +20,11 @@ const maxRotations = 4
 // agree with the new time. The old slot is released at the end of what was issued for it. If no
 // fresh slot can be acquired, the node waits for its clock.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
-	n.mu.Lock()
-	old, claim, layout := n.held, n.claim, n.layout
-	// A tenure that was not published has issued nothing. It waits for its floor.
-	due := old != nil && n.serving.Load() == old && n.store.err == nil && !n.skew.wrong &&
-		n.skew.verdict.Verified() && !n.skew.verdict.Wrong() &&
-		n.refusalDuration(old) > max(limits.RotateBehind, n.keeper.lastWait)
-	behind := time.Duration(0)
-	if due {
-		behind = n.refusalDuration(old)
-		since := n.now() - n.cluster.LeaseMs
-		n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
-		if due = len(n.rotations) < maxRotations; due {
-			n.rotations = append(n.rotations, n.now())
-		}
-	}
-	n.mu.Unlock()
-	if !due {
+	old, behind := n.mayRotate()
+	if old == nil {
 		return nil
 	}
+	claim, layout := n.peek().claim, n.Layout()
 	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
@@ -63,6 +49,29 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	n.releaseOwed(ctx)
 	wake(n.wakeKeeper)
 	return ctx.Err()
+}
+
+// mayRotate returns the tenure whose clock went back so far that a fresh slot is due, and how long it would refuse. The
+// attempt counts from now on. mayRotate returns nil if no slot is due.
+func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	// A tenure that was not published has issued nothing. It waits for its floor.
+	if n.held == nil || n.serving.Load() != n.held {
+		return nil, 0
+	}
+	agreed := n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && !n.skew.wrong
+	behind = n.refusalDuration(n.held)
+	if n.store.err != nil || !agreed || behind <= max(limits.RotateBehind, n.keeper.lastWait) {
+		return nil, 0
+	}
+	since := n.now() - n.cluster.LeaseMs
+	n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
+	if len(n.rotations) >= maxRotations {
+		return nil, 0
+	}
+	n.rotations = append(n.rotations, n.now())
+	return n.held, behind
 }
 
 // refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,9 +30,8 @@ func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
-		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
+		return r, fmt.Errorf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
 			"restart after a crash may wait %s, more than %s", r.borrow, coast, n.cfg.Reserve, most, limits.MaxReserve)
-		return r, errors.New(problem)
 	}
 	return r, nil
 }
@@ -43,22 +41,16 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	if r.layout, err = worker.ParseLayout(cl.Layout); err != nil {
 		return r, err
 	}
-	if cl.OnRollback != "" {
-		if r.onRollback, err = timeguard.ParseRollbackPolicy(cl.OnRollback); err != nil {
-			return r, err
-		}
+	if r.onRollback, err = timeguard.ParseRollbackPolicy(OnRollback(cl)); err != nil {
+		return r, err
+	}
+	if r.sequenceStart, err = worker.ParseSequenceStart(SequenceStart(cl)); err != nil {
+		return r, err
+	}
+	if r.segmentStart, err = worker.ParseSegmentStart(SegmentStart(cl)); err != nil {
+		return r, err
 	}
 	r.borrow = ms(cl.BorrowMs)
-	if cl.SequenceStart != "" {
-		if r.sequenceStart, err = worker.ParseSequenceStart(cl.SequenceStart); err != nil {
-			return r, err
-		}
-	}
-	if cl.SegmentStart != "" {
-		if r.segmentStart, err = worker.ParseSegmentStart(cl.SegmentStart); err != nil {
-			return r, err
-		}
-	}
 	switch {
 	case r.onRollback.Counts() && r.layout.RollbackBits == 0:
 		err = &FieldError{Setting: SettingOnRollback, Value: r.onRollback, Field: "rollback", Layout: r.layout}

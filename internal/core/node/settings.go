@@ -52,35 +52,34 @@ type Settings struct {
 // that are nil. heartbeat is that of the slowest node: the default confirming time depends on
 // it. Record returns an error for settings that are out of range or do not fit each other.
 func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Cluster, error) {
-	layout, datacenter, lease, confirm := worker.Leaf(), int64(0), defaultLease, limits.DefaultConfirm(heartbeat)
-	if s.Layout != nil {
-		layout = *s.Layout
+	layout, datacenter := or(s.Layout, worker.Leaf()), or(s.Datacenter, 0)
+	lease, confirm := or(s.Lease, defaultLease), or(s.ConfirmTime, limits.DefaultConfirm(heartbeat))
+	borrow := or(s.Borrow, 0)
+	_, err := layout.Encode(worker.Fields{Datacenter: datacenter})
+	switch {
+	case err != nil:
+	case lease < time.Second:
+		err = fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
+	case confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour:
+		err = fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm, limits.MinConfirm)
+	case borrow%time.Millisecond != 0:
+		err = &RangeError{Setting: SettingBorrow,
+			Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", borrow)}
 	}
-	if s.Datacenter != nil {
-		datacenter = *s.Datacenter
-	}
-	if s.Lease != nil {
-		lease = *s.Lease
-	}
-	if s.ConfirmTime != nil {
-		confirm = *s.ConfirmTime
-	}
-	cl, err := newCluster(uuid, layout, datacenter, lease, confirm)
 	if err != nil {
-		return cl, err
+		return coordinator.Cluster{}, err
 	}
+	cl := coordinator.Cluster{
+		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,
+		LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds(), BorrowMs: borrow.Milliseconds(),
+		HighestSlot: -1,
+	}
+	// The record leaves out what nobody asked for.
 	switch {
 	case s.OnRollback != nil:
 		cl.OnRollback = s.OnRollback.String()
 	case layout.RollbackBits > 0:
 		cl.OnRollback = timeguard.CountRollbacks.String()
-	}
-	if s.Borrow != nil {
-		if *s.Borrow%time.Millisecond != 0 {
-			return cl, &RangeError{Setting: SettingBorrow,
-				Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", *s.Borrow)}
-		}
-		cl.BorrowMs = s.Borrow.Milliseconds()
 	}
 	if s.SequenceStart != nil {
 		cl.SequenceStart = s.SequenceStart.String()
@@ -92,22 +91,12 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	return cl, err
 }
 
-func newCluster(uuid string, layout worker.Layout, datacenter int64, lease, confirm time.Duration) (coordinator.Cluster,
-	error) {
-	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
-		return coordinator.Cluster{}, err
+// or returns what was asked for, or the default.
+func or[T any](asked *T, otherwise T) T {
+	if asked == nil {
+		return otherwise
 	}
-	if lease < time.Second {
-		return coordinator.Cluster{}, fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
-	}
-	if confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour {
-		return coordinator.Cluster{}, fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm,
-			limits.MinConfirm)
-	}
-	return coordinator.Cluster{
-		UUID: uuid, Layout: layout.String(), Slots: Slots(layout), Datacenter: datacenter,
-		LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds(), HighestSlot: -1,
-	}, nil
+	return *asked
 }
 
 // Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or
@@ -147,8 +136,5 @@ func SegmentStart(cl coordinator.Cluster) string {
 // OnRollback returns a cluster's rollback policy in the form that
 // timeguard.ParseRollbackPolicy reads.
 func OnRollback(cl coordinator.Cluster) string {
-	if cl.OnRollback == "" {
-		return timeguard.RollbackPolicy{}.String()
-	}
-	return cl.OnRollback
+	return cmp.Or(cl.OnRollback, timeguard.RollbackPolicy{}.String())
 }
