@@ -89,7 +89,7 @@ func BenchmarkAnswer(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				c.r, c.w = 0, copy(c.in, bc.request)
+				c.r, c.w = 0, copy(c.in[:], bc.request)
 				c.answer(b.Context(), false)
 			}
 			if bc.ids > 0 {

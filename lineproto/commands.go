@@ -288,9 +288,6 @@ func errUsage(c *command) *ids.ReplyError { return ids.Reply(ids.ERR, "usage: "+
 
 // errUnknown names the command, shortened and escaped, because it may hold any bytes.
 func errUnknown(verb []byte) *ids.ReplyError {
-	if isRedisWrite(verb) {
-		return errRedisWrite
-	}
 	if len(verb) > 32 {
 		verb = verb[:32]
 	}

@@ -54,13 +54,12 @@ type Config struct {
 	IdleTimeout time.Duration
 	// FirstByteTimeout closes a connection that has sent nothing for this long after it
 	// was accepted, if more than half of MaxConns were open then. It also bounds every
-	// TLS handshake. It must not exceed IdleTimeout. 0 means 5 seconds, or IdleTimeout
-	// if that is less.
+	// TLS handshake. It is IdleTimeout at most. 0 means 5 seconds.
 	FirstByteTimeout time.Duration
 	// AuthTimeout closes a connection that has sent no valid token this long after it
 	// was accepted, if Authenticate is set. If more than half of MaxConns were open
-	// then, the lesser of AuthTimeout and FirstByteTimeout applies. It must not exceed
-	// IdleTimeout. 0 means 30 seconds, or IdleTimeout if that is less.
+	// then, the lesser of AuthTimeout and FirstByteTimeout applies. It is IdleTimeout at
+	// most. 0 means 30 seconds.
 	AuthTimeout time.Duration
 	// WriteTimeout closes a connection whose client takes longer than this to
 	// read 32 KiB of replies. 0 means 5 seconds.
@@ -92,8 +91,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
-	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, min(DefaultFirstByteTimeout, c.IdleTimeout))
-	c.AuthTimeout = cmp.Or(c.AuthTimeout, min(DefaultAuthTimeout, c.IdleTimeout))
+	c.FirstByteTimeout = min(cmp.Or(c.FirstByteTimeout, DefaultFirstByteTimeout), c.IdleTimeout)
+	c.AuthTimeout = min(cmp.Or(c.AuthTimeout, DefaultAuthTimeout), c.IdleTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	for _, t := range []struct {
@@ -106,13 +105,6 @@ func (c Config) withDefaults() (Config, error) {
 		if t.d < minTimeout {
 			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", t.name, t.d, minTimeout)
 		}
-	}
-	if c.FirstByteTimeout > c.IdleTimeout {
-		return c, fmt.Errorf("Config.FirstByteTimeout is %v, must not exceed IdleTimeout (%v)", c.FirstByteTimeout,
-			c.IdleTimeout)
-	}
-	if c.AuthTimeout > c.IdleTimeout {
-		return c, fmt.Errorf("Config.AuthTimeout is %v, must not exceed IdleTimeout (%v)", c.AuthTimeout, c.IdleTimeout)
 	}
 	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger()).Named("lineproto")
 	return c, nil

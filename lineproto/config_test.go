@@ -21,10 +21,6 @@ func TestConfig(t *testing.T) {
 		{"idle", "IdleTimeout", Config{Backend: b, IdleTimeout: -1}},
 		{"seconds for nanoseconds", "WriteTimeout", Config{Backend: b, WriteTimeout: 5}},
 		{"drain", "DrainTimeout", Config{Backend: b, DrainTimeout: -time.Second}},
-		{"authentication beyond idle", "AuthTimeout",
-			Config{Backend: b, IdleTimeout: time.Second, AuthTimeout: 2 * time.Second}},
-		{"first byte beyond idle", "FirstByteTimeout",
-			Config{Backend: b, IdleTimeout: time.Second, FirstByteTimeout: 2 * time.Second}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := New(tc.cfg)

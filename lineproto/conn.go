@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// Sizes of buffers, in bytes. A small buffer holds the longest unfinished line with
-// room to read on, and most batches. A big one is for the rest of a longer batch. An
-// output buffer has room for one flush.
+// Sizes of buffers, in bytes. One for input holds the longest unfinished line with room to read
+// on. The connections of a loop share one. An output buffer has room for one flush.
 const (
-	smallBuf = 1 << 10
-	bigBuf   = 16 << 10
-	outBuf   = outBound + 8<<10
+	connBuf = 4 << 10
+	loopBuf = 17 << 10
+	outBuf  = outBound + 8<<10
 )
 
 // conn is one connection that a goroutine of its own reads, answers and writes.
@@ -40,16 +39,13 @@ type conn struct {
 	// request for a sequence.
 	woken chan struct{}
 
-	in    []byte // small[:] or big[:]
-	r, w  int    // in[r:w] is read and not consumed
-	big   *[bigBuf]byte
-	small [smallBuf]byte
+	in   [connBuf]byte
+	r, w int // in[r:w] is read and not consumed
 }
 
 func newConn(e *engine, nc net.Conn) *conn {
 	c := &conn{e: e, nc: nc, s: session{srv: e.srv}}
 	c.s.conn = c
-	c.in = c.small[:]
 	return c
 }
 
@@ -74,7 +70,6 @@ func (c *conn) extend(ticks int64) {
 // deadlines: a write costs two stores of due and no timer.
 func (c *conn) serve(ctx context.Context) {
 	defer c.s.end()
-	defer c.putBig()
 	for first, eof := true, false; ; {
 		c.late = c.e.draining.Load()
 		n, err := c.fill()
@@ -249,34 +244,12 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// fill reads once, behind the input that is left. It uses a big buffer only after a
-// read that filled the current one, so a connection that waits mostly holds a small
-// one.
+// fill reads once, behind the input that is left. That is shorter than in, as MaxLine is.
 func (c *conn) fill() (int, error) {
-	rest := c.in[c.r:c.w] // shorter than small, as MaxLine is
-	switch full := c.w == len(c.in); {
-	case full && c.big == nil:
-		c.big = c.e.srv.bigBufs.Get().(*[bigBuf]byte)
-		c.in = c.big[:]
-		copy(c.in, rest)
-	case !full && c.big != nil:
-		c.in = c.small[:]
-		copy(c.in, rest)
-		c.putBig()
-	default:
-		copy(c.in, rest)
-	}
-	c.r, c.w = 0, len(rest)
+	c.r, c.w = 0, copy(c.in[:], c.in[c.r:c.w])
 	n, err := c.nc.Read(c.in[c.w:])
 	c.w += n
 	return n, err
-}
-
-func (c *conn) putBig() {
-	if c.big != nil {
-		c.e.srv.bigBufs.Put(c.big)
-		c.big = nil
-	}
 }
 
 // linger closes the sending side and discards input until the client closes or a second
@@ -296,7 +269,7 @@ func (c *conn) lingerOn(nc net.Conn, deadline time.Time) {
 	c.due.Store(c.e.tick.Load() + c.e.linger)
 	nc.SetReadDeadline(deadline) // replaces drain's deadline
 	for {
-		if _, err := nc.Read(c.small[:]); err != nil {
+		if _, err := nc.Read(c.in[:]); err != nil {
 			return
 		}
 		if deadline != noDeadline {

@@ -100,7 +100,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		c := newConn(newEngine(s), discardConn{})
 		run := func() {
-			c.r, c.w = 0, copy(c.in, request)
+			c.r, c.w = 0, copy(c.in[:], request)
 			if !c.answer(t.Context(), false) || c.r != c.w {
 				t.Fatal("not answered")
 			}

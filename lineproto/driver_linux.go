@@ -31,7 +31,7 @@ type driver struct {
 }
 
 func newDriver(l *loop) *driver {
-	return &driver{l: l, in: make([]byte, smallBuf+bigBuf), events: make([]unix.EpollEvent, maxEvents)}
+	return &driver{l: l, in: make([]byte, loopBuf), events: make([]unix.EpollEvent, maxEvents)}
 }
 
 // run serves the loop until draining has ended its last connection. It returns earlier

@@ -88,7 +88,7 @@ func (d *driver) watch(c *loopConn, events uint32) {
 
 // read reads once and answers. It returns false if this driver has lost the loop.
 func (d *driver) read(ctx context.Context, c *loopConn) bool {
-	k := copy(d.in, c.rest) // shorter than smallBuf, as MaxLine is
+	k := copy(d.in, c.rest) // shorter than in, as MaxLine is
 	n, e := rawsocket.Recv(c.fd, d.in[k:])
 	switch {
 	case e == syscall.EAGAIN:

@@ -31,9 +31,9 @@ type Server struct {
 	closeOnce sync.Once
 	closed    chan struct{} // by CloseListeners
 
-	// Buffers of connections that are being answered: *[bigBuf]byte for input and
-	// *[]byte for output. An idle connection holds neither.
-	bigBufs, outBufs sync.Pool
+	// outBufs has buffers for the output of connections that are being answered: *[]byte. An
+	// idle connection holds none.
+	outBufs sync.Pool
 }
 
 // New checks cfg and fills in its defaults. It does no I/O.
@@ -50,7 +50,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
-	s.bigBufs.New = func() any { return new([bigBuf]byte) }
 	s.outBufs.New = func() any { b := make([]byte, 0, outBuf); return &b }
 	return s, nil
 }
