@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +16,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
@@ -31,15 +27,12 @@ func TestParseTokens(t *testing.T) {
 	for _, row := range []struct{ name, text, want, err string }{
 		{"one", secret, secret, ""},
 		{"several, with comments", "# old\r\n a1\r\n\r\n#new\nb2\n", "a1 b2", ""},
-		{"signs", "a-_.:/+=~!\"'\\", "a-_.:/+=~!\"'\\", ""},
 		{"longest", strings.Repeat("x", 256), strings.Repeat("x", 256), ""},
 		{"too long", "ok\n" + strings.Repeat("x", 257), "", "F: line 2: a token must have at most 256 characters"},
 		{"blank", "a b", "", "F: line 1: only next=... and admin=none may follow a token. Write one token per line"},
 		{"blank in another script", "a\u00a0b", "", "F: line 1: a token must be printable ASCII without blanks"},
 		{"not ASCII", "a\n\u00e9", "", "F: line 2: a token must be printable ASCII without blanks"},
-		{"NUL", "a\x00", "", "F: line 1: a token must be printable ASCII without blanks"},
 		{"empty", "", "", "openssl rand -hex 32"},
-		{"comments only", "#a\n\n", "", "F: no token found"},
 	} {
 		got, err := ParseTokens("F", []byte(row.text))
 		if texts(got) != row.want || (err == nil) != (row.err == "") || err != nil &&
@@ -178,12 +171,10 @@ func TestLoadErrors(t *testing.T) {
 		cfg       Config
 	}{
 		{"no certificate", "file " + none + " not found. Create it or correct the path", Config{Cert: none, Key: key}},
-		{"no key", "file " + none + " not found. Create it or correct the path", Config{Cert: cert, Key: none}},
 		{"of another", "does not match", Config{Cert: cert, Key: other}},
 		{"the other way round", "PEM", Config{Cert: key, Key: cert}},
 		{"no authorities", "empty: no PEM certificate found", Config{Cert: cert, Key: key, ClientCA: empty}},
 		{"no tokens", "empty: no token found", Config{TokenFile: empty}},
-		{"no token file", "file " + none + " not found. Create it or correct the path", Config{TokenFile: none}},
 		{"a directory", dir, Config{TokenFile: dir}},
 		{"too large", "large: the file is larger than 1048576 bytes", Config{TokenFile: large}},
 		{"no good token", "FLAKED_TOKEN: line 1", Config{Token: "sec ret"}},
@@ -301,25 +292,6 @@ func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
 	}
 }
 
-func TestOldTLSIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	ca := certtest.NewCA(t, "ca")
-	pair := ca.Pair("one", time.Now().Add(time.Hour))
-	s, err := Load(Config{Cert: certtest.Write(t, dir, "cert", pair.Cert),
-		Key: certtest.Write(t, dir, "key", pair.Key)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := serve(t, s)
-	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false,
-		tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		_, err := shown(addr, &tls.Config{RootCAs: ca.Pool(), MinVersion: version, MaxVersion: version})
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", tls.VersionName(version), err)
-		}
-	}
-}
-
 // The end of a certificate is announced in the log, and again every day.
 func TestCertificateExpiryIsLoggedDaily(t *testing.T) {
 	dir, log := t.TempDir(), &logs{}
@@ -388,54 +360,4 @@ func TestPipeIsReadOnce(t *testing.T) {
 	if _, ok := s.Authenticate()([]byte(secret)); !ok {
 		t.Error("the token is refused")
 	}
-}
-
-func TestDialSendsTheToken(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replies := make(chan string, 1)
-	got := make(chan string, 1)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			var line string
-			fmt.Fscanf(nc, "AUTH %s\n", &line)
-			got <- line
-			io.WriteString(nc, <-replies)
-			io.Copy(io.Discard, nc)
-			nc.Close()
-		}
-	})
-	defer wg.Wait()
-	defer l.Close()
-	c := Client{Token: secret}
-	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "",
-		"-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
-		replies <- reply
-		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
-		var no *ids.ReplyError
-		if refused == "" && err != nil || refused != "" && (!errors.As(err, &no) || no.Line() != refused) {
-			t.Errorf("%q: %v", reply, err)
-		}
-		if line := <-got; line != secret {
-			t.Errorf("it brought %q", line)
-		}
-		if nc != nil {
-			nc.Close()
-		}
-	}
-	// Dial returns at the deadline if the node does not answer.
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := c.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("of a silent node: %v", err)
-	}
-	<-got
-	replies <- ""
 }

@@ -1,0 +1,65 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+)
+
+func TestDialSendsTheToken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := make(chan string, 1)
+	got := make(chan string, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var line string
+			fmt.Fscanf(nc, "AUTH %s\n", &line)
+			got <- line
+			io.WriteString(nc, <-replies)
+			io.Copy(io.Discard, nc)
+			nc.Close()
+		}
+	})
+	defer wg.Wait()
+	defer l.Close()
+	c := Client{Token: secret}
+	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "",
+		"-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
+		replies <- reply
+		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
+		var no *ids.ReplyError
+		if refused == "" && err != nil || refused != "" && (!errors.As(err, &no) || no.Line() != refused) {
+			t.Errorf("%q: %v", reply, err)
+		}
+		if line := <-got; line != secret {
+			t.Errorf("it brought %q", line)
+		}
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	// Dial returns at the deadline if the node does not answer.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("of a silent node: %v", err)
+	}
+	<-got
+	replies <- ""
+}
