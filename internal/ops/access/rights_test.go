@@ -7,6 +7,34 @@ import (
 	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
+func TestParseTokens(t *testing.T) {
+	for _, row := range []struct{ name, text, want, err string }{
+		{"one", secret, secret, ""},
+		{"several, with comments", "# old\r\n a1\r\n\r\n#new\nb2\n", "a1 b2", ""},
+		{"longest", strings.Repeat("x", 256), strings.Repeat("x", 256), ""},
+		{"too long", "ok\n" + strings.Repeat("x", 257), "", "F: line 2: a token must have at most 256 characters"},
+		{"blank", "a b", "", "F: line 1: only next=... and admin=none may follow a token. Write one token per line"},
+		{"blank in another script", "a\u00a0b", "", "F: line 1: a token must be printable ASCII without blanks"},
+		{"not ASCII", "a\n\u00e9", "", "F: line 2: a token must be printable ASCII without blanks"},
+		{"empty", "", "", "openssl rand -hex 32"},
+	} {
+		got, err := ParseTokens("F", []byte(row.text))
+		if texts(got) != row.want || (err == nil) != (row.err == "") || err != nil &&
+			!strings.Contains(err.Error(), row.err) {
+			t.Errorf("%s: %q, %v", row.name, texts(got), err)
+		}
+	}
+}
+
+// texts returns tokens without their rights, separated by blanks.
+func texts(tokens []Token) string {
+	var list []string
+	for _, t := range tokens {
+		list = append(list, t.Text)
+	}
+	return strings.Join(list, " ")
+}
+
 // used returns those of some names that the rights of a token include.
 func used(t Token) string {
 	var list []string
