@@ -2,6 +2,7 @@ package seq
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -288,5 +289,47 @@ func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("version %d: %v", version, ops)
 		}
+	}
+}
+
+// A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last int64.
+func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
+	now := int64(10_000_000_000)
+	r := usual(func(r *Record) {
+		r.Max, r.Credit, r.At = math.MaxInt64, 0, now
+		r.Ceiling, r.HardCeiling = 1e12, 1e12
+		r.PeakFrom = r.Next + 1e13
+	})
+	if c, refusal := r.plan(3, 1, 1, now); refusal.reason() != Frozen {
+		t.Errorf("%v, %v", c.block, refusal)
+	}
+}
+
+// A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
+func TestSkipOverALostIncarnation(t *testing.T) {
+	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
+	for incarnation, want := range map[int64]bool{2: false, 3: true} {
+		c, refusal := r.plan(incarnation, 10, 1, 1000)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if got := c.block.First >= r.PeakFrom; got != want {
+			t.Errorf("in incarnation %d the block is %v", incarnation, c.block)
+		}
+	}
+}
+
+// PeakFrom and PeakAt follow the first block after a loss, and a next value that is raised.
+func TestPeak(t *testing.T) {
+	r := usual(func(r *Record) { r.PeakFrom, r.PeakAt = 10_100, 0 })
+	if up := r.raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
+		t.Errorf("raised: %+v", up)
+	}
+	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
+		t.Errorf("in the same incarnation: %+v", c.record)
+	}
+	c, _ := r.plan(2, 10, 1, 5000)
+	if want := c.block.First; c.record.PeakFrom != want || c.record.PeakAt != 5000 {
+		t.Errorf("after a loss: %+v, and PeakFrom should be %d", c.record, want)
 	}
 }

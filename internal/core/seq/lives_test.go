@@ -365,9 +365,7 @@ func TestLaterLifeDoesNotShortenTheWait(t *testing.T) {
 
 // A life that nobody has used does not end the wait for the values of the one before.
 func TestUnusedLifeKeepsTheWait(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
 	s.remove("order")
 	m := plain()

@@ -3,9 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,48 +15,6 @@ func (s *stage) lose(copied *store.MemSnapshot, zkEpoch uint32) {
 	s.mem.SetEpoch(zkEpoch)
 	for _, a := range s.nodes {
 		a.store.Expire()
-	}
-}
-
-func TestPutBackIsBoundToTheSession(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
-	a.ask("order", 100, false).first()
-	s.lose(copied, 9)
-	a.calls = func(c store.Call) store.Fault {
-		for _, op := range c.Ops {
-			if set, ok := op.(store.SetOp); ok && set.Path == recordPath("order") {
-				a.store.Expire()
-			}
-		}
-		return store.NoFault
-	}
-	a.noteLoss()
-	_ = a.round()
-	if r := s.view("order").record; r.Next != 0 {
-		t.Errorf("written in another session: %+v", r)
-	}
-	a.calls = nil
-	s.run(4 * time.Second)
-	if r := s.view("order").record; r.Next == 0 {
-		t.Errorf("not put back: %+v", r)
-	}
-}
-
-// A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
-func TestSkipOverALostIncarnation(t *testing.T) {
-	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
-	for incarnation, want := range map[int64]bool{2: false, 3: true} {
-		c, refusal := r.plan(incarnation, 10, 1, 1000)
-		if refusal != nil {
-			t.Fatal(refusal)
-		}
-		if got := c.block.First >= r.PeakFrom; got != want {
-			t.Errorf("in incarnation %d the block is %v", incarnation, c.block)
-		}
 	}
 }
 
@@ -108,9 +63,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 }
 
 func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	next, top := int64(1), int64(1_000_000)
 	for name, c := range map[string]Change{
@@ -134,32 +87,9 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 	}
 }
 
-// The only node that knows of a block is started again after ZooKeeper has lost it.
-func TestRestartRemembersTheRecords(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
-	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
-	a.ask("order", 100, false).first()
-	w, _ := a.is.witness()
-	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
-		t.Fatal(err)
-	}
-	s.lose(copied, 9)
-	a.restart(file)
-	s.run(2 * stageConfirm)
-	if e := s.incarnation(); e != 1 {
-		t.Errorf("the incarnation is %d, not 1", e)
-	}
-}
-
 // A server that lags behind has older records than the node knows. Nothing is lost.
 func TestServerThatLagsIsNoLoss(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	s.run(4 * time.Second)
 	before := s.mem.Snapshot()
 	a.ask("order", 100, false).first()
@@ -176,26 +106,9 @@ func TestServerThatLagsIsNoLoss(t *testing.T) {
 	}
 }
 
-// PeakFrom and PeakAt follow the first block after a loss, and a next value that is raised.
-func TestPeak(t *testing.T) {
-	r := usual(func(r *Record) { r.PeakFrom, r.PeakAt = 10_100, 0 })
-	if up := r.raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
-		t.Errorf("raised: %+v", up)
-	}
-	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
-		t.Errorf("in the same incarnation: %+v", c.record)
-	}
-	c, _ := r.plan(2, 10, 1, 5000)
-	if want := c.block.First; c.record.PeakFrom != want || c.record.PeakAt != 5000 {
-		t.Errorf("after a loss: %+v, and PeakFrom should be %d", c.record, want)
-	}
-}
-
 // A node that joins another cluster drops the values of the first one, and uses no records of the first.
 func TestOtherClusterIsNotServed(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	a.cluster.UUID = "d"
 	s.run(4 * time.Second)
@@ -204,22 +117,6 @@ func TestOtherClusterIsNotServed(t *testing.T) {
 	}
 	if err := a.round(); err == nil || errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
-	}
-}
-
-// A client that asks for more and more unknown names costs ZooKeeper little.
-func TestUnknownNamesAreLookedUpSlowly(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	refused, maxLookups := 0, a.is.cfg.Lookups
-	for k := range 3 * maxLookups {
-		var refusal *Refusal
-		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == TooManyNames {
-			refused++
-		}
-	}
-	if refused != 2*maxLookups {
-		t.Errorf("%d names are refused unseen, not %d", refused, 2*maxLookups)
 	}
 }
 
@@ -244,9 +141,7 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 // Nobody asks for values, and no slot shows that ZooKeeper has lost data. A node reads what it knows again in each
 // session.
 func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	s.run(4 * time.Second)
 	copied := s.mem.Snapshot()
 	a.ask("order", 1, false).first() // the node needs no other block
@@ -346,9 +241,7 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 
 // A node joins another cluster, in which nobody has made /seq.
 func TestJoinsAClusterWithoutSequences(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	data := mustMarshal(clusterRecord{UUID: "d"})
 	admin := s.mem.Session()
@@ -376,9 +269,7 @@ func TestJoinsAClusterWithoutSequences(t *testing.T) {
 
 // A node joins another cluster between two reads of /seq.
 func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	s.run(4 * time.Second)
 	admin := s.mem.Session()

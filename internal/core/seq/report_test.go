@@ -42,9 +42,7 @@ func TestReportCountsFrozenTemplates(t *testing.T) {
 
 // SEQ of a name that the node has not seen waits for ZooKeeper, as NEXT does.
 func TestShowLooksUpTheName(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	_, a := newOrder(t)
 	var w sequence.Wait
 	woken := false
 	if _, err := a.is.Show(&w, []byte("order"), func() { woken = true }); err != sequence.ErrPending {

@@ -11,9 +11,7 @@ import (
 
 // A node with values in stock follows an operator at its next heartbeat.
 func TestStockBelowARaisedNextIsDropped(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	s.setNext("order", 5000)
 	s.run(4 * time.Second)
@@ -23,29 +21,12 @@ func TestStockBelowARaisedNextIsDropped(t *testing.T) {
 }
 
 func TestStockOfADeletedSequenceIsDropped(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	s.remove("order")
 	s.run(4 * time.Second)
 	if r := a.ask("order", 1, false).reason(); r != NoSequence {
 		t.Error(r)
-	}
-}
-
-func TestNameCreatedAgainBeginsAboveItsEarlierLife(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	m := plain()
-	m.Increment = 3
-	s.create("order", m, settings(1000))
-	a.ask("order", 100, false).first()
-	last := s.view("order").record
-	s.remove("order")
-	r := s.create("order", plain(), settings(1000))
-	if got, want := r.Value(r.Next), last.Value(last.Next-1)+1; got != want {
-		t.Errorf("the next value is %d, not %d", got, want)
 	}
 }
 
@@ -119,5 +100,124 @@ func TestNoBlockIsTakenInAnEarlierIncarnation(t *testing.T) {
 	}
 	if v := s.view("order"); v.state.Incarnation != 1 || v.record.Next != 0 {
 		t.Errorf("%+v, %+v", v.state, v.record)
+	}
+}
+
+func TestNameCreatedAgainWithAHigherStart(t *testing.T) {
+	s, a := newOrder(t)
+	a.ask("order", 5000, false).first()
+	s.remove("order")
+	s.run(4 * time.Second)
+	m := plain()
+	m.Start = 1_000_000
+	s.create("order", m, settings(1000))
+	s.run(4 * time.Second)
+	if v := a.ask("order", 1, false).first(); v != 1_000_000 {
+		t.Error(v)
+	}
+}
+
+// A node that knows the tombstone sees a new sequence of this name after a purge. No data are lost.
+func TestPurgeIsNotALossOfData(t *testing.T) {
+	s, a := newOrder(t)
+	for range 10 {
+		a.ask("order", 40, false).first()
+	}
+	s.remove("order")
+	s.run(20 * time.Minute)
+	if err := s.operator().Purge(context.Background(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	if e := s.incarnation(); e != 0 {
+		t.Errorf("the incarnation is %d", e)
+	}
+	if v := a.ask("order", 1, false).first(); v != 1 {
+		t.Error(v)
+	}
+}
+
+// ZooKeeper is wiped. One node knows that a sequence was deleted, and another one does not.
+func TestDeletionIsPutBackAfterAWipe(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	a.ask("order", 1, false).first()
+	b.ask("order", 1, false).first()
+	b.store.Partition()
+	a.ask("order", 1000, false).first()
+	s.remove("order")
+	s.run(4 * time.Second)
+	s.mem.Wipe()
+	b.store.Heal()
+	s.run(5 * stageConfirm)
+	for _, n := range []*actor{a, b} {
+		if r := n.ask("order", 100, true).reason(); r != NoSequence {
+			t.Error(r)
+		}
+	}
+}
+
+func TestDamagedRecordConcernsOneSequence(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("good", plain(), settings(1000))
+	s.create("bad", plain(), settings(1000))
+	s.run(5 * time.Second)
+	a.ask("bad", 1, false).first()
+	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	a.noteLoss()
+	s.run(time.Hour) // longer than the hold
+	if v := a.ask("good", 1, false).first(); v < 1 {
+		t.Error(v)
+	}
+	if r := a.ask("bad", 1, false).reason(); r != Frozen {
+		t.Error(r)
+	}
+}
+
+// deleteAll deletes the record of a sequence, the keys of keyed, and all above them.
+func (s *stage) deleteAll(name string, keyed ...Record) {
+	s.t.Helper()
+	st, ctx := s.mem.Session(), context.Background()
+	paths := []string{recordPath(name), bucketPath(name), recordsDir}
+	for _, r := range keyed {
+		paths = append(paths, secretPath(r.ID), secretsDir)
+	}
+	for _, path := range append(paths, statePath) {
+		if err := st.Delete(ctx, path, store.AnyVersion); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// ZooKeeper is put back while a round reads. The session in which the round began knew an older incarnation.
+func TestLossInTheMiddleOfARound(t *testing.T) {
+	s, a := newOrder(t)
+	a.ask("order", 10, false).first()
+	a.noteLoss() // incarnation 2, in the session that began in incarnation 1
+	s.run(5 * stageConfirm)
+	a.ask("order", 40, false).first()
+	s.run(5 * stageConfirm)
+	c, known := s.mem.Snapshot(), a.is.named("order")
+	for gen := known.known.Gen; known.known.Gen == gen; s.now += 100 {
+		a.ask("order", 40, false).first()
+	}
+	armed := true
+	a.calls = func(call store.Call) store.Fault {
+		if armed && call.Path == recordPath("order") {
+			armed = false
+			s.mem.Restore(c)
+			s.mem.SetEpoch(9)
+		}
+		return store.NoFault
+	}
+	a.is.markChanged([]string{"order"}, false)
+	s.run(stageConfirm)
+	if e := s.incarnation(); e != 2 {
+		t.Errorf("the incarnation is %d, not 2", e)
 	}
 }

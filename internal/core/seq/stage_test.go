@@ -55,6 +55,14 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// newOrder returns a stage with one node, and the sequence order with a ceiling of 1,000 values a second.
+func newOrder(t *testing.T) (*stage, *actor) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	return s, a
+}
+
 // node adds a node whose confirming time is over.
 func (s *stage) node() *actor {
 	a := s.newNode()
@@ -90,6 +98,16 @@ func (a *actor) restart(witness string) {
 	a.is.beside = func(f func()) { f() }
 }
 
+// raise raises the incarnation, unless it is above known.
+func (s *stage) raise(known int64) {
+	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// noteLoss makes the node's heartbeat notice a loss of data.
+func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
+
 // Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
 func (a *actor) Hold(int64) Hold {
 	if a.hold != nil {
@@ -111,16 +129,6 @@ func (a *actor) ReportLoss(known int64, found string) {
 		a.raise(known)
 	}
 }
-
-// raise raises the incarnation, unless it is above known.
-func (s *stage) raise(known int64) {
-	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
-		s.t.Error(err)
-	}
-}
-
-// noteLoss makes the node's heartbeat notice a loss of data.
-func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
 
 func (a *actor) Cluster() (ClusterInfo, bool) {
 	joined := a.cluster

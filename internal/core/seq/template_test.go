@@ -107,22 +107,6 @@ func (a *actor) inCreation(f func()) {
 	}
 }
 
-// Another node creates the sequence, and then ZooKeeper is put back, between a node's read and its write.
-func TestTemplateCreatesNothingInALaterSession(t *testing.T) {
-	s := newStage(t)
-	gone, a := s.node(), s.node()
-	s.createTemplate("order:*", 1, 5)
-	old := s.mem.Snapshot()
-	a.inCreation(func() {
-		gone.ask("order:1", 100, false).first()
-		s.mem.Restore(old)
-		s.mem.SetEpoch(2)
-	})
-	if r := a.ask("order:1", 1, false).reason(); s.exists("order:1") {
-		t.Error("the sequence was created again: ", r)
-	}
-}
-
 // A record that a node knows is missing: it is put back, not created again.
 func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	s := newStage(t)

@@ -71,7 +71,7 @@ func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	served(t, seen, "b")
 }
 
-// ofMany loses data. Node a knows 200 records, and the last one that it puts back is zorder, whose next value was raised. Node b
+// ofMany loses data. Node a knows 100 records, and the last one that it puts back is zorder, whose next value was raised. Node b
 // knows nothing of that. seen are the values that were issued.
 func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	t.Helper()
@@ -83,7 +83,7 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	copied := s.mem.Snapshot()
 	s.setNext("zorder", 1500)
 	s.run(4 * time.Second)
-	for k := range 200 {
+	for k := range 100 {
 		s.create(fmt.Sprintf("n%03d", k), plain(), settings(10))
 		a.issue("zorder", 10, time.Second, seen, "a after the change")
 	}
@@ -96,7 +96,7 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	a.restart(file)
 	b = s.node()
 	s.lose(copied, 9)
-	b.is.known.state.Changes, b.is.byName = w.State.Changes-200, nil // it knows nothing of the change
+	b.is.known.state.Changes, b.is.byName = w.State.Changes-100, nil // it knows nothing of the change
 	b.is.all = nil
 	b.is.last.Store(nil)
 	return s, a, b, seen
@@ -108,7 +108,7 @@ func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
 	a.noteLoss()
 	a.calls = func(c store.Call) store.Fault {
 		if c.Op == "multi" {
-			s.now += 150 // stands for thousands of sequences
+			s.now += 300 // stands for thousands of sequences
 		}
 		return store.NoFault
 	}
@@ -219,7 +219,7 @@ func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, lat
 		if c.Op == "multi" && !inHook {
 			multis++
 			inHook = true
-			s.now += 150
+			s.now += 300
 			bTook()
 			inHook = false
 			if failEvery > 0 && multis%failEvery == 0 {

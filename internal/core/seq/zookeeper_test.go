@@ -98,6 +98,7 @@ func (h *house) node() *guest {
 }
 
 func (*guest) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
+
 func (g *guest) ReportLoss(known int64, _ string) {
 	if err := raiseIncarnation(g.h.admin, known); err != nil {
 		g.h.Error(err)

@@ -398,7 +398,8 @@ var conformance = []struct {
 			{ErrBadVersion, 0, []Op{CheckOp{Path: "/a", Version: 5}, CreateOp{Path: "/b"}}},
 			{ErrBadVersion, 1, []Op{CreateOp{Path: "/b"}, SetOp{Path: "/a", Version: 5}, CreateOp{Path: "/a"}}},
 			{ErrExists, 2, []Op{
-				SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/b"}, CreateOp{Path: "/a"}, CheckOp{Path: "/none"},
+				SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/b"}, CreateOp{Path: "/a"},
+				CheckOp{Path: "/none"},
 			}},
 			{ErrNoNode, 1, []Op{
 				CreateOp{Path: "/b"}, CheckOp{Path: "/none", Version: AnyVersion}, SetOp{Path: "/a", Version: 5},

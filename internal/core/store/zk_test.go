@@ -232,7 +232,8 @@ func testZKSilentServer(t *testing.T) {
 	z.Hurry(limits.Notice{Answer: 300 * time.Millisecond, Redial: 800 * time.Millisecond})
 	asked := time.Now()
 	_, _, err := z.Get(t.Context(), "/")
-	if took := time.Since(asked); !errors.Is(err, ErrUnreachable) || took < 300*time.Millisecond || took > 2*time.Second {
+	took := time.Since(asked)
+	if !errors.Is(err, ErrUnreachable) || took < 300*time.Millisecond || took > 2*time.Second {
 		t.Errorf("the silent server was given up after %s: %v", took, err)
 	}
 	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 800 * time.Millisecond})

@@ -33,7 +33,9 @@ const closeBound = 5 * time.Second
 // newZKClient starts a client on an open connection. The client has a session from the
 // server's greeting until socket.gone is closed.
 func newZKClient(cfg *ZKConfig, socket *wireConn, label string) (*zkClient, error) {
-	c := &zkClient{socket: socket, ended: make(chan struct{}), wake: make(chan struct{}, 1), silent: make(chan struct{}, 1)}
+	c := &zkClient{
+		socket: socket, ended: make(chan struct{}), wake: make(chan struct{}, 1), silent: make(chan struct{}, 1),
+	}
 	conn, events, err := zk.Connect([]string{label}, cfg.SessionTimeout,
 		zk.WithHostProvider(&oneHost{label: label}),
 		zk.WithDialer(c.dialOnce()),

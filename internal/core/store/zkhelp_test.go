@@ -29,7 +29,9 @@ func newZK(t *testing.T, cfg ZKConfig) *ZK {
 	if cfg.Cluster == "" {
 		cfg.Cluster = "test"
 	}
-	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Debug, Output: t.Output(), TimeFormat: "05.000"})
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{
+		Name: "zk", Level: hclog.Debug, Output: t.Output(), TimeFormat: "05.000",
+	})
 	z, err := NewZK(cfg)
 	if err != nil {
 		t.Fatal(err)

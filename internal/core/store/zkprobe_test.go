@@ -33,7 +33,8 @@ func TestProbeReportsAccessAndLeavesNothingBehind(t *testing.T) {
 	if err != nil || p.At != chroot || p.Root || !p.Chroot || !p.Open || !p.Modern {
 		t.Errorf("before there is a cluster: %+v, %v", p, err)
 	}
-	if p.Write <= 0 || p.Read <= 0 || p.Acked < p.Sent || p.Stamp < p.Sent-1000 || p.Stamp > p.Acked+1000 || p.Zxid == 0 {
+	if p.Write <= 0 || p.Read <= 0 || p.Acked < p.Sent ||
+		p.Stamp < p.Sent-1000 || p.Stamp > p.Acked+1000 || p.Zxid == 0 {
 		t.Errorf("its measurements: %+v", p)
 	}
 

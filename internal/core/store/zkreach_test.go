@@ -62,12 +62,17 @@ func testZKNobodyThere(t *testing.T) {
 			})
 		}, "reply of 4 bytes"},
 		{"reply of 2 GB", func(t *testing.T) string {
-			return fakeServer(t, func(c conn) { _, _ = c.Write(append(hello[:len(hello):len(hello)], 127, 0, 0, 0)); swallow(c) })
+			return fakeServer(t, func(c conn) {
+				_, _ = c.Write(append(hello[:len(hello):len(hello)], 127, 0, 0, 0))
+				swallow(c)
+			})
 		}, "reply of 2130706432 bytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			z := newZK(t, ZKConfig{Connect: tc.addr(t), SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond})
+			z := newZK(t, ZKConfig{
+				Connect: tc.addr(t), SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond,
+			})
 			wantPrompt(t, z, 300*time.Millisecond, false)
 			eventually(t, 10*time.Second, func() error {
 				_, _, err := z.Get(t.Context(), "/")
@@ -93,7 +98,9 @@ func testZKLostWhileAuthenticating(t *testing.T) {
 		_, _ = c.Write([]byte{0, 0, 0, 4, 1, 2, 3, 4})
 		swallow(c)
 	})
-	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond, DigestAuth: "a:b"})
+	z := newZK(t, ZKConfig{
+		Connect: addr, SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond, DigestAuth: "a:b",
+	})
 	const want = "reply of 4 bytes"
 	eventually(t, 10*time.Second, func() error {
 		_, _, err := z.Get(t.Context(), "/")
@@ -127,8 +134,9 @@ func testZKDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, other := range map[string]*ZK{
-		"another user": as("closed", "bob:secret:with:colons", false), "wrong password": as("closed", "alice:guess", false),
-		"nobody": as("closed", "", false),
+		"another user":   as("closed", "bob:secret:with:colons", false),
+		"wrong password": as("closed", "alice:guess", false),
+		"nobody":         as("closed", "", false),
 	} {
 		for call, f := range every(other) {
 			err := f(t.Context())
@@ -139,7 +147,8 @@ func testZKDigest(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want ErrDenied", call, name, err)
 			}
 		}
-		if err := other.Multi(t.Context(), CheckOp{Path: "/x"}, SetOp{Path: "/x"}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "operation 0, check /x") {
+		if err := other.Multi(t.Context(), CheckOp{Path: "/x"}, SetOp{Path: "/x"}); !errors.Is(err, ErrDenied) ||
+			!strings.Contains(err.Error(), "operation 0, check /x") {
 			t.Errorf("multi of %s: got %v, want ErrDenied", name, err)
 		}
 		if err := other.EnsureRoot(t.Context()); err != nil {
@@ -217,7 +226,9 @@ func testZKCredentialsRefused(t *testing.T) {
 				_, _ = c.Write([]byte{0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, tc.code})
 				swallow(c)
 			})
-			z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: time.Second, CallTimeout: 20 * time.Second, DigestAuth: "a:b"})
+			z := newZK(t, ZKConfig{
+				Connect: addr, SessionTimeout: time.Second, CallTimeout: 20 * time.Second, DigestAuth: "a:b",
+			})
 			_, _, err := z.Get(t.Context(), "/") // long before the call's deadline
 			if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want ErrDenied", err)
@@ -242,14 +253,16 @@ func testZKTLS(t *testing.T) {
 		want          string // part of the error; "" for none
 	}{
 		{"by address", link.Addr(), &tls.Config{RootCAs: roots}, ""},
-		{"another name for the certificate", "localhost:" + port, &tls.Config{RootCAs: roots, ServerName: "example.com"}, ""},
+		{"another name in it", "localhost:" + port, &tls.Config{RootCAs: roots, ServerName: "example.com"}, ""},
 		{"a name not in the certificate", "localhost:" + port, &tls.Config{RootCAs: roots}, "not localhost"},
 		{"unknown authority", link.Addr(), &tls.Config{RootCAs: x509.NewCertPool()}, "unknown authority"},
 		{"plain to a TLS port", link.Addr(), nil, "ZooKeeper"},
 		{"TLS to a plain port", zktest.Shared(t).Addr(), &tls.Config{RootCAs: roots}, "TLS with"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cfg := ZKConfig{Connect: tc.connect, SessionTimeout: 3 * time.Second, CallTimeout: 10 * time.Second, TLS: tc.tls}
+			cfg := ZKConfig{
+				Connect: tc.connect, SessionTimeout: 3 * time.Second, CallTimeout: 10 * time.Second, TLS: tc.tls,
+			}
 			if tc.want != "" {
 				cfg.CallTimeout = 500 * time.Millisecond
 			}

@@ -34,7 +34,8 @@ func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 
 func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
 	hello := greet(7, 4000)
-	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...) // ZooKeeper 3.3
+	// of ZooKeeper 3.3
+	old := append(append([]byte{}, hello[:3]...), append([]byte{minGreeting}, hello[4:len(hello)-1]...)...)
 	expired := greet(0, 0)
 	for _, tc := range []struct {
 		name string
@@ -84,7 +85,8 @@ func TestFailedWriteEndsTheConnection(t *testing.T) {
 	client, server := net.Pipe()
 	_ = server.Close()
 	w := newWireConn(client, time.Time{})
-	if _, err := w.Write([]byte("abc")); !errors.Is(err, io.ErrClosedPipe) || !errors.Is(w.failure(), io.ErrClosedPipe) {
+	_, err := w.Write([]byte("abc"))
+	if !errors.Is(err, io.ErrClosedPipe) || !errors.Is(w.failure(), io.ErrClosedPipe) {
 		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
 	}
 	select {

@@ -2,7 +2,6 @@ package seq
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,9 +17,7 @@ import (
 // The disk changes one byte of what a node remembers. A wrong next position would be put back, or a wrong write count
 // taken for a loss of data.
 func TestDamagedWitnessIsIgnored(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000))
+	_, a := newOrder(t)
 	a.ask("order", 1, false).first()
 	w, ok := a.is.witness()
 	w.Keys = map[string][]byte{"order": make([]byte, keyEntryLen)}
@@ -82,15 +79,21 @@ func TestStopOnADiskThatHangs(t *testing.T) {
 	})
 }
 
-// A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last int64.
-func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
-	now := int64(10_000_000_000)
-	r := usual(func(r *Record) {
-		r.Max, r.Credit, r.At = math.MaxInt64, 0, now
-		r.Ceiling, r.HardCeiling = 1e12, 1e12
-		r.PeakFrom = r.Next + 1e13
-	})
-	if c, refusal := r.plan(3, 1, 1, now); refusal.reason() != Frozen {
-		t.Errorf("%v, %v", c.block, refusal)
+// The only node that knows of a block is started again after ZooKeeper has lost it.
+func TestRestartRemembersTheRecords(t *testing.T) {
+	s, a := newOrder(t)
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 100, false).first()
+	w, _ := a.is.witness()
+	file := filepath.Join(t.TempDir(), "sequences.cache")
+	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
+		t.Fatal(err)
+	}
+	s.lose(copied, 9)
+	a.restart(file)
+	s.run(2 * stageConfirm)
+	if e := s.incarnation(); e != 1 {
+		t.Errorf("the incarnation is %d, not 1", e)
 	}
 }

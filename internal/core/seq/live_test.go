@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,12 +14,67 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// liveNode is a node that runs by the clock of the machine, and is confirmed at once.
-type liveNode struct{ is *Issuer }
+// Goroutines ask while rounds run, and an operator deletes and creates the sequence. Every request that
+// waits is woken.
+func TestTakeWhileRoundsRun(t *testing.T) {
+	mem := store.NewMem(nil)
+	createCluster(mem.Session())
+	is := startLive(t, mem.Session()).is
+	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
+	for is.read.Load() == 0 {
+		runtime.Gosched()
+	}
+	var mu sync.Mutex
+	var clients sync.WaitGroup
+	issued := map[int64]bool{}
+	s.create("order0", plain(), settings(100_000))
+	for g := range 4 {
+		clients.Go(func() {
+			woken := make(chan struct{}, 1)
+			for k := range 300 {
+				var w sequence.Wait
+				name := fmt.Appendf(nil, "order%d", k%7/6*(100+k))
+				for {
+					runs, err := is.Take(&w, name, 1+(k+g)%40, k%3 == 0, func() { woken <- struct{}{} }, nil)
+					if err == sequence.ErrPending {
+						select {
+						case <-woken:
+							continue
+						case <-time.After(20 * time.Second):
+							t.Error("a request is not woken")
+							return
+						}
+					}
+					mu.Lock()
+					for _, r := range runs {
+						for j := range r.Len {
+							if v := int64(r.At(j)); issued[v] {
+								t.Errorf("%d is issued twice", v)
+							} else {
+								issued[v] = true
+							}
+						}
+					}
+					mu.Unlock()
+					break
+				}
+			}
+		})
+	}
+	for range 20 {
+		s.remove("order0")
+		s.create("order0", plain(), settings(100_000))
+		if err := raiseIncarnation(mem.Session(), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	clients.Wait()
+}
 
 func (liveNode) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
 
 func (liveNode) ReportLoss(int64, string) {}
+
 func (liveNode) Cluster() (ClusterInfo, bool) {
 	return ClusterInfo{UUID: "c", ConfirmTime: time.Millisecond}, true
 }
@@ -124,6 +180,9 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	}
 	t.Log(fmt.Sprint(r.Gen), "writes for", total.Load(), "values,", unanswered, "unanswered")
 }
+
+// liveNode is a node that runs by the clock of the machine, and is confirmed at once.
+type liveNode struct{ is *Issuer }
 
 // strictKeys asks two nodes with the same keys.
 func strictKeys(h *house) {
