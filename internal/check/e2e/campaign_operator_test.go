@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -21,12 +22,14 @@ type poll struct {
 	state      seq.State
 }
 
-// flakedSeq runs `flaked seq` with ZooKeeper's address.
+// flakedSeq runs `flaked seq` with ZooKeeper's address. It fails if ZooKeeper is away for 30 s.
 func (c *campaign) flakedSeq(args ...string) error {
-	r := execute(c.t, c.binary, append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())...)
-	if r.code != 0 {
-		return fmt.Errorf("flaked seq %s: exit %d: %s", strings.Join(args, " "), r.code,
-			strings.TrimSpace(r.stdout+r.stderr))
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	args = append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())
+	out, err := exec.CommandContext(ctx, c.binary, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("flaked %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
