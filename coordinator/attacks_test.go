@@ -61,7 +61,8 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 			a := l.serving("A")
 			a.sess.Partition()
 			l.wipe()
-			l.init(Cluster{UUID: "cluster-2", Layout: "test", Slots: 8, LeaseMs: millis(labW), ConfirmMs: millis(labConfirm)})
+			l.init(Cluster{UUID: "cluster-2", Layout: "test", Slots: 8, LeaseMs: millis(labW),
+				ConfirmMs: millis(labConfirm)})
 			n := l.node("N")
 			n.disk.cl = l.cluster()
 			n.co.Join(n.disk.cl)
@@ -304,42 +305,5 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 	}
 	if n := len(heard()); n != 2 {
 		t.Errorf("hears %d of the two that are left", n)
-	}
-}
-
-// After a loss of data, the new list of live workers may have the same change count as the lost one. Peers must still
-// read it again.
-func TestRecreatedLiveListIsReadAgain(t *testing.T) {
-	l := newLab(t, 8)
-	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")
-	c.must(c.halt())
-	b.mustBeat()
-	peers := func() int {
-		t.Helper()
-		a.mustBeat()
-		got, err := a.co.Peers(t.Context(), a.claim.Worker)
-		a.must(err)
-		return len(got)
-	}
-	for range 2 {
-		b.mustBeat()
-		if n := peers(); n != 1 {
-			t.Fatalf("hears %d of 1", n)
-		}
-	}
-	l.wipe()
-	b.sess.Partition()
-	l.pass(time.Second)
-	a.mustBeat()
-	c.must(c.start())
-	c.mustBeat()
-	_, list, err := l.admin.Get(t.Context(), livePath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.co.roster.version.changes = list.Children
-	c.mustBeat()
-	if n := peers(); n != 1 {
-		t.Errorf("hears %d of 1, with %+v", n, a.co.roster)
 	}
 }

@@ -4,33 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
-
-// A new node waits for the confirming time. It waits as long in a cluster that has been quiet for days.
-func TestNewNodeConfirms(t *testing.T) {
-	for name, before := range map[string]func(l *lab){
-		"a new cluster": func(*lab) {},
-		"a quiet one":   func(l *lab) { l.mem.SetEpoch(1); l.pass(1000 * labConfirm) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 64)
-			before(l)
-			a := l.node("A")
-			a.must(a.register())
-			l.pass(labConfirm - time.Millisecond)
-			if a.mustBeat().Confirmed {
-				t.Error("confirmed too early")
-			}
-			l.pass(time.Millisecond)
-			if !a.mustBeat().Confirmed {
-				t.Error("not confirmed")
-			}
-			l.disjoint()
-		})
-	}
-}
 
 // A new node need not wait if a peer, whose heartbeats have had no gap for the confirming time, has written twice since
 // the node has taken its slot.
@@ -122,9 +97,11 @@ func TestRestartGoesOn(t *testing.T) {
 		between func(l *lab, a *member)
 		want    time.Duration
 	}{
-		"soon":             {func(l *lab, a *member) { l.pass(2 * DefaultHeartbeat) }, 0},
-		"after a gap":      {func(l *lab, a *member) { l.pass(2*DefaultHeartbeat + time.Millisecond) }, labConfirm},
-		"after a reboot":   {func(l *lab, a *member) { a.disk.claim.Heard.Began, a.disk.claim.Heard.Sent = 0, 0 }, labConfirm},
+		"soon":        {func(l *lab, a *member) { l.pass(2 * DefaultHeartbeat) }, 0},
+		"after a gap": {func(l *lab, a *member) { l.pass(2*DefaultHeartbeat + time.Millisecond) }, labConfirm},
+		"after a reboot": {
+			func(l *lab, a *member) { a.disk.claim.Heard.Began, a.disk.claim.Heard.Sent = 0, 0 }, labConfirm,
+		},
 		"twice":            {func(l *lab, a *member) { a.must(a.start()); a.crash(); l.pass(time.Second) }, 0},
 		"after a loss":     {func(l *lab, a *member) { l.raised() }, labConfirm},
 		"in another cache": {func(l *lab, a *member) { a.disk.claim.Heard = Chain{} }, labConfirm},
@@ -189,89 +166,4 @@ func (l *lab) raised() {
 	if _, err := l.admin.Set(l.Context(), clusterPath, cl.marshal(), store.AnyVersion); err != nil {
 		l.Fatal(err)
 	}
-}
-
-// The write that confirms a slot is versioned. If the holder has come back in time, the new node is fenced and does not
-// overwrite the holder's record.
-func TestReturningHolderFencesANodeThatConfirms(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.serving("A")
-	copied := l.mem.Snapshot()
-	a.must(a.leave())
-	b := l.serving("B")
-	if b.claim.Worker != 1 {
-		t.Fatalf("%+v", b.claim)
-	}
-	c := l.serving("C")
-	l.mem.Restore(copied) // neither B nor C is known
-	l.mem.ExpireOrphans()
-	l.forget()
-	d := l.node("D")
-	d.must(d.register())
-	l.pass(labConfirm)
-	var holder *member
-	for _, m := range []*member{b, c} {
-		if m.claim.Worker == d.claim.Worker {
-			holder = m
-		}
-	}
-	if holder == nil {
-		t.Fatalf("D has %d", d.claim.Worker)
-	}
-	raced := false
-	d.hook = func(c store.Call) store.Fault {
-		if c.Op == "multi" && !raced {
-			raced = true
-			holder.mustBeat()
-		}
-		return store.NoFault
-	}
-	_, err := d.beat()
-	wantFenced(t, err)
-	if !raced || !holder.issue() {
-		t.Error("the holder lost to a newcomer")
-	}
-	l.disjoint()
-}
-
-// A process dies before it has confirmed. The node must not start without ZooKeeper, and waits for the whole confirming
-// time again.
-func TestUnconfirmedRestart(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.node("A")
-	a.must(a.register())
-	l.pass(labConfirm - time.Second)
-	a.crash()
-	a.sess.Partition()
-	if err := a.start(); err == nil || a.up {
-		t.Fatalf("started alone from %+v", a.disk.claim)
-	}
-	a.sess.Heal()
-	a.must(a.start())
-	if a.claim.Worker != 0 || a.claim.Term != 2 || a.confirmsIn() != labConfirm {
-		t.Errorf("%+v, confirms in %s", a.claim, a.confirmsIn())
-	}
-	l.pass(time.Second)
-	if beat := a.mustBeat(); beat.Confirmed {
-		t.Error("confirmed by the time of the process before")
-	}
-	a.confirm()
-	l.disjoint()
-}
-
-// A node that dies before it has confirmed keeps its slot only for its short first lease and the grace time.
-func TestUnconfirmedSlotIsFreeAfterItsShortLease(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.node("A")
-	a.must(a.register())
-	a.crash()
-	l.pass(labLease + limits.ClocksAgree)
-	b := l.serving("B")
-	if b.claim.Worker != 0 || b.claim.Term != 2 {
-		t.Errorf("%+v", b.claim)
-	}
-	if n := len(l.children(ticketsPath)); n != 1 {
-		t.Errorf("%d tickets", n)
-	}
-	wantErrAs[*FullError](t, a.start()) // B has the only slot now
 }

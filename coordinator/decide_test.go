@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -33,22 +32,28 @@ func TestJudgeSlot(t *testing.T) {
 		"our nonce, another node":            {held("other", "n5", 6, false), FoundFenced},
 		"higher term, unconfirmed":           {held("other", "x", 6, false), FoundFenced},
 		"higher term, confirmed":             {held("other", "x", 6, true), FoundFenced},
-		"higher term, unconfirmed, H below":  {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Incarnation: 7}, FoundFenced},
-		"higher term, confirmed, H below":    {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Confirmed: true, Incarnation: 7}, FoundFenced},
-		"higher term, unconfirmed, H equal":  {&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 100, Incarnation: 7}, FoundFenced},
-		"equal term, confirmed":              {held("other", "x", 5, true), FoundFenced},
-		"equal term, unconfirmed":            {held("other", "x", 5, false), FoundLost},
-		"lower term, confirmed":              {held("other", "x", 4, true), FoundLost},
-		"lower term, unconfirmed":            {held("other", "x", 4, false), FoundLost},
-		"later incarnation, confirmed":       {of(8, held("other", "x", 1, true)), FoundFenced},
-		"later incarnation, unconfirmed":     {of(8, held("other", "x", 9, false)), FoundLost},
-		"earlier incarnation, confirmed":     {of(6, held("other", "x", 9, true)), FoundLost},
-		"earlier incarnation, unconfirmed":   {of(6, held("other", "x", 9, false)), FoundLost},
-		"ours, of any incarnation":           {of(8, held("me", "n5", 5, true)), FoundOurs},
-		"kept for its holder":                {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
-		"never held":                         {new(freeSlot()), FoundLost},
-		"unreadable":                         {&Slot{Term: -1}, FoundLost},
-		"no nonce":                           {held("me", "", 4, true), FoundLost},
+		"higher term, unconfirmed, H below": {
+			&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Incarnation: 7}, FoundFenced,
+		},
+		"higher term, confirmed, H below": {
+			&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 99, Confirmed: true, Incarnation: 7}, FoundFenced,
+		},
+		"higher term, unconfirmed, H equal": {
+			&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 100, Incarnation: 7}, FoundFenced,
+		},
+		"equal term, confirmed":            {held("other", "x", 5, true), FoundFenced},
+		"equal term, unconfirmed":          {held("other", "x", 5, false), FoundLost},
+		"lower term, confirmed":            {held("other", "x", 4, true), FoundLost},
+		"lower term, unconfirmed":          {held("other", "x", 4, false), FoundLost},
+		"later incarnation, confirmed":     {of(8, held("other", "x", 1, true)), FoundFenced},
+		"later incarnation, unconfirmed":   {of(8, held("other", "x", 9, false)), FoundLost},
+		"earlier incarnation, confirmed":   {of(6, held("other", "x", 9, true)), FoundLost},
+		"earlier incarnation, unconfirmed": {of(6, held("other", "x", 9, false)), FoundLost},
+		"ours, of any incarnation":         {of(8, held("me", "n5", 5, true)), FoundOurs},
+		"kept for its holder":              {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
+		"never held":                       {new(freeSlot()), FoundLost},
+		"unreadable":                       {&Slot{Term: -1}, FoundLost},
+		"no nonce":                         {held("me", "", 4, true), FoundLost},
 	} {
 		if got := JudgeSlot(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -88,31 +93,43 @@ func TestWasLost(t *testing.T) {
 		change func(*Slot, *Claim)
 		lost   bool
 	}{
-		"a rightful next holder":     {func(s *Slot, _ *Claim) { s.History = past(other(1), us) }, false},
-		"the one after it":           {func(s *Slot, _ *Claim) { s.History = past(us, other(6)) }, false},
-		"confirmed":                  {func(s *Slot, _ *Claim) { s.Confirmed, s.History = true, past(us) }, false},
-		"it began at our term":       {func(s *Slot, _ *Claim) { s.FromTerm, s.History = 5, past(us) }, true},
-		"it began below our term":    {func(s *Slot, _ *Claim) { s.FromTerm = 1 }, true},
-		"no history":                 {nil, true},
-		"a history without us":       {func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, true},
-		"three after us, none of us": {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, true},
-		"our entry may be dropped":   {func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, false},
+		"a rightful next holder":  {func(s *Slot, _ *Claim) { s.History = past(other(1), us) }, false},
+		"the one after it":        {func(s *Slot, _ *Claim) { s.History = past(us, other(6)) }, false},
+		"confirmed":               {func(s *Slot, _ *Claim) { s.Confirmed, s.History = true, past(us) }, false},
+		"it began at our term":    {func(s *Slot, _ *Claim) { s.FromTerm, s.History = 5, past(us) }, true},
+		"it began below our term": {func(s *Slot, _ *Claim) { s.FromTerm = 1 }, true},
+		"no history":              {nil, true},
+		"a history without us": {
+			func(s *Slot, _ *Claim) { s.History = past(other(1), other(2), other(3), other(4)) }, true,
+		},
+		"three after us, none of us": {
+			func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8)) }, true,
+		},
+		"our entry may be dropped": {
+			func(s *Slot, _ *Claim) { s.History = past(other(6), other(7), other(8), other(9)) }, false,
+		},
 		"four before us, of higher terms": {func(s *Slot, c *Claim) {
 			c.Floor, s.History = 50, past(other(6), other(7), other(8), other(9))
 		}, true},
-		"it began before our lease had expired": {func(s *Slot, _ *Claim) { s.Granted, s.History = 99, past(us) }, true},
-		"it began when our lease had expired":   {func(s *Slot, _ *Claim) { s.Granted, s.History = 100, past(us) }, false},
+		"it began before our lease had expired": {
+			func(s *Slot, _ *Claim) { s.Granted, s.History = 99, past(us) }, true,
+		},
+		"it began when our lease had expired": {
+			func(s *Slot, _ *Claim) { s.Granted, s.History = 100, past(us) }, false,
+		},
 		"we gave the slot back": {func(s *Slot, _ *Claim) {
 			s.Granted, s.History = 99, past(us, PastHolder{Node: "me", Term: 5, Ended: EndedReleased})
 		}, false},
 		"an operator took the slot from us": {func(s *Slot, _ *Claim) {
 			s.Granted, s.History = 99, past(PastHolder{Node: "me", Term: 5, Ended: EndedTaken})
 		}, false},
-		"we never confirmed":                    {func(_ *Slot, c *Claim) { c.Confirmed = false }, false},
-		"by this node":                          {func(s *Slot, _ *Claim) { s.Node = "me" }, false},
-		"of another incarnation":                {func(s *Slot, _ *Claim) { s.Incarnation = 8 }, false},
-		"unreadable":                            {func(s *Slot, _ *Claim) { s.Term = -1 }, false},
-		"an operator released the other node's": {func(s *Slot, _ *Claim) { s.Released, s.ReleasedBy = true, "op" }, true},
+		"we never confirmed":     {func(_ *Slot, c *Claim) { c.Confirmed = false }, false},
+		"by this node":           {func(s *Slot, _ *Claim) { s.Node = "me" }, false},
+		"of another incarnation": {func(s *Slot, _ *Claim) { s.Incarnation = 8 }, false},
+		"unreadable":             {func(s *Slot, _ *Claim) { s.Term = -1 }, false},
+		"an operator released the other node's": {
+			func(s *Slot, _ *Claim) { s.Released, s.ReleasedBy = true, "op" }, true,
+		},
 	} {
 		found, claim := Slot{Node: "other", Nonce: "x", Term: 9, FromTerm: 9, LeaseUntil: 200, Incarnation: 7}, mine
 		if tc.change != nil {
@@ -125,7 +142,8 @@ func TestWasLost(t *testing.T) {
 }
 
 func TestJudgeResume(t *testing.T) {
-	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40, ReservedUntil: 1000}
+	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40,
+		ReservedUntil: 1000}
 	ours := Slot{Node: "me", Nonce: "n5", Term: 5, LeaseUntil: 1, Confirmed: true, Generation: 40}
 	with := func(change func(*Slot)) *Slot {
 		s := ours
@@ -137,22 +155,32 @@ func TestJudgeResume(t *testing.T) {
 		says  string // "" for nil
 		lost  bool
 	}{
-		"ours":                    {found: &ours},
-		"ours, pending":           {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
-		"ours, stopped":           {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
-		"ours, unconfirmed":       {found: with(func(s *Slot) { s.Confirmed = false })},
-		"older generation":        {found: with(func(s *Slot) { s.Generation = 39 })},
-		"newer generation":        {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
-		"absent":                  {nil, "no record", true},
-		"released":                {with(func(s *Slot) { s.Released = true }), "released", false},
-		"released, another's":     {with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false},
-		"taken over":              {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false},
-		"our node, new nonce":     {with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false},
-		"an older copy":           {with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true},
-		"kept for its holder":     {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
-		"unreadable":              {&Slot{Term: -1}, "holds the worker", true},
-		"equal term, confirmed":   {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
-		"equal term, unconfirmed": {with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true},
+		"ours":              {found: &ours},
+		"ours, pending":     {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
+		"ours, stopped":     {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
+		"ours, unconfirmed": {found: with(func(s *Slot) { s.Confirmed = false })},
+		"older generation":  {found: with(func(s *Slot) { s.Generation = 39 })},
+		"newer generation":  {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
+		"absent":            {nil, "no record", true},
+		"released":          {with(func(s *Slot) { s.Released = true }), "released", false},
+		"released, another's": {
+			with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false,
+		},
+		"taken over": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false,
+		},
+		"our node, new nonce": {
+			with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false,
+		},
+		"an older copy": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true,
+		},
+		"kept for its holder":   {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
+		"unreadable":            {&Slot{Term: -1}, "holds the worker", true},
+		"equal term, confirmed": {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
+		"equal term, unconfirmed": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true,
+		},
 	} {
 		err := JudgeResume(tc.found, mine)
 		if tc.says == "" {
@@ -178,23 +206,29 @@ func TestJudgeFree(t *testing.T) {
 		leader int64
 		want   Availability
 	}{
-		"never held":                        {slot: freeSlot(), want: Free},
-		"never held, live":                  {slot: freeSlot(), live: true, want: Live},
-		"bound ahead":                       {slot: Slot{Term: 1, LeaseUntil: now + 1}, want: Disconnected},
-		"bound ahead, stopped":              {slot: Slot{Term: 1, LeaseUntil: now + 1, Stopped: true}, want: Stopped},
-		"bound reached":                     {slot: Slot{Term: 1, LeaseUntil: now - grace}, want: Free},
-		"bound just reached":                {slot: Slot{Term: 1, LeaseUntil: now - grace + 1}, want: Disconnected},
-		"bound reached, stopped":            {slot: Slot{Term: 1, LeaseUntil: now - grace, Stopped: true}, want: Free},
-		"bound past, live":                  {slot: Slot{Term: 1, LeaseUntil: 1}, live: true, want: Live},
-		"bound past by the leader's only":   {slot: Slot{Term: 1, LeaseUntil: now + 1}, leader: 5000, want: Disconnected},
-		"bound past by ours only":           {slot: Slot{Term: 1, LeaseUntil: now - grace}, leader: -1, want: Disconnected},
-		"released":                          {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, want: Free},
-		"released, more than 10 s ahead":    {slot: Slot{Term: 1, LeaseUntil: now + 10_001, Released: true}, want: Releasing},
-		"released, ahead by the leader's":   {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, leader: -1, want: Releasing},
-		"kept for its holder":               {slot: Slot{LeaseUntil: now + 1, Lost: true}, want: Disconnected},
-		"kept for its holder, long enough":  {slot: Slot{LeaseUntil: now - grace, Lost: true}, want: Free},
-		"unreadable":                        {slot: Slot{Term: -1}, want: Disconnected},
-		"released and live (it is leaving)": {slot: Slot{Term: 1, LeaseUntil: 1, Released: true}, live: true, want: Live},
+		"never held":             {slot: freeSlot(), want: Free},
+		"never held, live":       {slot: freeSlot(), live: true, want: Live},
+		"bound ahead":            {slot: Slot{Term: 1, LeaseUntil: now + 1}, want: Disconnected},
+		"bound ahead, stopped":   {slot: Slot{Term: 1, LeaseUntil: now + 1, Stopped: true}, want: Stopped},
+		"bound reached":          {slot: Slot{Term: 1, LeaseUntil: now - grace}, want: Free},
+		"bound just reached":     {slot: Slot{Term: 1, LeaseUntil: now - grace + 1}, want: Disconnected},
+		"bound reached, stopped": {slot: Slot{Term: 1, LeaseUntil: now - grace, Stopped: true}, want: Free},
+		"bound past, live":       {slot: Slot{Term: 1, LeaseUntil: 1}, live: true, want: Live},
+		"bound past by the leader's only": {slot: Slot{Term: 1, LeaseUntil: now + 1}, leader: 5000,
+			want: Disconnected},
+		"bound past by ours only": {slot: Slot{Term: 1, LeaseUntil: now - grace}, leader: -1,
+			want: Disconnected},
+		"released": {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true},
+			want: Free},
+		"released, more than 10 s ahead": {slot: Slot{Term: 1, LeaseUntil: now + 10_001, Released: true},
+			want: Releasing},
+		"released, ahead by the leader's": {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, leader: -1,
+			want: Releasing},
+		"kept for its holder":              {slot: Slot{LeaseUntil: now + 1, Lost: true}, want: Disconnected},
+		"kept for its holder, long enough": {slot: Slot{LeaseUntil: now - grace, Lost: true}, want: Free},
+		"unreadable":                       {slot: Slot{Term: -1}, want: Disconnected},
+		"released and live (it is leaving)": {slot: Slot{Term: 1, LeaseUntil: 1, Released: true}, live: true,
+			want: Live},
 	} {
 		if got := cl.JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
@@ -215,9 +249,18 @@ func TestFullError(t *testing.T) {
 	}{
 		"all live": {add: func(e *FullError) { e.add(Live, 500) },
 			says: "(1 live, 0 disconnected, 0 stopped, 0 releasing). No lease is about to expire. Create a cluster with more worker bits, or run fewer nodes"},
-		"the earliest counts": {add: func(e *FullError) { e.add(Disconnected, 70_000); e.add(Stopped, 60_000); e.add(Live, 1) },
+		"the earliest counts": {add: func(e *FullError) {
+			e.add(Disconnected, 70_000)
+			e.add(Stopped,
+				60_000)
+			e.add(Live, 1)
+		},
 			next: 60_000, says: "(1 live, 1 disconnected, 1 stopped, 0 releasing). The next one is free in 1m0s"},
-		"releasing frees before its bound": {add: func(e *FullError) { e.add(Releasing, 40_000); e.add(Disconnected, 31_000) },
+		"releasing frees before its bound": {add: func(e *FullError) {
+			e.add(Releasing, 40_000)
+			e.add(Disconnected,
+				31_000)
+		},
 			next: 30_000, says: "The next one is free in 30s"},
 		"a holder keeps it a little longer": {add: func(e *FullError) {
 			e.grace = 5000
@@ -225,7 +268,8 @@ func TestFullError(t *testing.T) {
 			e.add(Releasing, 80_000)
 			e.add(Disconnected, 0)
 		}, next: 65_000, says: "is free in 1m5s"},
-		"unreadable never frees": {add: func(e *FullError) { e.add(Disconnected, 0) }, says: "No lease is about to expire"},
+		"unreadable never frees": {add: func(e *FullError) { e.add(Disconnected, 0) },
+			says: "No lease is about to expire"},
 	} {
 		e := FullError{Slots: 3}
 		tc.add(&e)
@@ -286,7 +330,8 @@ func TestFirstSlot(t *testing.T) {
 		want   int
 	}{
 		{0, 1024, 0}, {1023, 1024, 1023}, {1024, 1024, 0}, {1100, 1024, 76}, {5, 1, 0},
-		{-1, 1024, 1023}, {-1024, 1024, 0}, {math.MinInt32, 1024, 0}, {math.MinInt32, 3, 1}, {math.MaxInt32, 1 << 24, 1<<24 - 1},
+		{-1, 1024, 1023}, {-1024, 1024, 0}, {math.MinInt32, 1024, 0}, {math.MinInt32, 3, 1}, {math.MaxInt32, 1 << 24,
+			1<<24 - 1},
 	} {
 		if got := firstSlot(tc.ticket, tc.slots); got != tc.want {
 			t.Errorf("%d of %d: %d, want %d", tc.ticket, tc.slots, got, tc.want)
@@ -310,9 +355,12 @@ func instants() *rapid.Generator[int64] { return rapid.Int64Range(0, 4_000_000_0
 func slots() *rapid.Generator[Slot] {
 	return rapid.Custom(func(t *rapid.T) Slot {
 		return Slot{
-			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "nonce"),
-			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"), LeaseUntil: instants().Draw(t, "h"),
-			Confirmed: rapid.Bool().Draw(t, "confirmed"), Stopped: rapid.Bool().Draw(t, "stopped"), Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
+			Node: rapid.SampledFrom([]string{"", "me", "other"}).Draw(t, "node"), Nonce: rapid.SampledFrom([]string{"",
+				"a", "b", "c"}).Draw(t, "nonce"),
+			Term: rapid.Int64Range(-1, 4).Draw(t, "term"), Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"),
+			LeaseUntil: instants().Draw(t, "h"),
+			Confirmed:  rapid.Bool().Draw(t, "confirmed"), Stopped: rapid.Bool().Draw(t, "stopped"),
+			Released: rapid.Bool().Draw(t, "released"), Lost: rapid.Bool().Draw(t, "lost"),
 			Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 		}
 	})
@@ -321,8 +369,10 @@ func slots() *rapid.Generator[Slot] {
 func claims() *rapid.Generator[Claim] {
 	return rapid.Custom(func(t *rapid.T) Claim {
 		return Claim{
-			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"", "a"}).Draw(t, "nonce"),
-			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
+			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"",
+				"a"}).Draw(t, "nonce"),
+			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Confirmed: rapid.Bool().Draw(t,
+				"confirmed"),
 			LeaseUntil: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 			Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"),
 		}
@@ -333,10 +383,12 @@ func claims() *rapid.Generator[Claim] {
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, claim := slots().Draw(t, "old"), claims().Draw(t, "claim")
-		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t, "lease")
+		now, lease := instants().Draw(t, "now"), rapid.SampledFrom([]time.Duration{0, time.Minute, labW}).Draw(t,
+			"lease")
 		e := evidence{now: now, self: Slot{Labels: Labels{Name: "n"}, HeartbeatMs: 1000, RTTMs: 3}}
 		s := claim.record(e, Cluster{}, old, lease, 1<<62)
-		if s.Node != "me" || s.Term != claim.Term || s.Nonce != claim.Nonce || s.Generation != claim.Generation || s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
+		if s.Node != "me" || s.Term != claim.Term || s.Nonce != claim.Nonce || s.Generation != claim.Generation ||
+			s.Name != "n" || s.ReportedClock != now || s.HeartbeatMs != 1000 || s.RTTMs != 3 {
 			t.Fatalf("%+v", s)
 		}
 		if s.Confirmed || s.Stopped || s.Released || s.Lost || s.StoppedAt != 0 {
@@ -361,7 +413,8 @@ func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
 		got := JudgeSlot(&found, mine)
-		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce || found.Nonce == mine.PendingNonce)
+		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce ||
+			found.Nonce == mine.PendingNonce)
 		switch {
 		case ours != (got == FoundOurs):
 			t.Fatalf("%s", got)
@@ -382,7 +435,8 @@ func TestJudgeSlotProperties(t *testing.T) {
 		}
 		h := Hold{holding: holding{Claim: mine}}
 		h.adopt(found)
-		if adopted := h.Held(); ours && (adopted.Nonce != found.Nonce || adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
+		if adopted := h.Held(); ours && (adopted.Nonce != found.Nonce ||
+			adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
 			t.Fatalf("adopted %+v", adopted)
 		}
 	})
@@ -409,13 +463,6 @@ func TestJudgeFreeProperties(t *testing.T) {
 	})
 }
 
-func TestFrozenIs(t *testing.T) {
-	c := Cluster{FrozenUntil: 100}
-	if !c.Frozen(0) || !c.Frozen(99) || c.Frozen(100) || (Cluster{}).Frozen(0) {
-		t.Error("wrong end of the freeze")
-	}
-}
-
 func TestParseSlot(t *testing.T) {
 	held := Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 5}
 	for name, s := range map[string]Slot{
@@ -423,8 +470,10 @@ func TestParseSlot(t *testing.T) {
 		"held":                held,
 		"kept for its holder": {LeaseUntil: 5, Lost: true},
 		"released":            {Node: "n", Nonce: "x", Term: 4, LeaseUntil: 5, Released: true},
-		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true, StoppedAt: 4, ReportedClock: 2,
-			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b", PID: 3, Address: "c", Version: "d", Admin: "e"},
+		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true,
+			StoppedAt: 4, ReportedClock: 2,
+			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b",
+				PID: 3, Address: "c", Version: "d", Admin: "e"},
 			FromTerm: 2, Granted: 1, ReleasedBy: "me", History: History{{Node: "m", Ended: EndedTaken}}},
 	} {
 		if got := parseSlot(s.marshal()); !same(got, s) {
@@ -435,9 +484,12 @@ func TestParseSlot(t *testing.T) {
 		t.Errorf("unknown fields: %+v", s)
 	}
 	for _, b := range []string{
-		"", "null", "{}", "[]", "7", `"x"`, "true", "{", `{"term":1}`, `{"term":-1,"node":"n","nonce":"x","lease_until":5}`, `{"released":false}`, `{"lost":true}`,
-		`{"node":"n","nonce":"x","term":1}`, `{"node":"n","term":1,"lease_until":5}`, `{"nonce":"x","term":1,"lease_until":5}`, `{"node":"n","nonce":"x","term":1,"lease_until":-5}`,
-		`{"node":"n","nonce":"x","term":"1","lease_until":5}`, `{"node":"n","nonce":"x","term":1e300,"lease_until":5}`, `{"node":"n","nonce":"x","lease_until":5}`, `{"lease_until":5}`,
+		"", "null", "{}", "[]", "7", `"x"`, "true", "{", `{"term":1}`,
+		`{"term":-1,"node":"n","nonce":"x","lease_until":5}`, `{"released":false}`, `{"lost":true}`,
+		`{"node":"n","nonce":"x","term":1}`, `{"node":"n","term":1,"lease_until":5}`,
+		`{"nonce":"x","term":1,"lease_until":5}`, `{"node":"n","nonce":"x","term":1,"lease_until":-5}`,
+		`{"node":"n","nonce":"x","term":"1","lease_until":5}`, `{"node":"n","nonce":"x","term":1e300,"lease_until":5}`,
+		`{"node":"n","nonce":"x","lease_until":5}`, `{"lease_until":5}`,
 		`{"node":"n","nonce":"x","term":1,"lease_until":5}{}`, "\x00\xff", strings.Repeat("[", 100_000),
 	} {
 		if s := parseSlot([]byte(b)); !same(s, Slot{Term: -1}) {
@@ -460,7 +512,8 @@ func FuzzParseSlot(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := parseSlot(b)
-		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released && s.Nonce == "" && s.Term == 0) {
+		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released &&
+			s.Nonce == "" && s.Term == 0) {
 			t.Errorf("%q is free without a bound: %+v", b, s)
 		}
 		if s.Term >= 0 {
@@ -472,11 +525,13 @@ func FuzzParseSlot(f *testing.F) {
 }
 
 func TestParseCluster(t *testing.T) {
-	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true, FrozenUntil: 3, Incarnation: 6}
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true,
+		FrozenUntil: 3, Incarnation: 6}
 	if got, err := parseCluster(good.marshal()); got != good || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, b := range []string{"", "null", "{}", "x", `{"uuid":"u"}`, `{"slots":4}`, `{"uuid":"u","slots":0}`, `{"uuid":"u","slots":"4"}`} {
+	for _, b := range []string{"", "null", "{}", "x", `{"uuid":"u"}`, `{"slots":4}`, `{"uuid":"u","slots":0}`,
+		`{"uuid":"u","slots":"4"}`} {
 		if c, err := parseCluster([]byte(b)); err == nil || !strings.Contains(err.Error(), "/cluster") {
 			t.Errorf("%q is %+v, %v", b, c, err)
 		}
@@ -491,25 +546,13 @@ func TestParseCluster(t *testing.T) {
 	}
 }
 
-func TestLabelsAreNoIdentity(t *testing.T) {
-	b, err := json.Marshal(Slot{Node: "id", Labels: Labels{Name: "name"}})
-	if err != nil || !strings.Contains(string(b), `"node":"id"`) || !strings.Contains(string(b), `"name":"name"`) {
-		t.Errorf("%s, %v", b, err)
-	}
-}
-
-func TestLeaderNow(t *testing.T) {
-	r := Reading{Sent: 1000, Acked: 1200, Stamp: 5050}
-	if got := r.leaderNow(1500); got != 5350 {
-		t.Errorf("%d", got) // stamped at 1200 at the latest, so at least 300 ms ago
-	}
-}
-
 func TestNew(t *testing.T) {
-	ok := Config{Store: store.NewMem(nil).Session(), Now: func() int64 { return 0 }, Boot: func() int64 { return 0 }, Ledger: &disk{}}
+	ok := Config{Store: store.NewMem(nil).Session(), Now: func() int64 { return 0 }, Boot: func() int64 { return 0 },
+		Ledger: &disk{}}
 	for name, spoil := range map[string]func(*Config){
-		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil }, "boot clock": func(c *Config) { c.Boot = nil },
-		"ledger": func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },
+		"store": func(c *Config) { c.Store = nil }, "clock": func(c *Config) { c.Now = nil },
+		"boot clock": func(c *Config) { c.Boot = nil },
+		"ledger":     func(c *Config) { c.Ledger = nil }, "interval": func(c *Config) { c.Interval = -1 },
 	} {
 		cfg := ok
 		spoil(&cfg)

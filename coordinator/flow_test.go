@@ -53,7 +53,8 @@ func newLab(t testing.TB, slots int) *lab {
 	l.mem = store.NewMem(func() int64 { return l.now })
 	l.admin = l.mem.Session()
 	l.forget()
-	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW), ConfirmMs: millis(labConfirm)}
+	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW),
+		ConfirmMs: millis(labConfirm)}
 	l.init(l.cl)
 	return l
 }
@@ -103,7 +104,8 @@ func (l *lab) observe() {
 		was, known := l.seen[p]
 		s := parseSlot(data)
 		// A Lost record does not have the holder's bound, so the next bound may be lower.
-		if known && !was.Lost && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) || s.Term < was.Term) {
+		if known && !was.Lost && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) ||
+			s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}
 		l.seen[p], l.zxid[p] = s, stat.Mzxid
@@ -391,7 +393,8 @@ func (m *member) start() (err error) {
 	if m.disk.usable {
 		claim := m.disk.claim
 		cached := claim.Confirmed && m.clock() < claim.LeaseUntil
-		gone := errors.Is(err, ErrNoCluster) || err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
+		gone := errors.Is(err, ErrNoCluster) ||
+			err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
 		if cached && gone {
 			m.startAlone()
 			return nil
@@ -581,7 +584,8 @@ func (l *lab) disjoint() {
 	for i, a := range all {
 		for _, b := range all[:i] {
 			if a.worker == b.worker && max(a.lo, b.lo) < min(a.hi, b.hi) {
-				l.Errorf("worker %d: %s has [%d, %d) and %s has [%d, %d)", a.worker, a.who, a.lo, a.hi, b.who, b.lo, b.hi)
+				l.Errorf("worker %d: %s has [%d, %d) and %s has [%d, %d)", a.worker, a.who, a.lo, a.hi, b.who, b.lo,
+					b.hi)
 			}
 		}
 	}

@@ -14,7 +14,8 @@ func TestLossAfter(t *testing.T) {
 	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Horizon: now + 500}
 	far := mine.nextHorizon(now)
 	cluster := func(used int, incarnation, horizon, frozenUntil int64, by string) Cluster {
-		return Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used, Incarnation: incarnation, Horizon: horizon, FrozenUntil: frozenUntil, FrozenBy: by}
+		return Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used,
+			Incarnation: incarnation, Horizon: horizon, FrozenUntil: frozenUntil, FrozenBy: by}
 	}
 	other := func(confirmed bool) *Cluster { return &Cluster{UUID: "d", Slots: 16, Confirmed: confirmed} }
 	found := func(used int, incarnation, horizon, frozenUntil int64, by string) *Cluster {
@@ -28,18 +29,20 @@ func TestLossAfter(t *testing.T) {
 		leased bool
 		want   *Cluster // nil: nothing is written
 	}{
-		"gone":                             {nil, true, found(7, 6, far, far, "")},
-		"gone, no lease":                   {nil, false, &unleased},
-		"an older copy":                    {found(3, 4, now+9, 0, ""), true, found(7, 6, far, far, "")},
-		"as we know it":                    {found(9, 5, now+9, 0, ""), true, found(9, 6, far, far, "")},
-		"as we know it, no lease":          {found(9, 5, now+9, 0, ""), false, found(9, 6, far, far, "")},
-		"a horizon beyond ours":            {found(7, 5, far+9, 0, ""), true, found(7, 6, far+9, far+9, "")},
-		"another, not confirmed":           {other(false), true, found(7, 6, far, far, "")},
-		"another, confirmed":               {other(true), true, nil},
-		"frozen by an operator":            {found(7, 5, now, now+5, "op"), true, found(7, 6, far, far, "")},
-		"frozen for longer":                {found(7, 5, now, far+9, "op"), true, found(7, 6, far, far+9, "")},
-		"noticed by another":               {found(7, 6, now, mine.lastLease(now), ""), true, nil},
-		"noticed, the freeze ends early":   {found(7, 6, now, mine.lastLease(now)-1, ""), true, found(7, 6, far, far, "")},
+		"gone":                    {nil, true, found(7, 6, far, far, "")},
+		"gone, no lease":          {nil, false, &unleased},
+		"an older copy":           {found(3, 4, now+9, 0, ""), true, found(7, 6, far, far, "")},
+		"as we know it":           {found(9, 5, now+9, 0, ""), true, found(9, 6, far, far, "")},
+		"as we know it, no lease": {found(9, 5, now+9, 0, ""), false, found(9, 6, far, far, "")},
+		"a horizon beyond ours":   {found(7, 5, far+9, 0, ""), true, found(7, 6, far+9, far+9, "")},
+		"another, not confirmed":  {other(false), true, found(7, 6, far, far, "")},
+		"another, confirmed":      {other(true), true, nil},
+		"frozen by an operator":   {found(7, 5, now, now+5, "op"), true, found(7, 6, far, far, "")},
+		"frozen for longer":       {found(7, 5, now, far+9, "op"), true, found(7, 6, far, far+9, "")},
+		"noticed by another":      {found(7, 6, now, mine.lastLease(now), ""), true, nil},
+		"noticed, the freeze ends early": {
+			found(7, 6, now, mine.lastLease(now)-1, ""), true, found(7, 6, far, far, ""),
+		},
 		"noticed, and thawed":              {found(7, 6, now, 0, ""), true, found(7, 6, far, far, "")},
 		"noticed and thawed, no lease":     {found(7, 6, now, 0, ""), false, nil},
 		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
@@ -66,7 +69,8 @@ func TestLossAfterProperties(t *testing.T) {
 		draw := func(name string) Cluster {
 			return Cluster{
 				UUID: "c", Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1, Horizon: small("horizon"),
-				Incarnation: small("incarnation"), FrozenUntil: small("until"), Confirmed: rapid.Bool().Draw(t, "confirmed"),
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), Confirmed: rapid.Bool().Draw(t,
+					"confirmed"),
 			}
 		}
 		found, mine, now, leased := draw("found"), draw("mine"), small("now"), rapid.Bool().Draw(t, "leased")
@@ -77,9 +81,11 @@ func TestLossAfterProperties(t *testing.T) {
 			t.Fatalf("nothing is written over %+v", found)
 		case !ok:
 			return
-		case got.Incarnation <= l.Known || got.Incarnation < found.Incarnation || got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
+		case got.Incarnation <= l.Known || got.Incarnation < found.Incarnation ||
+			got.HighestSlot < max(found.HighestSlot, mine.HighestSlot):
 			t.Fatalf("%+v", got)
-		case got.FrozenUntil < max(found.FrozenUntil, found.Horizon, mine.Horizon, now+mine.LeaseMs) || got.Horizon < max(found.Horizon, mine.Horizon, now+mine.LeaseMs):
+		case got.FrozenUntil < max(found.FrozenUntil, found.Horizon, mine.Horizon, now+mine.LeaseMs) ||
+			got.Horizon < max(found.Horizon, mine.Horizon, now+mine.LeaseMs):
 			t.Fatalf("frozen until %d, horizon %d", got.FrozenUntil, got.Horizon)
 		}
 		if again, ok := l.after(&got, mine, now, leased); ok {
@@ -99,7 +105,8 @@ func TestHorizon(t *testing.T) {
 	if h.known != 200 || h.at(at(12)-1, confirm).usable != 100 {
 		t.Errorf("usable at once: %+v", h)
 	}
-	if h = h.at(at(12), confirm); h.usable != 150 || h.at(at(22)-1, confirm).usable != 150 || h.at(at(22), confirm).usable != 200 {
+	if h = h.at(at(12), confirm); h.usable != 150 || h.at(at(22)-1, confirm).usable != 150 ||
+		h.at(at(22), confirm).usable != 200 {
 		t.Errorf("%+v", h)
 	}
 	cl := Cluster{LeaseMs: 6400, ConfirmMs: 800, Horizon: 5000}
@@ -110,7 +117,8 @@ func TestHorizon(t *testing.T) {
 		t.Errorf("it goes back to %d", next)
 	}
 	const lease = time.Second
-	if cl.withHorizon(3000, lease) != cl || cl.withHorizon(3001, lease).Horizon != cl.nextHorizon(3001) || cl.withHorizon(9000, 0) != cl {
+	if cl.withHorizon(3000, lease) != cl || cl.withHorizon(3001, lease).Horizon != cl.nextHorizon(3001) ||
+		cl.withHorizon(9000, 0) != cl {
 		t.Error("it is raised at another distance")
 	}
 }
@@ -191,7 +199,8 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 		t.Fatalf("nobody has replaced A's record: %+v", s)
 	}
 	if beat := a.mustBeat(); !beat.Restored || beat.LeaseUntil > a.clock()+millis(a.wait) {
-		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.LeaseUntil-a.clock())*time.Millisecond, a.wait)
+		t.Errorf("its lease is of %s, it asked for %s", time.Duration(beat.LeaseUntil-a.clock())*time.Millisecond,
+			a.wait)
 	}
 	leader(-time.Hour)
 	l.forget()
@@ -246,7 +255,8 @@ func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
 	if n := peers(); n != 1 {
 		t.Fatalf("%d peers", n)
 	}
-	if _, err := b.h.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
+	if _, err := b.h.Heartbeat(t.Context(),
+		Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
 		t.Fatal(err)
 	}
 	if n := peers(); n != 0 {

@@ -33,7 +33,8 @@ func TestHistory(t *testing.T) {
 		t.Errorf("after a release %+v", s)
 	}
 	b := l.serving("B")
-	if s := l.slot(0); !reflect.DeepEqual(s.History, History{{Node: a.disk.claim.Node, Term: 1, Granted: since, Ended: EndedReleased}}) || s.FromTerm != 3 || s.Granted < since {
+	if s := l.slot(0); !reflect.DeepEqual(s.History, History{{Node: a.disk.claim.Node, Term: 1, Granted: since,
+		Ended: EndedReleased}}) || s.FromTerm != 3 || s.Granted < since {
 		t.Errorf("%+v", s)
 	}
 	b.must(b.halt())
@@ -52,12 +53,14 @@ func TestHistory(t *testing.T) {
 	l.pass(labLease + 6*time.Second)
 	e := l.serving("E")
 	e.mustBeat()
-	if got, want := l.slot(0).ends(), []string{"released", "stopped", "vanished", "taken"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).ends(), []string{"released", "stopped", "vanished", "taken"}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	e.must(e.leave())
 	l.serving("F")
-	if got, want := l.slot(0).ends(), []string{"stopped", "vanished", "taken", "released"}; !reflect.DeepEqual(got, want) {
+	if got, want := l.slot(0).ends(), []string{"stopped", "vanished", "taken", "released"}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	l.disjoint()
@@ -100,7 +103,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%+v", s.History)
 	}
 
-	short := PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1234, Granted: 1795196809000, Ended: EndedReleased}
+	short := PastHolder{Node: "d3b07384-d113-4ec6-a5a2-1d2f9c1b7a01", Term: 1234, Granted: 1795196809000,
+		Ended: EndedReleased}
 	data, err := json.Marshal(History{short, short, short, short})
 	if err != nil || len(data) > 500 {
 		t.Errorf("%d bytes of %s, %v", len(data), data, err)

@@ -82,6 +82,7 @@ func (h *Hold) pend(old Slot) error {
 	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
 	claim.PendingTerm = max(h.Term, old.Term) + 1
 	claim.PendingNonce = h.co.Nonce()
+	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
 	gen, err := h.co.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)

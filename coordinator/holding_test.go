@@ -19,12 +19,16 @@ const (
 )
 
 func planned() (holding, view, evidence, Report) {
-	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000, LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
-	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true, HighestSlot: 7, Horizon: planNow + 90_000}
+	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000,
+		LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
+	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true,
+		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := holding{Claim: claim, state: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
-	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon}, beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000, Stamp: planNow - 3_000}}
+	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
+		beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
+			Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
 
@@ -41,12 +45,16 @@ func TestPlan(t *testing.T) {
 		waits                       int64 // until it may confirm, ms; 0: any
 	}{
 		"well": {confirmed: true, h: 60_000},
-		"a clock that is not trusted moves nothing": {change: func(_ *holding, _ view, _ *evidence, r *Report) { r.Lease = 0 }, confirmed: true, h: 40_000},
+		"a clock that is not trusted moves nothing": {change: func(_ *holding, _ view, _ *evidence,
+			r *Report) {
+			r.Lease = 0
+		}, confirmed: true, h: 40_000},
 		"an old copy of its state": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			t.state, t.startedFrom, v.slot.Generation = alone, 4, 5
 		},
 			fenced: "old copy of its state"},
-		"a restart": {change: func(t *holding, _ view, _ *evidence, _ *Report) { t.state, t.startedFrom = alone, 4 }, renew: true},
+		"a restart": {change: func(t *holding, _ view, _ *evidence, _ *Report) { t.state, t.startedFrom = alone, 4 },
+			renew: true},
 		"a restart whose write was not acknowledged": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			t.state, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
 		}, renew: true},
@@ -60,7 +68,8 @@ func TestPlan(t *testing.T) {
 			e.reading.Stamp -= 2_000
 			t.Confirmed, v.slot.Confirmed = false, false
 		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a holder in a freeze": {change: func(_ *holding, v view, _ *evidence, _ *Report) { frozen(v) }, confirmed: true, h: 60_000},
+		"a holder in a freeze": {change: func(_ *holding, v view, _ *evidence, _ *Report) { frozen(v) },
+			confirmed: true, h: 60_000},
 		"a newcomer that confirms": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			t.Confirmed, v.slot.Confirmed, t.state = false, false, confirming
 		},
@@ -69,12 +78,21 @@ func TestPlan(t *testing.T) {
 			frozen(v)
 			v.slot.Confirmed, t.state = false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that would pass the horizon": {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 50_000 }, confirmed: true, h: 50_000},
-		"a horizon that is below the lease":   {change: func(_ *holding, _ view, e *evidence, _ *Report) { e.horizon.usable = planNow + 30_000 }, confirmed: true, h: 40_000},
+		"a lease that would pass the horizon": {change: func(_ *holding, _ view, e *evidence,
+			_ *Report) {
+			e.horizon.usable = planNow + 50_000
+		}, confirmed: true, h: 50_000},
+		"a horizon that is below the lease": {change: func(_ *holding, _ view, e *evidence,
+			_ *Report) {
+			e.horizon.usable = planNow + 30_000
+		}, confirmed: true, h: 40_000},
 		"a horizon that is near": {change: func(_ *holding, v view, _ *evidence, _ *Report) {
 			v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 		}, confirmed: true, h: 60_000, raises: true},
-		"and the clock is not trusted": {change: func(_ *holding, v view, _ *evidence, r *Report) { v.cl.Horizon, r.Lease = planNow, 0 }, confirmed: true, h: 40_000},
+		"and the clock is not trusted": {change: func(_ *holding, v view, _ *evidence, r *Report) {
+			v.cl.Horizon,
+				r.Lease = planNow, 0
+		}, confirmed: true, h: 40_000},
 		"the same with a doubt": {change: func(t *holding, v view, _ *evidence, _ *Report) {
 			frozen(v)
 			v.slot.Confirmed, t.state = false, confirming
@@ -101,10 +119,12 @@ func TestPlan(t *testing.T) {
 			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until = false, false, confirming, e.boot+1
 		}, h: 60_000},
 		"and for which peers vouch": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1, true
+			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1,
+				true
 		}, confirmed: true, confirms: true, h: 60_000},
 		"but not after its lease had run out": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.state, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true, true
+			v.slot.Confirmed, t.state, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
+				true
 		}, h: 60_000},
 	} {
 		hold, v, e, r := planned()
@@ -124,10 +144,13 @@ func TestPlan(t *testing.T) {
 			}
 			continue
 		}
-		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed || p.slot.LeaseUntil != planNow+row.h {
-			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.lapsed, p.slot.LeaseUntil-planNow)
+		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed ||
+			p.slot.LeaseUntil != planNow+row.h {
+			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.lapsed,
+				p.slot.LeaseUntil-planNow)
 		}
-		if raises := p.cluster.Horizon != v.cl.Horizon; raises != row.raises || raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
+		if raises := p.cluster.Horizon != v.cl.Horizon; raises != row.raises ||
+			raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
 		hold.sends(p, v, e)
@@ -145,18 +168,22 @@ func TestAccept(t *testing.T) {
 		lo                                int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *store.Stat, _ *evidence) {
+		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *store.Stat,
+			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, doubted: true},
-		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *store.Stat, _ *evidence) {
+		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *store.Stat,
+			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, lapsed: true, doubted: true, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *store.Stat, e *evidence) {
+		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *store.Stat,
+			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *store.Stat, _ *evidence) {
+		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *store.Stat,
+			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
 		"confirmed after a doubt": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
@@ -176,14 +203,16 @@ func TestAccept(t *testing.T) {
 			row.change(&hold, &p, v, &after, &e)
 		}
 		beat, err := hold.accept(p, v, after, e)
-		if again, lapsed := err != nil, beat.Wait > 0; again != row.again || lapsed != row.lapsed || hold.doubted() != row.doubted {
+		if again, lapsed := err != nil, beat.Wait > 0; again != row.again || lapsed != row.lapsed ||
+			hold.doubted() != row.doubted {
 			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, hold.doubted())
 		}
 		if err != nil {
 			continue
 		}
 		if beat.Confirmed != row.confirmed || beat.Floor != planNow+row.lo || beat.LeaseUntil != p.slot.LeaseUntil {
-			t.Errorf("%s: confirmed %t, from %d to %d", name, beat.Confirmed, beat.Floor-planNow, beat.LeaseUntil-planNow)
+			t.Errorf("%s: confirmed %t, from %d to %d", name, beat.Confirmed, beat.Floor-planNow,
+				beat.LeaseUntil-planNow)
 		}
 	}
 }
@@ -196,7 +225,8 @@ func TestPlanProperties(t *testing.T) {
 		small := func(name string) int64 { return rapid.Int64Range(-20, 60).Draw(t, name) * 1000 }
 		yes := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		hold, v, e, r := planned()
-		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"), planNow+small("floor")
+		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"),
+			planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
 		hold.wait = wait{e.boot + small("not before")*1e6, true}
@@ -204,7 +234,8 @@ func TestPlanProperties(t *testing.T) {
 			hold.bound = 0
 		}
 		if yes("doubt") {
-			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"), floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
+			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"),
+				floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
 		hold.state = rapid.SampledFrom([]holdState{confirming, confirmed}).Draw(t, "state")
@@ -218,7 +249,8 @@ func TestPlanProperties(t *testing.T) {
 		}
 		frozen := v.cl.Frozen(e.earliest())
 		switch {
-		case p.slot.Nonce != hold.Nonce || p.slot.Term != hold.Term || p.slot.LeaseUntil < max(v.slot.LeaseUntil, hold.LeaseUntil):
+		case p.slot.Nonce != hold.Nonce || p.slot.Term != hold.Term ||
+			p.slot.LeaseUntil < max(v.slot.LeaseUntil, hold.LeaseUntil):
 			t.Fatalf("%+v", p.slot)
 		case p.confirms && frozen && !hold.Leased(e.now, e.boot):
 			t.Fatal("confirms in a freeze")

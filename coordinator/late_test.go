@@ -67,60 +67,6 @@ func TestLateWriteDoesNotVouch(t *testing.T) {
 	l.disjoint()
 }
 
-// A restart whose write arrives late does not go on at once.
-func TestLateResumeConfirms(t *testing.T) {
-	l := newLab(t, 2)
-	l.serving("P")
-	a := l.serving("A")
-	a.mustBeat()
-	copied := l.mem.Snapshot()
-	h := a.claim.LeaseUntil
-	a.crash()
-	a.wait = 2 * labLease // it asks for more than before
-	l.pass(time.Second)
-	var c *member
-	a.hook = func(call store.Call) store.Fault {
-		if call.Write() && call.Touches(slotPath(1)) {
-			a.hook = nil
-			a.sess.Expire()
-			l.now = h + l.cluster().graceMs()
-			l.expire()
-			c = l.serving("C")
-			c.sess.Partition()
-			c.sess.Expire()
-			l.putBack(copied)
-		}
-		return store.NoFault
-	}
-	a.must(a.start())
-	if c.claim.Worker != a.claim.Worker {
-		t.Fatalf("C has %d", c.claim.Worker)
-	}
-	if beat := a.mustBeat(); beat.Confirmed || a.issue() {
-		t.Errorf("A goes on at once: %+v", beat)
-	}
-	l.pass(time.Second)
-	c.extend()
-	c.issue()
-	c.sess.Heal()
-	_, _ = c.beat()
-	l.disjoint()
-}
-
-// A disk that takes long to save the claim of a restart makes a gap. The record is not confirmed then.
-func TestSlowDiskConfirmsAfterARestart(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.serving("A")
-	a.mustBeat()
-	a.crash()
-	a.disk.saving = func(Claim) { l.pass(2*DefaultHeartbeat + time.Millisecond) }
-	a.must(a.start())
-	a.disk.saving = nil
-	if s := l.slot(0); s.Confirmed || a.confirmsIn() != labConfirm {
-		t.Errorf("confirms in %s, the record is %+v", a.confirmsIn(), s)
-	}
-}
-
 // lateGrant makes the node's next write of its slot arrive only when the one after it is on the way.
 func (m *member) lateGrant() {
 	writes := 0
@@ -156,5 +102,33 @@ func TestLateGrantIsOurs(t *testing.T) {
 			a.mustBeat()
 			l.disjoint()
 		})
+	}
+}
+
+// A disk that takes long to save the claim of a restart makes a gap, and so does a write that arrives late. The process
+// does not go on at once then.
+func TestLateRestartConfirms(t *testing.T) {
+	late := func(l *lab) { l.pass(2*DefaultHeartbeat + time.Millisecond) }
+	for name, slow := range map[string]func(a *member){
+		"disk": func(a *member) { a.disk.saving = func(Claim) { late(a.lab) } },
+		"write": func(a *member) {
+			a.hook = func(call store.Call) store.Fault {
+				if call.Write() && call.Touches(slotPath(0)) {
+					late(a.lab)
+				}
+				return store.NoFault
+			}
+		},
+	} {
+		l := newLab(t, 2)
+		a := l.serving("A")
+		a.mustBeat()
+		a.crash()
+		slow(a)
+		a.must(a.start())
+		a.disk.saving, a.hook = nil, nil
+		if a.confirmsIn() != labConfirm || a.mustBeat().Confirmed {
+			t.Errorf("%s: confirms in %s", name, a.confirmsIn())
+		}
 	}
 }

@@ -29,35 +29,6 @@ func TestOwnLockLingers(t *testing.T) {
 	}
 }
 
-// The session of a former holder outlives its lease. Its live lock keeps new nodes off the slot. A node that holds the
-// slot replaces the lock of the former holder, which must then leave the new lock alone.
-func TestStaleLockOfAnother(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.sess.Partition()
-	l.pass(time.Hour)
-	b := l.node("B")
-	if full := wantErrAs[*FullError](t, b.register()); full.Live != 1 {
-		t.Errorf("%+v", full)
-	}
-	a.sess.Expire()
-	b.must(b.register())
-	a.sess.Heal()
-	if err := a.h.Show(t.Context()); err != nil { // not fenced yet
-		t.Fatal(err)
-	}
-	b.confirm()
-	if l.liveHolder(0) != b.sess.SessionID() {
-		t.Error("the lock is not the holder's")
-	}
-	_, err := a.beat()
-	wantFenced(t, err)
-	if l.liveHolder(0) != b.sess.SessionID() {
-		t.Error("who was fenced took the holder's lock away")
-	}
-	l.disjoint()
-}
-
 // A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise the lock would keep all
 // nodes off the slot for as long as the process runs.
 func TestFencedLeavesNoLock(t *testing.T) {
@@ -65,7 +36,8 @@ func TestFencedLeavesNoLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, LeaseUntil: l.now + 1000, Confirmed: true, History: l.taken(0)})
+			l.put(0, Slot{Node: "b", Nonce: "b", Term: 2, LeaseUntil: l.now + 1000, Confirmed: true,
+				History: l.taken(0)})
 			l.forget()
 			a.hook = faulty(fault, 0, 1, touching("delete", lockPath(0)))
 			_, err := a.beat()
@@ -76,23 +48,6 @@ func TestFencedLeavesNoLock(t *testing.T) {
 			a.confirm()
 			l.disjoint()
 		})
-	}
-}
-
-func TestGoDark(t *testing.T) {
-	l := newLab(t, 2)
-	a, b := l.serving("A"), l.serving("B")
-	for range 2 {
-		if err := a.h.Hide(t.Context()); err != nil || l.liveHolder(0) != 0 {
-			t.Errorf("%v, holder %d", err, l.liveHolder(0))
-		}
-	}
-	if err := a.co.deleteLiveLock(t.Context(), 1, ""); err != nil || l.liveHolder(1) != b.sess.SessionID() {
-		t.Errorf("another's lock: %v", err)
-	}
-	a.hook = faulty(store.FailBefore, 0, 1, touching("get", lockPath(0)))
-	if err := a.h.Hide(t.Context()); err == nil {
-		t.Error("no error")
 	}
 }
 

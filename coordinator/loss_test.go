@@ -21,7 +21,8 @@ func (l *lab) wipe() {
 // slot from its holder before.
 func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 	l.Helper()
-	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed, History: l.taken(worker)}
+	s := Slot{Node: "other", Term: term, Nonce: "others", LeaseUntil: l.now + millis(labLease), Confirmed: confirmed,
+		History: l.taken(worker)}
 	l.put(worker, s)
 	return s
 }
@@ -81,15 +82,18 @@ func TestHoldersReassert(t *testing.T) {
 				beat := m.mustBeat()
 				s := l.slot(m.claim.Worker)
 				lost := name != "cluster deleted" || m == a // A has put it back
-				if beat.Restored != lost && name != "another, not confirmed" || !m.issue() || s.Nonce != m.claim.Nonce || s.LeaseUntil < was[m].LeaseUntil || !s.Confirmed {
+				if beat.Restored != lost && name != "another, not confirmed" || !m.issue() ||
+					s.Nonce != m.claim.Nonce || s.LeaseUntil < was[m].LeaseUntil || !s.Confirmed {
 					t.Errorf("%s: %+v, slot %+v", m.name, beat, s)
 				}
-				if beat.Restored && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce || m.claim.Floor != was[m].Floor) {
+				if beat.Restored && (m.claim.Term <= was[m].Term || m.claim.Nonce == was[m].Nonce ||
+					m.claim.Floor != was[m].Floor) {
 					t.Errorf("%s: %+v after %+v", m.name, m.claim, was[m])
 				}
 			}
 			cl := l.cluster()
-			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Incarnation == 0 || cl.FrozenUntil < l.now+millis(labW) {
+			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Incarnation == 0 ||
+				cl.FrozenUntil < l.now+millis(labW) {
 				t.Errorf("%+v", cl)
 			}
 			wantErrAs[*FrozenError](t, l.node("C").register())

@@ -91,7 +91,8 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 					c.confirm()
 					b.extend()
 					b.issue()
-					t.Errorf("worker %d: B issues at %d, %s issues at %d", b.claim.Worker, b.t.issued, c.name, c.t.issued)
+					t.Errorf("worker %d: B issues at %d, %s issues at %d", b.claim.Worker, b.t.issued, c.name,
+						c.t.issued)
 				}
 				l.disjoint()
 			})

@@ -11,11 +11,15 @@ func TestFreezeByHand(t *testing.T) {
 	a := l.serving("A")
 	hand := l.operator()
 	was, is, err := hand.Freeze(t.Context(), 0)
-	if want := l.cl.nextHorizon(l.now); err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want || l.cluster() != is {
+	if want := l.cl.nextHorizon(l.now); err != nil || was.FrozenUntil != 0 || is.FrozenUntil != want ||
+		l.cluster() != is {
 		t.Fatalf("%+v, %+v, %v", was, is, err)
 	}
 	frozen := wantErrAs[*FrozenError](t, l.node("B").register())
-	if frozen.Until != is.FrozenUntil || frozen.By != "test" || !strings.Contains(frozen.Error(), "until "+time.UnixMilli(is.FrozenUntil).UTC().Format(time.RFC3339)+" by operator test") || len(l.children(ticketsPath)) != 1 {
+	if frozen.Until != is.FrozenUntil || frozen.By != "test" ||
+		!strings.Contains(frozen.Error(),
+			"until "+time.UnixMilli(is.FrozenUntil).UTC().Format(time.RFC3339)+" by operator test") ||
+		len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%+v, tickets %q", frozen, l.children(ticketsPath))
 	}
 	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "test" { // its own lease runs

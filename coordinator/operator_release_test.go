@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/store"
 )
 
 func (l *lab) examine(worker int) Holding {
@@ -91,7 +89,8 @@ func TestTakeAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := l.slot(0)
-			if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || s.Nonce == was.Nonce || s.Confirmed || !s.Released || s.ReleasedBy != "test" || e.Slot.Term != s.Term {
+			if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || s.Nonce == was.Nonce || s.Confirmed ||
+				!s.Released || s.ReleasedBy != "test" || e.Slot.Term != s.Term {
 				t.Errorf("%+v became %+v", was, s)
 			}
 			row.after(a)
@@ -113,32 +112,6 @@ func TestTakeAway(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// A heartbeat of the holder between Examine and ForceRelease makes no difference. If the term has changed, ForceRelease
-// refuses.
-func TestTakeAwayMeanwhile(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	h := l.examine(0)
-	beats := 0
-	l.admin.SetFault(func(c store.Call) store.Fault {
-		if c.Op == "set" && beats < 3 {
-			beats++
-			l.pass(time.Second)
-			a.mustBeat()
-		}
-		return store.NoFault
-	})
-	e, err := l.operator().ForceRelease(t.Context(), h)
-	if err != nil || beats != 3 || e.Slot.LeaseUntil != a.claim.LeaseUntil || e.Slot.LeaseUntil <= h.Slot.LeaseUntil {
-		t.Errorf("%+v, %v after %d heartbeats", e, err, beats)
-	}
-	l.admin.SetFault(nil)
-	_, err = l.operator().ForceRelease(t.Context(), h)
-	if changed := wantErrAs[*ChangedError](t, err); changed.Slot.Term != 2 {
-		t.Errorf("%+v", changed)
-	}
-}
 
 // The holder's lease had ended when the operator examined the slot, and the holder has come back since. ForceRelease
 // must refuse, because the operator decided by the earlier state.
@@ -221,7 +194,8 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 			a.sess.Expire()
 			spoil(l)
 			e := l.takeAway(0)
-			if want := l.cluster().lostUntil(l.now); !e.Slot.Lost || e.Slot.LeaseUntil != want || l.slot(0).LeaseUntil != want {
+			if want := l.cluster().lostUntil(l.now); !e.Slot.Lost || e.Slot.LeaseUntil != want ||
+				l.slot(0).LeaseUntil != want {
 				t.Errorf("%+v, want H %d", e, want)
 			}
 			a.sess.Heal()
@@ -239,7 +213,8 @@ func TestTakeAwayFromNobody(t *testing.T) {
 	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
 	for w := range 4 {
 		before := l.slot(w)
-		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) || !same(l.slot(w), before) {
+		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) ||
+			!same(l.slot(w), before) {
 			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
 		}
 	}

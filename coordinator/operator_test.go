@@ -79,25 +79,31 @@ func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 // Both stores behave alike when an operator takes a slot from a running node. Another node acquires the slot after the
 // lease bound, and the first node is in the slot's history.
 func TestByHandConformance(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) (open func() store.Store){"Mem": inMemory, "ZooKeeper": inZooKeeper} {
+	for name, make := range map[string]func(*testing.T) (open func() store.Store){"Mem": inMemory,
+		"ZooKeeper": inZooKeeper} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const lease = 3 * time.Second
 			open := make(t)
 			clock := func() int64 { return time.Now().UnixMilli() }
 			admin := open()
-			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1, LeaseMs: lease.Milliseconds()}, clock())
+			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1,
+				LeaseMs: lease.Milliseconds()}, clock())
 			if err != nil {
 				t.Fatal(err)
 			}
 			take := func(name string) (*Hold, error) {
-				c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: openLedger{}, Labels: Labels{Name: name}})
+				c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
+					Ledger: openLedger{}, Labels: Labels{Name: name}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				c.Join(cl)
 				h := c.Enlist("node-" + name)
-				if _, err := h.Register(t.Context(), cl, lease, func(Reading, []Reading) error { return nil }); err != nil {
+				if _, err := h.Register(t.Context(), cl, lease, func(Reading,
+					[]Reading) error {
+					return nil
+				}); err != nil {
 					return nil, err
 				}
 				if err := h.Show(t.Context()); err != nil {

@@ -6,12 +6,9 @@ import (
 	"math"
 	"path"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -20,13 +17,15 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	c := a.claim
-	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.Confirmed || c.LeaseUntil != 0 || c.PendingNonce != "" || c.Nonce == "" {
+	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.Confirmed || c.LeaseUntil != 0 || c.PendingNonce != "" ||
+		c.Nonce == "" {
 		t.Errorf("claim %+v", c)
 	}
 	if a.disk.claim.PendingNonce != c.Nonce || a.disk.claim.PendingTerm != 1 || a.disk.claim.Worker != 0 {
 		t.Errorf("the ledger has %+v", a.disk.claim)
 	}
-	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.LeaseUntil != l.now+millis(labLease) || s.Confirmed || s.Generation != 1 {
+	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.LeaseUntil != l.now+millis(labLease) || s.Confirmed ||
+		s.Generation != 1 {
 		t.Errorf("slot %+v", s)
 	}
 	if cl := l.cluster(); cl.HighestSlot != cl.growBy()-1 || cl.Confirmed {
@@ -122,69 +121,12 @@ func TestFull(t *testing.T) {
 		return store.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
-	if full.Slots != 5 || full.Live != 2 || full.Disconnected != 1 || full.Stopped != 1 || full.Releasing != 1 || full.NextFree != l.now+10_000 {
+	if full.Slots != 5 || full.Live != 2 || full.Disconnected != 1 || full.Stopped != 1 || full.Releasing != 1 ||
+		full.NextFree != l.now+10_000 {
 		t.Errorf("%+v: %v", full, full)
 	}
 	if after := l.children(ticketsPath); len(after) != len(before) || m.disk.saves > 0 {
 		t.Errorf("tickets %q, saves %d", after, m.disk.saves)
-	}
-}
-
-// Another node takes the last free slot after Register has checked that there is one.
-func TestFullAfterTheEarlyLook(t *testing.T) {
-	l := newLab(t, 2)
-	l.serving("A")
-	b, m := l.node("B"), l.node("M")
-	raced := false
-	m.hook = func(c store.Call) store.Fault {
-		if c.Op == "create" && !raced {
-			raced = true
-			b.must(b.register())
-		}
-		return store.NoFault
-	}
-	full := wantErrAs[*FullError](t, m.register())
-	if full.Live+full.Disconnected != 2 || len(l.children(ticketsPath)) != 2 || m.claim.Ticket != "" {
-		t.Errorf("%v, tickets %q, %+v", full, l.children(ticketsPath), m.claim)
-	}
-}
-
-func TestRaceForASlotIsLost(t *testing.T) {
-	l := newLab(t, 4)
-	a, b := l.node("A"), l.node("B")
-	raced := false
-	a.hook = func(c store.Call) store.Fault {
-		if c.Op == "multi" && !raced && touching("multi", slotPath(0))(c) && len(c.Ops) == 2 {
-			raced = true
-			s := l.slot(0)
-			s.Released, s.Node, s.Nonce, s.Term, s.LeaseUntil = false, "b", "b", 1, l.now+1000
-			l.put(0, s)
-		}
-		return store.NoFault
-	}
-	a.must(a.register())
-	b.must(b.register())
-	if a.claim.Worker != 1 || b.claim.Worker != 2 || l.slot(0).Node != "b" {
-		t.Errorf("A has %d, B has %d, slot 0 %+v", a.claim.Worker, b.claim.Worker, l.slot(0))
-	}
-}
-
-// If a node's clock is refused, the node has written only a ticket, and has deleted it again.
-func TestRefusedClockWritesNoSlot(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.node("A")
-	a.skew = 10 * 365 * millis(24*time.Hour)
-	var asked Reading
-	h := a.co.Enlist("a")
-	_, err := h.Register(t.Context(), l.cluster(), labLease, func(own Reading, peers []Reading) error {
-		asked = own
-		return errClock
-	})
-	if !errors.Is(err, errClock) || h.Ticket != "" || asked.Sent != a.clock() || asked.Stamp != l.now {
-		t.Errorf("%v, %+v, asked with %+v", err, h.Held(), asked)
-	}
-	if l.cluster().HighestSlot != -1 || len(l.children(ticketsPath)) != 0 || len(l.children(workersPath)) != 0 || a.disk.saves > 0 {
-		t.Errorf("left %+v, %q", l.cluster(), l.children(ticketsPath))
 	}
 }
 
@@ -232,7 +174,8 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	c := l.node("C")
 	full := wantErrAs[*FullError](t, c.register())
 	s := l.slot(0)
-	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.LeaseUntil < max(l.cluster().Horizon, l.now+millis(labW)) || full.Live+full.Disconnected != 2 {
+	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.LeaseUntil < max(l.cluster().Horizon, l.now+millis(labW)) ||
+		full.Live+full.Disconnected != 2 {
 		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
 	}
 	a.must(func() error { _, err := a.beat(); return err }()) // A overwrites the record
@@ -240,34 +183,6 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 		t.Errorf("slot %+v", s)
 	}
 	l.disjoint()
-}
-
-// If the holder of a lost slot does not come back, the slot is free when the bound of the Lost record and the grace
-// time have passed.
-func TestLostSlotIsFreeInTheEnd(t *testing.T) {
-	for _, path := range [][]string{{slotPath(0)}, {slotPath(0), slotPath(1), workersPath}} {
-		l := newLab(t, 2)
-		a, b := l.serving("A"), l.serving("B")
-		a.crash()
-		b.crash()
-		l.expire()
-		for _, p := range path {
-			l.remove(p)
-		}
-		c := l.node("C")
-		wantErrAs[*FullError](t, c.register())
-		h := l.slot(0).LeaseUntil
-		if most := l.cluster().nextHorizon(l.now); h > most {
-			t.Errorf("it is kept until %d, %d ms beyond a horizon of now", h, h-most)
-		}
-		l.now = h + millis(limits.ClocksAgree)
-		c.must(c.register())
-		c.confirm()
-		if c.claim.Worker == 0 && c.claim.Floor < h {
-			t.Errorf("%+v, %d", c.claim, h)
-		}
-		l.disjoint()
-	}
 }
 
 // During a freeze no node gets a slot, not even one that was never used.
@@ -287,31 +202,6 @@ func TestFrozen(t *testing.T) {
 	l.now = until
 	a.mustBeat()
 	l.serving("N")
-}
-
-// If all slots are frozen, Register refuses before it writes anything. A thaw ends the freeze.
-func TestFrozenAltogether(t *testing.T) {
-	l := newLab(t, 3)
-	a := l.serving("A")
-	l.remove(slotPath(0))
-	a.mustBeat()
-	m := l.node("M")
-	m.hook = func(c store.Call) store.Fault {
-		if c.Write() {
-			t.Errorf("%s %s", c.Op, c.Path)
-		}
-		return store.NoFault
-	}
-	if f := wantErrAs[*FrozenError](t, m.register()); f.Until != l.cluster().FrozenUntil {
-		t.Errorf("%+v, %+v", f, l.cluster())
-	}
-	m.hook = nil
-	freed, err := Thaw(t.Context(), l.admin, l.cluster())
-	if err != nil || freed != 0 || l.cluster().FrozenUntil != 0 {
-		t.Fatalf("%d, %v, %+v", freed, err, l.cluster())
-	}
-	m.must(m.register())
-	m.confirm()
 }
 
 // A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
@@ -385,43 +275,6 @@ func TestFreezeWhileConfirming(t *testing.T) {
 	}
 }
 
-// Records disappear while a node acquires a slot. If Register fails, it leaves no ticket.
-func TestRecordsVanishWhileTaking(t *testing.T) {
-	for name, tc := range map[string]struct {
-		gone []string
-		err  error
-	}{
-		"the slot":        {[]string{slotPath(0)}, nil},
-		"all slots":       {[]string{slotPath(0), slotPath(1), workersPath}, nil},
-		"the cluster":     {[]string{clusterPath}, ErrNoCluster},
-		"tickets":         {[]string{ticketsPath + "/n-0000000000", ticketsPath}, nil},
-		"all that counts": {[]string{slotPath(0), slotPath(1), workersPath, clusterPath}, ErrNoCluster},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a := l.node("A")
-			raced := false
-			a.hook = func(c store.Call) store.Fault {
-				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
-					raced = true
-					for _, p := range tc.gone {
-						l.remove(p)
-					}
-				}
-				return store.NoFault
-			}
-			err := a.register()
-			var full *FullError
-			if tc.err != nil && !errors.Is(err, tc.err) || tc.err == nil && err != nil && !errors.As(err, &full) {
-				t.Fatal(err)
-			}
-			if err != nil && len(l.children(ticketsPath)) > 0 {
-				t.Errorf("tickets %q after %v", l.children(ticketsPath), err)
-			}
-		})
-	}
-}
-
 // If a node cannot save a claim, it does not write its slot to ZooKeeper.
 func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	l := newLab(t, 2)
@@ -478,58 +331,6 @@ func TestGrowsInSteps(t *testing.T) {
 	}
 }
 
-// A thousand nodes start at once. Each gets its own worker. They make at most 30 writes per node.
-func TestThousandAtOnce(t *testing.T) {
-	const nodes = 1000
-	mem := store.NewMem(nil)
-	setup := mem.Session()
-	cl, err := CreateCluster(t.Context(), setup, Cluster{UUID: "c", Slots: 1024, LeaseMs: millis(labW), ConfirmMs: 0}, time.Now().UnixMilli())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var saves, writes, refused atomic.Int64
-	var wg sync.WaitGroup
-	workers := make([]atomic.Int64, cl.Slots)
-	for i := range nodes {
-		wg.Go(func() {
-			s := mem.Session()
-			s.SetFault(func(c store.Call) store.Fault {
-				if c.Write() {
-					writes.Add(1)
-				}
-				return store.NoFault
-			})
-			d := &disk{saving: func(Claim) { saves.Add(1) }}
-			co, err := New(Config{Store: s, Now: func() int64 { return time.Now().UnixMilli() }, Boot: func() int64 { return time.Now().UnixNano() }, Ledger: d})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			co.Join(cl)
-			h := co.Enlist(fmt.Sprint("node-", i))
-			if _, err := h.Register(t.Context(), cl, labLease, func(Reading, []Reading) error { return nil }); err != nil {
-				refused.Add(1)
-				t.Error(err)
-				return
-			}
-			workers[h.Worker].Add(1)
-			if b, err := h.Heartbeat(t.Context(), Report{Lease: labLease, Generation: h.Generation}); err != nil || !b.Confirmed {
-				t.Errorf("%+v, %v", b, err)
-			}
-		})
-	}
-	wg.Wait()
-	for w := range workers {
-		if n := workers[w].Load(); n > 1 || w < nodes && n != 1 {
-			t.Errorf("worker %d was given to %d", w, n)
-		}
-	}
-	t.Logf("%d nodes: %d claims stored, %d writes", nodes, saves.Load(), writes.Load())
-	if saves.Load() > 10*nodes || writes.Load() > 30*nodes {
-		t.Error("that is a storm")
-	}
-}
-
 // Register resets what a claim says of another slot.
 func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
@@ -540,7 +341,8 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	}
 	a.must(a.register())
 	c := a.claim
-	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Confirmed || c.Floor != l.now || c.LeaseUntil != 0 || c.ReservedUntil != l.now || c.Generation != 1 {
+	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Confirmed ||
+		c.Floor != l.now || c.LeaseUntil != 0 || c.ReservedUntil != l.now || c.Generation != 1 {
 		t.Errorf("%+v", c)
 	}
 	for i, want := range []string{"A/2", "A/3"} { // a new nonce for each start

@@ -114,6 +114,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	clock := c.setReading(e.now, written)
 	sent := e.boot
 	e = c.gather(Report{})
+	//mutant:c13-late-restart-goes-on by TestLateRestartConfirms -> goesOn = goesOn || false
 	goesOn = goesOn && h.goesOn(v, e) // the write may have been late
 	h.begin(d.cluster, sent, v.stat.Version+1, d.slot.LeaseUntil)
 	// This process does not know what the earlier process saw of ZooKeeper.

@@ -78,7 +78,8 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 		t.Fatalf("%s and %s: the numbers have not begun again", a.disk.claim.Ticket, b.claim.Ticket)
 	}
 	a.must(a.start())
-	if holder, err := a.co.ticketHolder(t.Context(), b.claim.Ticket); err != nil || holder != b.claim.Node || a.claim.Ticket == b.claim.Ticket {
+	if holder, err := a.co.ticketHolder(t.Context(), b.claim.Ticket); err != nil || holder != b.claim.Node ||
+		a.claim.Ticket == b.claim.Ticket {
 		t.Errorf("%s is %s's, %v; A has %s", b.claim.Ticket, holder, err, a.claim.Ticket)
 	}
 	a.confirm()
@@ -87,28 +88,6 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	if holder, _ := b.co.ticketHolder(t.Context(), b.claim.Ticket); holder != b.claim.Node {
 		t.Error("B's ticket was deleted")
 	}
-}
-
-// The tickets cannot be listed when Register looks for proof that nothing was lost. The grant stands, and the node
-// waits for the whole confirming time.
-func TestGrantStandsWhenTheEvidenceCannotBeRead(t *testing.T) {
-	l := newLab(t, 4)
-	l.wipe()
-	l.mem.SetEpoch(3)
-	l.init(l.cl)
-	a := l.node("A")
-	a.hook = func(c store.Call) store.Fault {
-		if c.Op == "children" && c.Path == ticketsPath {
-			_ = l.admin.Delete(t.Context(), a.disk.claim.Ticket, store.AnyVersion)
-			_ = l.admin.Delete(t.Context(), ticketsPath, store.AnyVersion)
-		}
-		return store.NoFault
-	}
-	a.must(a.register())
-	if a.confirmsIn() != labConfirm {
-		t.Errorf("confirming in %s", a.confirmsIn())
-	}
-	a.confirm()
 }
 
 // A process was killed while it waited for its floor, so its reserved bound is below the floor. The next process must

@@ -11,32 +11,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-func TestStop(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.serving("A")
-	a.wait = labW
-	a.mustBeat()
-	was, end := l.slot(0), a.end()
-	a.must(a.halt())
-	s := l.slot(0)
-	if !s.Stopped || s.StoppedAt != end || s.Nonce != was.Nonce || s.LeaseUntil != was.LeaseUntil || s.Released || s.Generation != a.disk.generation {
-		t.Errorf("%+v after %+v", s, was)
-	}
-	if l.liveHolder(0) != 0 || len(l.children(ticketsPath)) != 1 {
-		t.Error("a lock is left, or no ticket")
-	}
-	b := l.serving("B")
-	if b.claim.Worker != 1 {
-		t.Errorf("%+v", b.claim)
-	}
-	l.pass(time.Hour)
-	a.must(a.start())
-	if a.claim.Worker != 0 || a.claim.Floor > l.now || l.slot(0).Stopped || !a.issue() {
-		t.Errorf("%+v, %+v: a restart waits for nothing", a.claim, l.slot(0))
-	}
-	l.disjoint()
-}
-
 func TestRelease(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
@@ -118,7 +92,8 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 				if err := finish(a); err != nil {
 					t.Error(err)
 				}
-				if s := l.slot(0); s.Node != b.claim.Node || s.Stopped || s.Released || s.LeaseUntil < b.claim.LeaseUntil || l.liveHolder(0) != b.sess.SessionID() {
+				if s := l.slot(0); s.Node != b.claim.Node || s.Stopped || s.Released ||
+					s.LeaseUntil < b.claim.LeaseUntil || l.liveHolder(0) != b.sess.SessionID() {
 					t.Errorf("%+v", s)
 				}
 				b.mustBeat()
@@ -129,43 +104,6 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestStopCreatesNoSlot(t *testing.T) {
-	l := newLab(t, 2)
-	a := l.serving("A")
-	l.remove(slotPath(0))
-	if err := a.h.Stop(t.Context(), a.end(), a.disk.generation); err != nil {
-		t.Error(err)
-	}
-	if err := a.h.Release(t.Context(), a.end()); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, store.ErrNoNode) {
-		t.Error("a slot was made by a stop")
-	}
-}
-
-// A release was applied but not acknowledged, so Release reads the slot again. If another node has the slot by then,
-// Release leaves its record alone.
-func TestReleaseNotAcknowledged(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	var b *member
-	lost := faulty(store.FailAfter, 0, 1, touching("set", slotPath(0)))
-	a.hook = func(c store.Call) store.Fault {
-		if c.Op == "get" && c.Path == slotPath(0) && b == nil && l.slot(0).Released {
-			l.remove(lockPath(0))
-			b = l.serving("B")
-		}
-		return lost(c)
-	}
-	a.must(a.leave())
-	if s := l.slot(0); b == nil || s.Node != b.claim.Node || s.Released {
-		t.Errorf("%+v", s)
-	}
-	b.mustBeat()
-	l.disjoint()
 }
 
 // Release returns when its context ends, and pauses between its attempts until then.

@@ -19,19 +19,22 @@ func TestWord(t *testing.T) {
 		zxid int64
 		want bool
 	}{
-		"written since":           {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 51, true},
-		"no named sequences":      {Slot{Incarnation: 2}, 51, true},
-		"written before":          {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 50, false},
-		"not compared":            {Slot{Incarnation: 2, Followed: Followed{Compared: NotCompared}}, 51, false},
-		"compared before":         {Slot{Incarnation: 2, Followed: Followed{Compared: 2}}, 51, false},
-		"not compared, and stops": {Slot{Incarnation: 2, Stopped: true, Followed: Followed{Compared: NotCompared}}, 51, true},
-		"another incarnation":     {Slot{Incarnation: 3, Followed: Followed{Compared: 3}}, 51, false},
+		"written since":      {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 51, true},
+		"no named sequences": {Slot{Incarnation: 2}, 51, true},
+		"written before":     {Slot{Incarnation: 2, Followed: Followed{Compared: 3}}, 50, false},
+		"not compared":       {Slot{Incarnation: 2, Followed: Followed{Compared: NotCompared}}, 51, false},
+		"compared before":    {Slot{Incarnation: 2, Followed: Followed{Compared: 2}}, 51, false},
+		"not compared, and stops": {
+			Slot{Incarnation: 2, Stopped: true, Followed: Followed{Compared: NotCompared}}, 51, true,
+		},
+		"another incarnation": {Slot{Incarnation: 3, Followed: Followed{Compared: 3}}, 51, false},
 	} {
 		if got := w.given(row.peer, store.Stat{Mzxid: row.zxid}, 2); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	for want, w := range map[int64]word{math.MaxInt64: {}, 0: {session: 7, began: 1000, all: true}, 1000 + int64(time.Second): w} {
+	for want, w := range map[int64]word{math.MaxInt64: {}, 0: {session: 7, began: 1000, all: true},
+		1000 + int64(time.Second): w} {
 		if got := w.relyAt(time.Second); got != want {
 			t.Errorf("%+v: from %d, want %d", w, got, want)
 		}

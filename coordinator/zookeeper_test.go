@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 func newZK(t *testing.T, cfg store.ZKConfig) *store.ZK {
 	t.Helper()
 	cfg.Cluster = "test"
-	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Debug, Output: t.Output(), TimeFormat: "05.000"})
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Debug, Output: t.Output(),
+		TimeFormat: "05.000"})
 	z, err := store.NewZK(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +49,7 @@ func inMemory(t *testing.T) (open func() store.Store) {
 func inZooKeeper(t *testing.T) (open func() store.Store) {
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	return func() store.Store {
-		return newZK(t, store.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second})
+		return newZK(t, store.ZKConfig{Connect: connect, SessionTimeout: 5 * time.Second,
+			CallTimeout: 10 * time.Second})
 	}
 }
