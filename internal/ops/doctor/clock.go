@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // checkClock judges this machine's clock without comparing it with another machine's.
 func checkClock(d stateDir) []Finding {
-	kernel, err := timeguard.KernelClock()
+	kernel, err := kernelClock()
 	return []Finding{
 		judgeKernel(kernel, err),
 		judgeMemory(d, time.Now().UnixMilli()),
@@ -20,7 +19,7 @@ func checkClock(d stateDir) []Finding {
 
 // judgeKernel judges whether something keeps the clock synchronised, and the maximum error that
 // the kernel states.
-func judgeKernel(k timeguard.Kernel, err error) Finding {
+func judgeKernel(k kernelState, err error) Finding {
 	f := Finding{Check: "clock-kernel", Level: OK}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):

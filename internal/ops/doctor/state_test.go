@@ -10,7 +10,6 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/timeguard"
 )
 
 func TestDirs(t *testing.T) {
@@ -108,18 +107,18 @@ func TestDirs(t *testing.T) {
 func TestClock(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		kernel timeguard.Kernel
+		kernel kernelState
 		err    error
 		level  Level
 		text   string
 	}{
-		{"kept", timeguard.Kernel{Synchronised: true, MaxError: 3 * time.Millisecond,
+		{"kept", kernelState{Synchronised: true, MaxError: 3 * time.Millisecond,
 			EstError: 12 * time.Microsecond}, nil, OK, "synchronised. The kernel says: at most 3ms off, 12µs by " +
 			"estimate"},
-		{"far off", timeguard.Kernel{Synchronised: true, MaxError: 2 * time.Second}, nil, Warn, "chronyc sources"},
-		{"by nobody", timeguard.Kernel{}, nil, Warn, "Install chrony"},
-		{"forbidden", timeguard.Kernel{}, fs.ErrPermission, Warn, "the host sets the clock"},
-		{"not Linux", timeguard.Kernel{}, errors.ErrUnsupported, Skip, "only the kernel of Linux"},
+		{"far off", kernelState{Synchronised: true, MaxError: 2 * time.Second}, nil, Warn, "chronyc sources"},
+		{"by nobody", kernelState{}, nil, Warn, "Install chrony"},
+		{"forbidden", kernelState{}, fs.ErrPermission, Warn, "the host sets the clock"},
+		{"not Linux", kernelState{}, errors.ErrUnsupported, Skip, "only the kernel of Linux"},
 	} {
 		judgeKernel(tc.kernel, tc.err).wants(t, tc.name, tc.level, tc.text)
 	}

@@ -1,9 +1,9 @@
-package timeguard
+package doctor
 
 import "time"
 
-// Kernel is the state of the kernel's clock, as the kernel reports it.
-type Kernel struct {
+// kernelState is the state of the kernel's clock, as the kernel reports it.
+type kernelState struct {
 	// Synchronised reports whether a daemon disciplines the clock and has told the kernel
 	// so. chronyd does that only with rtcsync in its configuration.
 	Synchronised bool

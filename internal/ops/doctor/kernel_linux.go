@@ -1,4 +1,4 @@
-package timeguard
+package doctor
 
 import (
 	"fmt"
@@ -13,14 +13,14 @@ const (
 	timeError = 5
 )
 
-// KernelClock reads the state of the kernel's clock, and changes nothing.
-func KernelClock() (Kernel, error) {
+// kernelClock reads the state of the kernel's clock, and changes nothing.
+func kernelClock() (kernelState, error) {
 	var tx unix.Timex
 	state, err := unix.Adjtimex(&tx)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("adjtimex: %w", err)
+		return kernelState{}, fmt.Errorf("adjtimex: %w", err)
 	}
-	return Kernel{
+	return kernelState{
 		Synchronised: state != timeError && tx.Status&staUnsync == 0,
 		MaxError:     time.Duration(tx.Maxerror) * time.Microsecond,
 		EstError:     time.Duration(tx.Esterror) * time.Microsecond,
