@@ -29,11 +29,8 @@ the node answered, and the errors. Checks that no ID is a duplicate, and that ID
 increase on each connection. The IDs are real: the node never issues them again.
 
 Without --rate, each connection sends its next requests when the node has answered the
-previous ones. That shows the highest throughput. With --rate, requests are due at fixed
-times, and their latency counts from then, so it includes stalls. That shows how long
-clients wait at this load. The generator needs more of a processor than the node.
-
-Ctrl-C ends the run early and prints the results so far.
+previous ones: the highest throughput. With --rate, requests are due at fixed times, and
+their latency counts from then: how long clients wait at this load. Ctrl-C ends it early.
 
 Exits with 0 if all is well, 4 if the node did not keep up with --rate, 1 if IDs were
 wrong or requests failed or were not answered, and 3 if no node answers.

@@ -27,11 +27,8 @@ IDs from standard input, one per line. Sequence 17 is printed as 3/17 in segment
 and as 17 r1 after one rollback.
 
 The layout is --layout, or else that of the node at --addr. Every layout decodes every
-number, so a wrong one shows only by odd times.
-
-With -o json each ID is one object on one line:
-  {"id":"...","time":"...","timestamp_ms":...,"datacenter":0,"worker":7,"sequence":0,
-   "layout":"time=41@1ms,...","layout_from":"--layout"}
+number, so a wrong one shows only by odd times. With -o json each ID is one object on one
+line.
 
 Examples:
   flaked decode --layout leaf 2071452936696786986

@@ -19,12 +19,10 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check what a node needs, and say what to do",
-		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and
-ports for a node with these flags. Give it the node's flags, best its --config,
-and run it as the node's user. It may run beside the node. For each check it prints
-a line with ok, warn, fail or skip, what it found, and what to do. It leaves
-nothing behind. To test, it writes one ephemeral record to ZooKeeper, beside the
-cluster's, and one file without a name to the disk.
+		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and ports for a
+node with these flags. Give it the node's flags, best its --config, and run it as the
+node's user. It may run beside the node, and leaves nothing behind: it tests with one
+ephemeral record in ZooKeeper and one file without a name.
 
 Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
 only because ZooKeeper cannot be reached. It takes at most --timeout and a few

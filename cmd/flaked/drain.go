@@ -26,13 +26,11 @@ func drainCommand() *cli.Command {
      It keeps its worker for the next start. With --release it gives the worker back,
      and the next start acquires another one.
 
-The command waits for the end of the process. It needs to run on the same machine (in
-the same container) as root or as the node's user: it sends SIGUSR1, or SIGUSR2 for
---release. Exits with 0 if the node has stopped, with 1 if it did not stop in time or
-could not store its stop, and with 3 if no node uses the directory.
-
-A supervisor starts the process again, as after any end. To stop a node for good, let
-the supervisor drain it: ExecStop= in systemd, preStop in Kubernetes.
+The command waits for the end of the process. Run it on the same machine, in the same
+container, as root or as the node's user. Exits with 0 if the node has stopped, with 1 if it
+did not stop in time or could not store its stop, and with 3 if no node uses the directory.
+To stop a node for good, let its supervisor drain it: ExecStop= in systemd, preStop in
+Kubernetes.
 
 Examples:
   flaked drain --state-dir /var/lib/flaked

@@ -14,11 +14,6 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-const guardText = `Before the next value jumps, and before a name is deleted or created, the command waits for
-up to 30 s until the connected nodes have followed the last change of that name. If they do
-not, nothing is changed. Nodes that are cut off from ZooKeeper may issue by what they knew
-before, until the hold has passed.`
-
 // seqClock is the clock of the commands, nil for that of the machine. Only tests change it.
 var seqClock seq.Clock
 

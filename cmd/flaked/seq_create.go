@@ -34,24 +34,20 @@ node of the cluster can issue them, and issues none twice. At the max, requests 
 the values never begin again. A name is a letter, followed by letters, digits and
 _ . : - { } /, up to 128 bytes.
 
-Start, increment and the hard ceiling can never be changed. The hard ceiling bounds how
-many values are skipped after ZooKeeper has lost data. ` + "`flaked seq set`" + ` changes the rest.
+Start, increment, mode, key and the hard ceiling can never be changed. The hard ceiling
+bounds how many values are skipped after ZooKeeper has lost data.
 A name that was deleted begins above the values of all its earlier lives. After ZooKeeper
 has lost data, a name of which no record knows all values needs --start.
 
-A sequence of --mode strict gives higher values to later requests, over all nodes. Each
-value is a write to ZooKeeper. --salt and --scatter hide neighbours with a key that is made
-with the sequence. None of them can be changed later. docs/sequences.md says what each costs.
+A sequence of --mode strict gives higher values to later requests, over all nodes. --salt
+and --scatter hide neighbours with a key. docs/sequences.md says what each costs.
 
 A name such as order:* is a template. Nodes create each sequence that it matches at its
 first use, with the settings of the template. The prefix ends with one of _ . : - /. After
 ZooKeeper has lost data, it creates nothing until you say with ` + "`flaked seq set --next`" + `
 where new sequences begin.
 
-` + guardText + `
-
 Examples:
-  flaked seq create --zk zk1:2181 order
   flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32
   flaked seq create invoice --mode strict
   flaked seq create order:eu --ceiling 50000 --hold 1h

@@ -22,10 +22,7 @@ Its name is kept: a sequence that is created with it goes on above all the old v
 ` + "`flaked seq purge`" + ` forgets the name. The command must be confirmed. Without
 --confirm, it prints the words that it needs.
 
-` + guardText + `
-
 Examples:
-  flaked seq delete --zk zk1:2181 order
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
@@ -70,7 +67,6 @@ longest hold and 30 s, of which only the time counts in which nodes are connecte
 be confirmed. Without --confirm, it prints the words that it needs.
 
 Examples:
-  flaked seq purge --zk zk1:2181 order
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {

@@ -21,17 +21,14 @@ func seqList(open storeOpener) *cli.Command {
 		Name:  "list",
 		Usage: "print the named sequences",
 		Description: `Prints the sequences of a cluster, and the deleted ones. NEXT is the first value that no
-node has taken: nodes may still issue lower ones. USED is the part of all values that
-nodes have taken. CEILING is the most values a second, and "strict" for a sequence of that
-mode. AGE is the time since a node last took values or renewed the record, or since the
-deletion.
+node has taken: nodes may still issue lower ones. USED is the part that nodes have taken.
+CEILING is the most values a second. AGE is the time since a node last took values or
+renewed the record, or since the deletion.
 ` + seqStatesText + `
 
-In the JSON, values and positions are strings, as JavaScript rounds large numbers. Times
-are Unix milliseconds. next is null if no value is left, or if it depends on the key of a
-salted or scattered sequence. skips is the number of values that will be skipped because
-ZooKeeper lost data. max_names and names are the most sequences that a template creates,
-and those that it has created.
+In the JSON, values and positions are strings, as JavaScript rounds large numbers. next is
+null if no value is left, or if it depends on a key. skips is the number of values that will
+be skipped because ZooKeeper lost data.
 
 Examples:
   flaked seq list --zk zk1:2181

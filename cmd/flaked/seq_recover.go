@@ -31,8 +31,6 @@ nothing. Check two things before. A node that does not answer may have issued hi
 values: look at its log, and stop it. And programs may have stored higher values than the
 nodes know, if the nodes that issued them have ended: look at the highest one.
 
-` + guardText + `
-
 Examples:
   flaked seq recover --zk zk1:2181 invoice
   flaked seq recover invoice --addr ids-3:7609

@@ -14,13 +14,9 @@ import (
 const seqStatesText = `STATE is
   in-use      nodes issue its values
   template    nodes create each sequence that it matches at its first use
-  after-loss  ZooKeeper lost data since a node last took values. The next node that takes
-              some first skips all values that may have been issued
-  frozen      the same, but too many values would be skipped, or the sequence is strict:
-              nodes refuse until an operator says where the sequence goes on (see
-              flaked seq set --help and flaked seq recover --help)
-  exhausted   nodes have taken all values up to the max. A template has created as many
-              sequences as it may
+  after-loss  ZooKeeper lost data: the next node first skips what may have been issued
+  frozen      the same, but nodes refuse until an operator says where it goes on
+  exhausted   all values are taken, or a template has created all that it may
   deleted     the name is kept, so that it never begins again below its old values`
 
 // seqReport is a sequence in JSON. Values and positions are strings, as JavaScript and others round

@@ -30,8 +30,6 @@ frozen. --next VALUE --vouch-after-loss ends both. Use it only if you know that 
 VALUE on was issued: otherwise values are issued twice. Choose a VALUE well above the highest
 one that programs have seen.
 
-` + guardText + `
-
 Examples:
   flaked seq set --zk zk1:2181 order --ceiling 50000 --block 1024
   flaked seq set order --next 5000 --confirm 'skip values of order below 5000'

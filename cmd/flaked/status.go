@@ -18,9 +18,8 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "print the workers of a cluster, and their problems",
-		Description: `Reads ZooKeeper, and asks the nodes that it can reach at their admin addresses for
-their own state (in less than a second; --no-ask skips that). It changes nothing. A
-worker is
+		Description: `Reads ZooKeeper, and asks the nodes for their own state, at the admin addresses that it
+can reach. It changes nothing. A worker is
   live            its holder is connected to ZooKeeper
   disconnected    its holder is not connected, and may serve until its lease expires
   stopped         its holder stopped cleanly, and may come back until its lease expires
@@ -28,20 +27,16 @@ worker is
   record-missing  ZooKeeper lost its record
   free            any node may acquire it; -o json shows it if it was ever held
 SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clock from
-that of ZooKeeper's leader, for live nodes with a recent report: fast is ahead. Ages
-are by this machine's clock, unless the reports show that this clock is wrong.
+that of ZooKeeper's leader: fast is ahead.
 
 Problems follow on standard error, one a line, the worst first, each with what to do.
 Critical: a node refuses, is down, or will soon refuse. Warning: IDs are served.
-Exits with 0 if all is well, and with 4 after printing problems. A line below the table
-counts the named sequences, and does not change the exit code.
+Exits with 0 if all is well, and with 4 after printing problems.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
 does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node at
 ` + defaultAddr + `. REPORT is then the time since ZooKeeper acknowledged the node's last
 heartbeat. The exit code is 3 if no node answers, 4 if a node has a problem, else 0.
-
-To print it again and again: watch -n 2 flaked status.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
