@@ -40,10 +40,9 @@ func newConversation(c *cli.Context) (*conversation, error) {
 	return &conversation{creds, c.String("addr"), c.Duration("timeout")}, err
 }
 
-// ask sends one request and returns the n lines of the reply: see askAt.
-func (v *conversation) ask(ctx context.Context, request string, n int) ([]string, error) {
-	return askAt(ctx, v.access, v.addr, v.timeout, request,
-		func(r *bufio.Reader) ([]string, error) { return readUntil(r, "", n) })
+// ask sends one request and returns the lines of the reply: see askAt.
+func (v *conversation) ask(ctx context.Context, request string, read readReply) ([]string, error) {
+	return askAt(ctx, v.access, v.addr, v.timeout, request, read)
 }
 
 // askAt sends one request to a node and returns the lines of its reply. An error reply becomes
@@ -94,46 +93,23 @@ func exchange(ctx context.Context, creds access.Client, network, address, reques
 	return read(bufio.NewReaderSize(conn, maxReply))
 }
 
-// mostStats is more lines than any node's STATS has.
-const mostStats = 4096
-
-// askStats returns the values of a node's reply to STATS, by name.
-func askStats(ctx context.Context, creds access.Client, addr string, timeout time.Duration) (map[string]string, error) {
-	lines, err := askAt(ctx, creds, addr, timeout, "STATS", func(r *bufio.Reader) ([]string, error) {
-		return readUntil(r, "END", mostStats)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if lines[len(lines)-1] != "END" {
-		return nil, exitWith(exitFailure, "%s answered %.60q to STATS. Check that it is a flaked node", addr, lines[0])
-	}
-	stats := make(map[string]string, len(lines))
-	for _, line := range lines {
-		name, value, _ := strings.Cut(line, " ")
-		stats[name] = value
-	}
-	return stats, nil
-}
-
-// readUntil reads lines up to one that equals last, but at most n. It reads one line if
-// that is an error reply.
-func readUntil(r *bufio.Reader, last string, n int) ([]string, error) {
-	var lines []string
-	for len(lines) < n {
-		line, err := r.ReadSlice('\n')
-		if errors.Is(err, io.EOF) && len(lines) > 0 {
-			return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
+// readLines returns a function that reads n lines, but only one if that is an error reply.
+func readLines(n int) readReply {
+	return func(r *bufio.Reader) (lines []string, err error) {
+		for len(lines) < n {
+			line, err := r.ReadSlice('\n')
+			if errors.Is(err, io.EOF) && len(lines) > 0 {
+				return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
+			}
+			if err != nil {
+				return nil, err
+			}
+			if lines = append(lines, strings.TrimRight(string(line), "\r\n")); strings.HasPrefix(lines[0], "-") {
+				break
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, strings.TrimRight(string(line), "\r\n"))
-		if strings.HasPrefix(lines[0], "-") || last != "" && lines[len(lines)-1] == last {
-			break
-		}
+		return lines, nil
 	}
-	return lines, nil
 }
 
 // silentError means that a node did not answer.

@@ -29,7 +29,7 @@ func printBatches(c *cli.Context, n int, b batches) error {
 	}
 	for printed := 0; printed < n; {
 		want := min(largestBatch, n-printed)
-		lines, err := node.ask(c.Context, b.request(want), want)
+		lines, err := node.ask(c.Context, b.request(want), readLines(want))
 		if err == nil {
 			err = b.check(node.addr, lines)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
@@ -104,21 +105,26 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if err != nil {
 		return found, err
 	}
-	stats, err := askStats(c.Context, node.access, node.addr, node.timeout)
-	var reply *ids.ReplyError
-	switch {
-	case errors.As(err, &reply):
+	lines, err := node.ask(c.Context, "STATUS", readDocument)
+	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		return found, exitWith(exitFailure, "%w%s", err, accessAdvice(reply))
-	case err != nil:
-		return found, err
-	case stats["layout"] == "":
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not "+
-			"reached ZooKeeper. Try again later", node.addr)
 	}
-	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(stats["cluster"]))
-	if found.Layout, err = worker.ParseLayout(stats["layout"]); err != nil {
-		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of "+
-			"this release", node.addr, stats["layout"])
+	if err != nil {
+		return found, err
+	}
+	var doc admin.Status
+	if json.Unmarshal([]byte(lines[0]), &doc) != nil || doc.Node.Phase == "" {
+		return found, exitWith(exitFailure, "%s answered %.60q to STATUS. Check that it is a flaked node", node.addr, lines[0])
+	}
+	layout := doc.Cluster.Layout
+	if layout == "" {
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached "+
+			"ZooKeeper. Try again later", node.addr)
+	}
+	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(doc.Cluster.Name))
+	if found.Layout, err = worker.ParseLayout(layout); err != nil {
+		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this "+
+			"release", node.addr, layout)
 	}
 	return found, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -11,21 +10,16 @@ const sonyflakes = "time=39@10ms,sequence=8,datacenter=0,worker=16,epoch=1409529
 // aSonyflake was made by worker 7 on 2026-11-20. Decoded by leaf, it is from 2015.
 const aSonyflake = "646934817669971975"
 
-// statsOf returns a function that answers STATS as a node with this layout.
-func statsOf(layout string) func(string) string {
-	return func(line string) string {
-		if line != "STATS" {
-			return "-ERR unknown command\n"
-		}
-		return "version 1.2.3\ncluster orders\nlayout " + layout + "\nEND\n"
-	}
+// statusWith returns a function that answers STATUS as a node with this layout.
+func statusWith(layout string) func(string) string {
+	return says(`{"cluster":{"name":"orders","layout":"` + layout + `"},"node":{"phase":"serving"}}` + "\n")
 }
 
 // nobody is an address that refuses connections.
 const nobody = "127.0.0.1:1"
 
 func TestDecodeByTheLayoutOfANode(t *testing.T) {
-	addr := fakeNode(t, "tcp", "127.0.0.1:0", statsOf(sonyflakes))
+	addr := fakeNode(t, "tcp", "127.0.0.1:0", statusWith(sonyflakes))
 	from := fmt.Sprintf(`"worker":7,"sequence":13,"layout":%q,"layout_from":"node %s, cluster orders"}`, sonyflakes,
 		addr) + "\n"
 	call(t, "", "decode", "-o", "json", "--addr", addr, aSonyflake).wants(t, exitOK, from, "")
@@ -46,14 +40,12 @@ func TestDecodeReportsANodeWithoutLayout(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"no layout yet", says("cluster orders\nEND\n"), exitFailure, "does not know its cluster's layout yet: it"},
+		{"no layout yet", statusWith(""), exitFailure, "does not know its cluster's layout yet: it"},
 		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), exitFailure,
 			"answered -NOAUTH not authenticated. Send AUTH [user] token"},
-		{"another server", says("-ERR unknown command 'STATS'\n"), exitFailure, "answered -ERR unknown command"},
-		{"a layout of a later release", says("cluster x\nlayout quantum\nEND\n"), exitFailure,
-			`answered "quantum" for its layout`},
-		{"no end", says(strings.Repeat("a 1\n", mostStats)), exitFailure,
-			`answered "a 1" to STATS. Check that it is a flaked node`},
+		{"another server", says("-ERR unknown command 'STATUS'\n"), exitFailure, "answered -ERR unknown command"},
+		{"a layout of a later release", statusWith("quantum"), exitFailure, `answered "quantum" for its layout`},
+		{"no status", says("a 1\n"), exitFailure, `answered "a 1" to STATUS. Check that it is a flaked node`},
 		{"hangs", says("hang"), exitUnreachable, "timed out after 200ms"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func healthcheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	lines, err := node.ask(c.Context, "READY", 1)
+	lines, err := node.ask(c.Context, "READY", readLines(1))
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
 		return exitWith(exitFailure, "not ready: %s%s", reply.Line(), accessAdvice(reply))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -176,7 +175,7 @@ func (r recoverer) askOne(ctx context.Context, n *knownNode, named bool, record 
 		return
 	}
 	var line string
-	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name, firstLine)
+	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name, readLines(1))
 	switch {
 	case n.asked == view.Answered:
 		n.asked, n.why, n.taken = takenBy(line, record)
@@ -184,8 +183,6 @@ func (r recoverer) askOne(ctx context.Context, n *knownNode, named bool, record 
 		n.asked, n.why = view.Answered, "it does not know the sequence"
 	}
 }
-
-func firstLine(in *bufio.Reader) ([]string, error) { return readUntil(in, "", 1) }
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ.
 func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
