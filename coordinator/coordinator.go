@@ -56,8 +56,8 @@ type Config struct {
 // behind. Only one goroutine at a time may use it.
 type Coordinator struct {
 	Config
-	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this process
-	// or its directory has seen. A holder that recreates a lost cluster record writes them there.
+	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this
+	// process or its directory has seen. A holder that recreates a lost cluster record writes them there.
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string

@@ -31,8 +31,8 @@ const (
 // History has the former holders of a slot, the oldest first.
 type History []PastHolder
 
-// UnmarshalJSON reads the former holders. It takes a list that it cannot read for an empty one, so that the record itself
-// stays readable.
+// UnmarshalJSON reads the former holders. It takes a list that it cannot read for an empty one, so that the record
+// itself stays readable.
 func (h *History) UnmarshalJSON(b []byte) error {
 	var list []PastHolder
 	if json.Unmarshal(b, &list) == nil {

@@ -24,7 +24,8 @@ func (hold holding) showsLoss(v view, mine Cluster) bool {
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
 func (hold holding) judge(v view, mine Cluster) (Finding, string) {
-	cluster, finding := JudgeCluster(v.cl, mine.UUID, max(hold.Incarnation, mine.Incarnation)), JudgeSlot(v.slot, hold.Claim)
+	cluster := JudgeCluster(v.cl, mine.UUID, max(hold.Incarnation, mine.Incarnation))
+	finding := JudgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func (l *lab) examine(worker int) Holding {
@@ -217,5 +219,31 @@ func TestTakeAwayFromNobody(t *testing.T) {
 			!same(l.slot(w), before) {
 			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
 		}
+	}
+}
+
+// A heartbeat of the holder between Examine and ForceRelease makes no difference. If the term has changed, ForceRelease
+// refuses.
+func TestTakeAwayMeanwhile(t *testing.T) {
+	l := newLab(t, 1)
+	a := l.serving("A")
+	h := l.examine(0)
+	beats := 0
+	l.admin.SetFault(func(c store.Call) store.Fault {
+		if c.Op == "set" && beats < 3 {
+			beats++
+			l.pass(time.Second)
+			a.mustBeat()
+		}
+		return store.NoFault
+	})
+	e, err := l.operator().ForceRelease(t.Context(), h)
+	if err != nil || beats != 3 || e.Slot.LeaseUntil != a.claim.LeaseUntil || e.Slot.LeaseUntil <= h.Slot.LeaseUntil {
+		t.Errorf("%+v, %v after %d heartbeats", e, err, beats)
+	}
+	l.admin.SetFault(nil)
+	_, err = l.operator().ForceRelease(t.Context(), h)
+	if changed := wantErrAs[*ChangedError](t, err); changed.Slot.Term != 2 {
+		t.Errorf("%+v", changed)
 	}
 }

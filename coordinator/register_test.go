@@ -185,96 +185,6 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	l.disjoint()
 }
 
-// During a freeze no node gets a slot, not even one that was never used.
-func TestFrozen(t *testing.T) {
-	l := newLab(t, 100)
-	a := l.serving("A")
-	l.remove(slotPath(0))
-	a.mustBeat()
-	until := l.cluster().FrozenUntil
-	if until != l.cl.nextHorizon(l.now) {
-		t.Errorf("frozen until %d", until)
-	}
-	wantErrAs[*FrozenError](t, l.node("M").register())
-	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.Leased(a.clock(), a.bootClock()) {
-		t.Errorf("%+v", beat)
-	}
-	l.now = until
-	a.mustBeat()
-	l.serving("N")
-}
-
-// A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
-// get it.
-func TestFreezeWhileTaking(t *testing.T) {
-	for name, slots := range map[string]int{"its holder": 1, "another slot's": 2} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, slots)
-			b := l.serving("B")
-			lost := slots - 1
-			l.put(lost, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, LeaseUntil: l.now}) // an older copy
-			if lost != 0 {
-				l.remove(slotPath(0))
-			}
-			l.forget()
-			was := l.slot(lost)
-			m := l.node("M")
-			raced := false
-			m.hook = func(c store.Call) store.Fault {
-				if c.Op == "multi" && !raced {
-					raced = true
-					b.mustBeat()
-				}
-				return store.NoFault
-			}
-			l.remove(lockPath(0))
-			f := wantErrAs[*FrozenError](t, m.register())
-			if !raced || f.Until == 0 || l.slot(0).Node != b.claim.Node || len(l.children(ticketsPath)) != 1 {
-				t.Errorf("%+v, %+v, %q", f, l.slot(0), l.children(ticketsPath))
-			}
-			if lost != 0 && !same(l.slot(lost), was) {
-				t.Errorf("taken: %+v", l.slot(lost))
-			}
-			l.disjoint()
-		})
-	}
-}
-
-// A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
-func TestFreezeWhileConfirming(t *testing.T) {
-	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a := l.serving("A")
-			m := l.node("M")
-			m.must(m.register())
-			l.pass(labConfirm)
-			freeze := func() {
-				l.remove(slotPath(0))
-				a.mustBeat()
-			}
-			raced := !atOnce
-			if !atOnce {
-				freeze()
-			}
-			m.hook = func(c store.Call) store.Fault {
-				if c.Op == "multi" && !raced {
-					raced = true
-					freeze()
-				}
-				return store.NoFault
-			}
-			// M gives the slot up, rather than wait until the freeze ends.
-			_, err := m.beat()
-			wantFenced(t, err)
-			if m.issue() || l.slot(1).Confirmed {
-				t.Error("confirmed in a freeze")
-			}
-			l.disjoint()
-		})
-	}
-}
-
 // If a node cannot save a claim, it does not write its slot to ZooKeeper.
 func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	l := newLab(t, 2)
@@ -311,26 +221,6 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	}
 }
 
-// A cluster of many slots grows in requests that are small enough for a server.
-func TestGrowsInSteps(t *testing.T) {
-	l := newLab(t, 1<<16)
-	if err := l.mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
-		t.Fatal(err)
-	}
-	a := l.node("A")
-	a.sess.SetFault(func(c store.Call) store.Fault {
-		if len(c.Ops) > 2000 {
-			t.Errorf("%d operations at once", len(c.Ops))
-		}
-		return store.NoFault
-	})
-	h := a.co.Enlist("a")
-	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
-	if err != nil || h.Worker != 1<<15 {
-		t.Errorf("%+v, %v", h.Held(), err)
-	}
-}
-
 // Register resets what a claim says of another slot.
 func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
@@ -354,33 +244,6 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	}
 }
 
-// /cluster was recreated while slots exist. When the cluster grows, it keeps their records.
-func TestGrowsOverRecordsThatAreThere(t *testing.T) {
-	l := newLab(t, 12)
-	a := l.serving("A")
-	b := l.serving("B")
-	b.must(b.leave())
-	l.remove(slotPath(2))
-	was := l.slot(0)
-	l.remove(clusterPath)
-	l.cl.UUID = "anew"
-	l.init(l.cl)
-	taken := map[int]bool{0: true}
-	for range 4 {
-		m := l.serving("N")
-		if taken[m.claim.Worker] {
-			t.Errorf("worker %d twice", m.claim.Worker)
-		}
-		taken[m.claim.Worker] = true
-	}
-	if s := l.slot(0); !same(s, was) || !taken[2] {
-		t.Errorf("slot 0 %+v, taken %v", s, taken)
-	}
-	_, err := a.beat() // the others have confirmed
-	wantFenced(t, err)
-	l.disjoint()
-}
-
 // A node that may not change its worker keeps the ticket of the slot that it holds.
 func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 	l := newLab(t, 4)
@@ -396,5 +259,42 @@ func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 		if got, want := l.children(ticketsPath), []string{path.Base(a.claim.Ticket)}; !slices.Equal(got, want) {
 			t.Errorf("%s: tickets %q, want %q", name, got, want)
 		}
+	}
+}
+
+// Records disappear while a node acquires a slot. If Register fails, it leaves no ticket.
+func TestRecordsVanishWhileTaking(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone []string
+		err  error
+	}{
+		"the slot":        {[]string{slotPath(0)}, nil},
+		"all slots":       {[]string{slotPath(0), slotPath(1), workersPath}, nil},
+		"the cluster":     {[]string{clusterPath}, ErrNoCluster},
+		"tickets":         {[]string{ticketsPath + "/n-0000000000", ticketsPath}, nil},
+		"all that counts": {[]string{slotPath(0), slotPath(1), workersPath, clusterPath}, ErrNoCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.node("A")
+			raced := false
+			a.hook = func(c store.Call) store.Fault {
+				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
+					raced = true
+					for _, p := range tc.gone {
+						l.remove(p)
+					}
+				}
+				return store.NoFault
+			}
+			err := a.register()
+			var full *FullError
+			if tc.err != nil && !errors.Is(err, tc.err) || tc.err == nil && err != nil && !errors.As(err, &full) {
+				t.Fatal(err)
+			}
+			if err != nil && len(l.children(ticketsPath)) > 0 {
+				t.Errorf("tickets %q after %v", l.children(ticketsPath), err)
+			}
+		})
 	}
 }

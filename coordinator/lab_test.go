@@ -1,0 +1,252 @@
+package coordinator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// The protocol tests share the lab in this file. A lab is a cluster in memory, and the test moves its clock. A member
+// is a node of it. Around its Coordinator it has the least of what the node package has: a disk that survives a crash,
+// bounds and holdings.
+
+const (
+	labStart   = 1_700_000_000_000 // the clock's start, Unix ms
+	labW       = 24 * time.Hour
+	labConfirm = 10 * time.Second
+	labLease   = time.Minute
+	labReserve = 3 * time.Second
+)
+
+func millis(d time.Duration) int64 { return d.Milliseconds() }
+
+// lab is a cluster in a store.Mem, with its nodes and with the slot records that observe has seen. Times are Unix
+// milliseconds.
+type lab struct {
+	testing.TB
+	mem   *store.Mem
+	admin *store.MemSession
+	now   int64 // the leader's clock
+	back  int64 // by how much it was set back, ms
+	cl    Cluster
+	nodes []*member
+	gone  []*store.MemSession // of crashed processes
+	trace bool
+	// Copies of the data, which a test puts back.
+	empty, copied *store.MemSnapshot
+
+	seen   map[string]Slot // by path: the record seen last
+	zxid   map[string]int64
+	looked int64 // the zxid at the last observe
+}
+
+func newLab(t testing.TB, slots int) *lab {
+	t.Helper()
+	l := &lab{TB: t, now: labStart}
+	l.mem = store.NewMem(func() int64 { return l.now })
+	l.admin = l.mem.Session()
+	l.forget()
+	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW),
+		ConfirmMs: millis(labConfirm)}
+	l.init(l.cl)
+	return l
+}
+
+func (l *lab) init(cl Cluster) {
+	l.Helper()
+	found, err := CreateCluster(l.Context(), l.admin, cl, l.now)
+	if err != nil || found.UUID != cl.UUID {
+		l.Fatalf("made %+v, %v", found, err)
+	}
+}
+
+// confirmIn recreates the cluster's record with a confirming time of d.
+func (l *lab) confirmIn(d time.Duration) { l.anew(func(cl *Cluster) { cl.ConfirmMs = millis(d) }) }
+
+// leases recreates the cluster's record with a longest lease of d. A slot stays with its holder for the grace time
+// after the lease bound: a twelfth of d, at most 5 s.
+func (l *lab) leases(d time.Duration) { l.anew(func(cl *Cluster) { cl.LeaseMs = millis(d) }) }
+
+func (l *lab) anew(change func(*Cluster)) {
+	l.Helper()
+	l.remove(clusterPath)
+	change(&l.cl)
+	l.init(l.cl)
+}
+
+// forget clears what observe has seen. A test calls it after the server has lost data, because bounds may be lower
+// then.
+func (l *lab) forget() {
+	l.seen, l.zxid, l.looked = make(map[string]Slot), make(map[string]int64), -1
+}
+
+// observe fails the test if the term of a slot has gone down since it last looked, or if a lease bound has gone down
+// and its holder has not released the slot.
+func (l *lab) observe() {
+	latest := l.mem.Zxid()
+	if latest == l.looked {
+		return
+	}
+	l.looked = latest
+	for w := range l.cl.Slots {
+		p := slotPath(w)
+		data, stat, err := l.mem.Peek(p)
+		if err != nil || l.zxid[p] == stat.Mzxid {
+			continue
+		}
+		was, known := l.seen[p]
+		s := parseSlot(data)
+		// A Lost record does not have the holder's bound, so the next bound may be lower.
+		if known && !was.Lost && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) ||
+			s.Term < was.Term) {
+			l.Errorf("slot %d went from %+v to %+v", w, was, s)
+		}
+		l.seen[p], l.zxid[p] = s, stat.Mzxid
+	}
+}
+
+// slot reads a slot's record. It fails the test if there is none.
+func (l *lab) slot(w int) Slot {
+	l.Helper()
+	data, _, err := l.admin.Get(l.Context(), slotPath(w))
+	if err != nil {
+		l.Fatal(err)
+	}
+	return parseSlot(data)
+}
+
+func (l *lab) put(w int, s Slot) {
+	l.Helper()
+	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), store.AnyVersion)
+	if errors.Is(err, store.ErrNoNode) {
+		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), store.Persistent)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lab) remove(path string) {
+	l.Helper()
+	if err := l.admin.Delete(l.Context(), path, store.AnyVersion); err != nil {
+		l.Fatal(err)
+	}
+	l.forget()
+}
+
+func (l *lab) cluster() Cluster {
+	l.Helper()
+	cl, err := ReadCluster(l.Context(), l.admin)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return cl
+}
+
+func (l *lab) children(path string) []string {
+	l.Helper()
+	names, err := l.admin.Children(l.Context(), path)
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
+		l.Fatal(err)
+	}
+	return names
+}
+
+// note logs what happens in a history, if the test runs a single history of a model.
+func (l *lab) note(who, what string, args ...any) {
+	if l.trace {
+		l.Logf("%d %s: %s", l.now-labStart, who, fmt.Sprintf(what, args...))
+	}
+}
+
+func (l *lab) pass(d time.Duration) { l.now += millis(d) }
+
+// expire ends the sessions that crashes left behind.
+func (l *lab) expire() {
+	for _, s := range l.gone {
+		s.Expire()
+	}
+	l.gone = nil
+}
+
+// The helpers below fail the test if a step fails.
+
+// serve lets all running nodes send heartbeats and issue IDs for the time d.
+func (l *lab) serve(d time.Duration) {
+	l.Helper()
+	for end := l.now + millis(d); l.now < end; {
+		l.pass(min(DefaultHeartbeat, time.Duration(end-l.now)*time.Millisecond))
+		for _, m := range l.nodes {
+			if m.up {
+				m.mustBeat()
+				m.issue()
+			}
+		}
+	}
+}
+
+// disjoint checks that the ranges of two holdings of the same slot do not overlap.
+func (l *lab) disjoint() {
+	l.Helper()
+	l.observe()
+	var all []*issuing
+	for _, m := range l.nodes {
+		all = append(all, m.past...)
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a.worker == b.worker && max(a.lo, b.lo) < min(a.hi, b.hi) {
+				l.Errorf("worker %d: %s has [%d, %d) and %s has [%d, %d)", a.worker, a.who, a.lo, a.hi, b.who, b.lo,
+					b.hi)
+			}
+		}
+	}
+}
+
+func wantFenced(t testing.TB, err error) {
+	t.Helper()
+	var fenced *FencedError
+	if !errors.As(err, &fenced) {
+		t.Errorf("got %v, want a FencedError", err)
+	}
+}
+
+func wantErrAs[E error](t testing.TB, err error) (e E) {
+	t.Helper()
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a %T", err, e)
+	}
+	return e
+}
+
+// faulty returns a hook for calls that match. It lets the first skip of them through and makes the next count of them
+// fail with f.
+func faulty(f store.Fault, skip, count int, match func(store.Call) bool) func(store.Call) store.Fault {
+	n := 0
+	return func(c store.Call) store.Fault {
+		if !match(c) {
+			return store.NoFault
+		}
+		n++
+		if n > skip && n <= skip+count {
+			return f
+		}
+		return store.NoFault
+	}
+}
+
+// touching matches calls of the kind op that name the path, or any kind if op is empty. A multi names the paths of all
+// its operations.
+func touching(op, path string) func(store.Call) bool {
+	return func(c store.Call) bool {
+		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)
+	}
+}
+
+var errClock = errors.New("the clock is wrong")
+
+func refuseClock(Reading, []Reading) error { return errClock }

@@ -1,0 +1,322 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// member is a node.
+type member struct {
+	*lab
+	name string
+	disk *disk
+	// skew is how far the node's clock is ahead of the leader's, in milliseconds.
+	skew int64
+	// agreed: most voters, the leader and the peers, agree with the node's clock.
+	agreed bool
+	judged Reading // for Report.Agreed
+	ids    int     // identities and nonces so far
+	hook   func(store.Call) store.Fault
+	wait   time.Duration // the lease it asks for
+	past   []*issuing
+
+	patience int                // calls left until the context of a step ends
+	cancel   context.CancelFunc // of the step under way
+
+	// A crash loses the fields below.
+	sess  *store.MemSession
+	co    *Coordinator
+	up    bool
+	h     *Hold // nil: a start makes it
+	claim Claim // of h
+	t     *issuing
+	retry bool // the stored claim is of a write whose outcome is unknown
+}
+
+func (l *lab) node(name string) *member {
+	l.Helper()
+	m := &member{lab: l, name: name, disk: &disk{cl: l.cl}, wait: labLease}
+	l.nodes = append(l.nodes, m)
+	m.boot()
+	return m
+}
+
+// boot starts a new process on the same disk. The process belongs to the cluster that the disk names.
+func (m *member) boot() {
+	m.sess = m.mem.Session()
+	m.sess.SetFault(func(c store.Call) store.Fault {
+		m.observe()
+		if m.patience--; m.patience == 0 {
+			m.cancel()
+		}
+		if m.hook != nil {
+			return m.hook(c)
+		}
+		return store.NoFault
+	})
+	co, err := New(Config{
+		Store: m.sess, Now: m.clock, Boot: m.bootClock, Ledger: m.disk, Labels: Labels{Name: m.name},
+		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
+		Logger: hclog.NewNullLogger(),
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	co.RetryAfter = -1
+	co.Join(m.disk.cl)
+	m.co, m.h, m.claim, m.t = co, nil, Claim{}, nil
+}
+
+// ctx returns a context for one step. The context ends after 500 calls to the store, which are more than any step
+// needs.
+func (m *member) ctx() context.Context {
+	if m.cancel != nil {
+		m.cancel()
+	}
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(m.Context())
+	m.patience = 500
+	return ctx
+}
+
+func (m *member) clock() int64 { return m.now + m.skew }
+
+// bootClock goes on when the leader's clock is set back.
+func (m *member) bootClock() int64 { return (m.now + m.back) * 1e6 }
+
+// crash simulates kill -9 and boots the next process. The old session and its live lock stay until expire.
+func (m *member) crash() {
+	m.up, m.t = false, nil
+	m.gone = append(m.gone, m.sess)
+	m.boot()
+}
+
+func (m *member) trust(Reading, []Reading) error { return nil }
+
+// register acquires a slot as a new node does. It does not create the live lock yet.
+func (m *member) register() error {
+	if m.claim.Node == "" {
+		m.ids++
+		m.claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
+	}
+	if m.h == nil || m.h.Claim != m.claim {
+		m.h = m.co.Recall(m.claim)
+	}
+	cl, err := ReadCluster(m.ctx(), m.co.Store)
+	if err != nil {
+		return err
+	}
+	confirm, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
+	if err != nil {
+		m.claim = m.h.Held()
+		m.retry = m.disk.usable && m.disk.claim.Node == m.claim.Node && m.disk.claim.PendingNonce != ""
+		return err
+	}
+	m.granted(confirm)
+	return nil
+}
+
+// recall makes the hold of what is on the disk.
+func (m *member) recall() *Hold {
+	if m.h == nil {
+		m.h = m.co.Recall(m.disk.claim)
+	}
+	return m.h
+}
+
+func (m *member) resume() error {
+	confirm, err := m.recall().Resume(m.ctx(), m.wait, m.trust)
+	if err != nil {
+		return err
+	}
+	m.granted(confirm)
+	return nil
+}
+
+func (m *member) granted(confirm time.Duration) {
+	m.note(m.name, "granted, confirms for %s", confirm)
+	if m.agreed {
+		m.judged = m.co.reading
+	}
+	m.up, m.retry = true, false
+	m.hold()
+}
+
+func (m *member) hold() {
+	c := m.h.Held()
+	m.claim = c
+	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Floor, hi: c.Floor}
+	m.past = append(m.past, m.t)
+	m.extend()
+}
+
+// startAlone starts the node from its disk, without ZooKeeper.
+func (m *member) startAlone() {
+	m.note(m.name, "starts alone with %+v", m.disk.claim)
+	m.up = true
+	m.recall().GoAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
+	m.hold()
+}
+
+// start starts the node: it resumes, starts from its disk alone, or registers. If start returns an error, the node
+// stays down.
+func (m *member) start() (err error) {
+	defer func() { m.note(m.name, "start: %v", err) }()
+	if err := m.co.Settle(m.ctx()); err != nil {
+		return err
+	}
+	cl, err := ReadCluster(m.ctx(), m.sess)
+	if !m.disk.usable && err == nil {
+		m.disk.cl = cl
+		m.co.Join(cl)
+	}
+	if m.disk.usable {
+		claim := m.disk.claim
+		cached := claim.Confirmed && m.clock() < claim.LeaseUntil
+		gone := errors.Is(err, ErrNoCluster) ||
+			err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
+		if cached && gone {
+			m.startAlone()
+			return nil
+		}
+		err = m.resume()
+		var no *NotOursError
+		switch {
+		case err == nil:
+			return nil
+		case cached && errors.Is(err, store.ErrUnreachable), cached && errors.As(err, &no) && no.Lost:
+			m.startAlone()
+			return nil
+		case !errors.As(err, &no):
+			return err
+		}
+		m.disk.usable, m.claim, m.h = false, Claim{}, nil
+		if claim.Nonce == "" {
+			m.claim = claim // never granted: keep its identity
+		}
+	}
+	return m.register()
+}
+
+// confirmsIn returns the time until the slot may be confirmed.
+func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.bootClock()) }
+
+func (m *member) report() Report {
+	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
+}
+
+// beat sends a heartbeat and applies its result to the node. It also creates the live lock if there is none of this
+// session.
+func (m *member) beat() (Beat, error) {
+	r := m.report()
+	b, err := m.h.Heartbeat(m.ctx(), r)
+	m.note(m.name, "beat %+v: %+v, %v", r, b, err)
+	var fenced *FencedError
+	switch {
+	case errors.As(err, &fenced):
+		m.up, m.t, m.h, m.claim, m.disk.usable = false, nil, nil, Claim{}, false
+		return b, err
+	case err != nil:
+		m.claim = m.h.Held()
+		return b, err
+	}
+	if b.Floor < m.claim.Floor {
+		m.Errorf("%s: its floor went from %d to %d", m.name, m.claim.Floor, b.Floor)
+	}
+	if b.Floor > m.t.lo { // the lease had run out
+		m.t = &issuing{who: m.name, worker: m.claim.Worker, lo: b.Floor, hi: b.Floor, issued: m.t.issued}
+		m.past = append(m.past, m.t)
+	}
+	if err := m.h.Accept(b, 0); err != nil {
+		return b, err
+	}
+	m.claim = m.h.Held()
+	m.disk.cl.HighestSlot = m.co.HighestSlot()
+	if m.agreed {
+		m.judged = b.Clock
+	}
+	m.extend()
+	if b.Shown {
+		return b, nil
+	}
+	return b, m.h.Show(m.ctx())
+}
+
+// end returns the first timestamp that the holding has not reached, Unix ms.
+func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
+
+// halt stops the node cleanly. The node keeps the slot.
+func (m *member) halt() error {
+	m.t.hi = m.end()
+	m.disk.reserve(m.claim, m.t.hi)
+	err := m.h.Stop(m.ctx(), m.t.hi, m.disk.generation)
+	_ = m.sess.Close()
+	m.crash()
+	return err
+}
+
+// leave stops the node and releases the slot.
+func (m *member) leave() error {
+	m.t.hi = m.end()
+	m.disk.usable = false
+	m.disk.generation++
+	err := m.h.Release(m.ctx(), m.t.hi)
+	_ = m.sess.Close()
+	m.crash()
+	return err
+}
+
+func (m *member) must(err error) {
+	m.Helper()
+	if err != nil {
+		m.Fatalf("%s: %v", m.name, err)
+	}
+}
+
+func (m *member) mustBeat() Beat {
+	m.Helper()
+	b, err := m.beat()
+	m.must(err)
+	return b
+}
+
+// serving registers a node and confirms it.
+func (l *lab) serving(name string) *member {
+	l.Helper()
+	m := l.node(name)
+	m.must(m.register())
+	m.confirm()
+	return m
+}
+
+// succeededBy cuts the node off until its lease bound and the grace time have passed by the leader's clock. Then it
+// returns a new node, which serves on the slot.
+func (m *member) succeededBy(name string) *member {
+	m.Helper()
+	m.sess.Partition()
+	m.sess.Expire()
+	m.now = m.claim.LeaseUntil + m.cluster().graceMs()
+	return m.serving(name)
+}
+
+func (m *member) confirm() {
+	m.Helper()
+	m.must(m.h.Show(m.ctx()))
+	m.now = max(m.now, m.h.ConfirmAt()/1e6-m.back)
+	if b := m.mustBeat(); !b.Confirmed {
+		m.Fatalf("%s did not confirm: %+v", m.name, b)
+	}
+	if m.now < m.t.lo-m.skew { // what the process before has reserved
+		m.now = m.t.lo - m.skew
+		m.mustBeat()
+	}
+	if !m.issue() {
+		m.Fatalf("%s issues nothing at %d: %+v, %+v", m.name, m.clock(), m.claim, m.t)
+	}
+}
