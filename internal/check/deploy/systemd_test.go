@@ -115,7 +115,8 @@ func TestPackageUnderSystemd(t *testing.T) {
 	refusesToStartWithoutSettings(m)
 
 	address, own := freeAddress(t), freeAddress(t)
-	m.do(fmt.Sprintf("printf '%%s\\n' 'zk: %s' 'cluster: package' 'heartbeat: 200ms' 'admin: %s' 'listen: [%q, \"unix:/run/flaked/flaked.sock\"]' >> /etc/flaked.yaml", zk, own, address))
+	m.do(fmt.Sprintf("printf '%%s\\n' 'zk: %s' 'cluster: package' 'heartbeat: 200ms' 'admin: %s'"+
+		" 'listen: [%q, \"unix:/run/flaked/flaked.sock\"]' >> /etc/flaked.yaml", zk, own, address))
 	m.do("flaked cluster init --zk " + zk + " --cluster package --confirm-time 800ms")
 	m.do("systemctl enable --now flaked") // returns when the node gives out IDs
 	if err := isReady(address); err != nil {
@@ -159,7 +160,8 @@ func refusesToStartWithoutSettings(m *machine) {
 // directories checks owner and mode of the directories that the unit asks for, and the socket.
 func directories(s *service) {
 	s.t.Helper()
-	if got := strings.TrimSpace(s.do("stat -c '%n %a %U:%G' /var/lib/flaked /run/flaked")); got != "/var/lib/flaked 700 flaked:flaked\n/run/flaked 755 flaked:flaked" {
+	got := strings.TrimSpace(s.do("stat -c '%n %a %U:%G' /var/lib/flaked /run/flaked"))
+	if got != "/var/lib/flaked 700 flaked:flaked\n/run/flaked 755 flaked:flaked" {
 		s.t.Errorf("directories: %s", got)
 	}
 	if out := s.do("flaked get 3 --addr unix:/run/flaked/flaked.sock"); strings.Count(out, "\n") != 3 {
@@ -174,7 +176,9 @@ func directories(s *service) {
 // it. The unit's 30 s are 2 s here.
 func watchdog(s *service) {
 	s.t.Helper()
-	s.do("mkdir -p /etc/systemd/system/flaked.service.d && printf '[Service]\\nWatchdogSec=2s\\n' > /etc/systemd/system/flaked.service.d/test.conf && systemctl daemon-reload && systemctl restart flaked")
+	s.do("mkdir -p /etc/systemd/system/flaked.service.d")
+	s.do("printf '[Service]\\nWatchdogSec=2s\\n' > /etc/systemd/system/flaked.service.d/test.conf")
+	s.do("systemctl daemon-reload && systemctl restart flaked")
 	ready(s.t, s.address)
 	s.restartedAfter("SIGSTOP", "systemctl kill -s STOP flaked", s.address)
 	s.sameWorker("SIGSTOP")

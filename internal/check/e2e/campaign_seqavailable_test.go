@@ -104,6 +104,9 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 			windows = join(append(slices.Clone(c.seq.gone), empty...))
 		}
 		for _, m := range client.misses {
+			if m.why == broke {
+				m.first = m.given // a node lets requests wait for values: the first one may have been sent long before
+			}
 			// The machine's disk is ZooKeeper's, too.
 			late := c.late(m.first-int64(sequenceTimeout), m.last) > time.Second
 			slow := client.kind == slowKind && strings.HasPrefix(m.text, "-NOTREADY reason=ceiling")

@@ -106,7 +106,8 @@ func TestRedisCLI(t *testing.T) {
 				t.Errorf("%s %s: got %q, want %s", version, command, got, want)
 			}
 		}
-		if got := cli("GET order COUNT 0\nPING\nQUIT\n"); !regexp.MustCompile("^ERR a count must be .*\n+PONG").MatchString(got) {
+		got := cli("GET order COUNT 0\nPING\nQUIT\n")
+		if !regexp.MustCompile("^ERR a count must be .*\n+PONG").MatchString(got) {
 			t.Errorf("%s: %q", version, got)
 		}
 	}

@@ -176,8 +176,10 @@ func because(err error) (why, text string) {
 	case errors.Is(err, errPartial):
 		return errPartial.Error(), ""
 	}
-	return "the connection broke", ""
+	return broke, ""
 }
+
+const broke = "the connection broke"
 
 // load is a group of clients that ask a node for IDs until end is called, and the result. They continue
 // after refusals and broken connections.

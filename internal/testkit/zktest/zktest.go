@@ -3,9 +3,17 @@
 package zktest
 
 import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // Single starts one standalone server and waits until it serves. It ends with
@@ -113,3 +121,83 @@ func Run(m interface{ Run() int }) int {
 	}()
 	return m.Run()
 }
+
+// require returns the program that runs a server. It skips the test if
+// FLAKED_TEST_ZK is not set. It fails the test if FLAKED_TEST_ZK is "require" and
+// ZooKeeper or Java is missing.
+func require(t testing.TB) program {
+	t.Helper()
+	switch mode := os.Getenv("FLAKED_TEST_ZK"); mode {
+	case "require":
+	case "":
+		t.Skip("needs a real ZooKeeper: run `make test`, or set FLAKED_TEST_ZK=require")
+	default:
+		t.Fatalf("zktest: FLAKED_TEST_ZK is %q; it is \"require\" or not set", mode)
+	}
+	prog, err := find(os.Getenv)
+	if err != nil {
+		t.Fatalf("zktest: FLAKED_TEST_ZK=require, but %v; `make test` installs what is missing", err)
+	}
+	return prog
+}
+
+// find returns the program that FLAKED_ZK_JAVA and FLAKED_ZK_CLASSPATH name. If one of
+// them is not set, find takes java from PATH, and the jars that Debian installs. The
+// manifest of zookeeper.jar names the jars that the classpath does not.
+func find(getenv func(string) string) (program, error) {
+	prog := program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
+	if prog.Classpath == "" {
+		const jars = "/usr/share/java/"
+		if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
+			return prog, fmt.Errorf("found no ZooKeeper jars: %w", err)
+		}
+		prog.Classpath = jars + "zookeeper.jar:" + jars + "slf4j-simple.jar"
+	}
+	var err error
+	prog.Java, err = exec.LookPath(cmp.Or(prog.Java, "java"))
+	return prog, err
+}
+
+// Chroot creates a znode for the test and returns the connect string that ends
+// in the znode's path: "127.0.0.1:21810/TestRegister-1a2b3c4d".
+func Chroot(t testing.TB, ens *Ensemble) string {
+	t.Helper()
+	path := "/" + pathName(t.Name()) + "-" + rand.Text()[:8]
+	if err := create(ens.Addrs(), path); err != nil {
+		t.Fatalf("zktest: creating %s: %v", path, err)
+	}
+	return ens.Addr() + path
+}
+
+// pathName returns a test's name as one path element. A test's name has slashes
+// for subtests and may hold any character. All but letters and digits of ASCII
+// become hyphens.
+func pathName(test string) string { return notInName.ReplaceAllString(test, "-") }
+
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+func create(addrs []string, path string) error {
+	conn, events, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(discard{}))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		conn.Close()
+		// Close does not wait for the client's loop. The loop closes the channel when
+		// it ends.
+		for range events {
+		}
+	}()
+
+	// The client's calls take no context. Close ends them.
+	timeout := time.AfterFunc(Timeout, conn.Close)
+	defer timeout.Stop()
+	_, err = conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	return err
+}
+
+// discard drops the client's log messages. They cannot go to t.Log, which panics
+// after the test has ended: the client may log as late as that.
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}
