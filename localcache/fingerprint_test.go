@@ -45,8 +45,7 @@ func TestChanged(t *testing.T) {
 		{"written back after a deletion, inode used again", but(func(fp *Fingerprint) { fp.BirthTime = "b2" }), whole,
 			[]string{PartBirthTime}},
 		{"mv to another filesystem", but(func(fp *Fingerprint) {
-			fp.Filesystem, fp.Inode, fp.BirthTime = "f2", "i2",
-				"b2"
+			fp.Filesystem, fp.Inode, fp.BirthTime = "f2", "i2", "b2"
 		}), whole,
 			[]string{PartFilesystem, PartInode, PartBirthTime}},
 		{"cp to the same inode of another filesystem",
@@ -54,8 +53,7 @@ func TestChanged(t *testing.T) {
 		{"a clone with a new UUID of the filesystem, a snapshot of btrfs",
 			but(func(fp *Fingerprint) { fp.Filesystem = "f2" }), whole, []string{PartFilesystem}},
 		{"cp, seen by another user without statx", but(func(fp *Fingerprint) {
-			fp.ProductUUID, fp.Inode,
-				fp.BirthTime = "", "i2", ""
+			fp.ProductUUID, fp.Inode, fp.BirthTime = "", "i2", ""
 		}), whole, []string{PartInode}},
 
 		// A volume on another machine.
@@ -75,8 +73,7 @@ func TestChanged(t *testing.T) {
 		{"a pod without identities gets the volume", pod, whole, []string{PartMachineID, PartProductUUID}},
 		{"only machine-id, then only the product UUID", noID, user, []string{PartMachineID, PartProductUUID}},
 		{"a pod without identities, a birth time on one side", but(func(fp *Fingerprint) {
-			fp.MachineID, fp.ProductUUID,
-				fp.BirthTime = "", "", ""
+			fp.MachineID, fp.ProductUUID, fp.BirthTime = "", "", ""
 		}), pod, []string{PartBirthTime}},
 	} {
 		if got := tt.now.Changed(tt.then); !slices.Equal(got, tt.want) {

@@ -42,15 +42,14 @@ const (
 // sequenceStarts are the words for the values of SequenceStart.
 var sequenceStarts = []string{"random", "zero", "carry-on"}
 
-func (s SequenceStart) String() string { return wordOf(sequenceStarts, int(s)) }
+func (s SequenceStart) String() string { return sequenceStarts[s] }
 
 // ParseSequenceStart parses the word for a SequenceStart.
 func ParseSequenceStart(text string) (SequenceStart, error) {
-	i := slices.Index(sequenceStarts, text)
-	if i < 0 {
-		return 0, fmt.Errorf("the first sequence value must be random, zero or carry-on, not %q", text)
+	if i := slices.Index(sequenceStarts, text); i >= 0 {
+		return SequenceStart(i), nil
 	}
-	return SequenceStart(i), nil
+	return 0, fmt.Errorf("the first sequence value must be random, zero or carry-on, not %q", text)
 }
 
 // SegmentStart says in which segment a tick begins, if the layout has segments. After a
@@ -69,23 +68,14 @@ const (
 // segmentStarts are the words for the values of SegmentStart.
 var segmentStarts = []string{"zero", "random"}
 
-func (s SegmentStart) String() string { return wordOf(segmentStarts, int(s)) }
-
-// wordOf returns word i, or i itself if there is no such word.
-func wordOf(words []string, i int) string {
-	if i < 0 || i >= len(words) {
-		return fmt.Sprint(i)
-	}
-	return words[i]
-}
+func (s SegmentStart) String() string { return segmentStarts[s] }
 
 // ParseSegmentStart parses the word for a SegmentStart.
 func ParseSegmentStart(text string) (SegmentStart, error) {
-	i := slices.Index(segmentStarts, text)
-	if i < 0 {
-		return 0, fmt.Errorf("the first segment must be zero or random, not %q", text)
+	if i := slices.Index(segmentStarts, text); i >= 0 {
+		return SegmentStart(i), nil
 	}
-	return SegmentStart(i), nil
+	return 0, fmt.Errorf("the first segment must be zero or random, not %q", text)
 }
 
 var (

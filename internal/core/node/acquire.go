@@ -60,8 +60,8 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		case cause == "":
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
-			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w", timeout,
-				err)
+			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
+				timeout, err)
 		default:
 			if n.refusal.Load().Cause != cause {
 				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from",

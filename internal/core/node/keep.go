@@ -120,36 +120,38 @@ func (n *Node) beat(ctx context.Context) error {
 	if beat.Restored {
 		n.cfg.WakeSequences()
 	}
-	var fenced *coordinator.FencedError
-	switch {
-	case errors.As(err, &fenced):
+	if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
 		if fenced.Lost {
 			n.cfg.WakeSequences()
 		}
 		return err
-	case ctx.Err() != nil:
-		n.show()
-		return ctx.Err()
-	case err != nil:
-		n.show()
-		n.noteStore(err)
-		return nil
 	}
-	if err = n.acknowledged(beat); err == nil {
-		err = n.showLive(callCtx, beat.Shown)
-	}
-	waits := !n.hold.MayConfirm()
-	if err == nil {
-		err = n.judgeClock(callCtx, beat.Clock)
+	if err == nil && ctx.Err() == nil {
+		err = n.followUp(callCtx, beat)
+	} else {
+		n.show()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if waits && n.hold.MayConfirm() {
-		wake(n.wakeKeeper) // a peer has vouched: confirm at once
-	}
 	n.noteStore(err)
 	return nil
+}
+
+// followUp applies an acknowledged heartbeat, shows the live lock, and compares clocks.
+func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
+	if err := n.acknowledged(beat); err != nil {
+		return err
+	}
+	if err := n.showLive(ctx, beat.Shown); err != nil {
+		return err
+	}
+	waited := !n.hold.MayConfirm()
+	err := n.judgeClock(ctx, beat.Clock)
+	if waited && n.hold.MayConfirm() {
+		wake(n.wakeKeeper) // a peer has vouched: confirm at once
+	}
+	return err
 }
 
 // passLoss tells the coordinator of the loss of data that named sequences have found.

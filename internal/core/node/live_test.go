@@ -21,8 +21,7 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 	n := r.start().untilReady()
 	extend, keep := n.turns.extend.Load(), n.turns.keep.Load()
 	n.until("both loops turn", func() bool {
-		return n.turns.extend.Load() > extend && n.turns.keep.Load() > keep &&
-			extend+keep > 0
+		return n.turns.extend.Load() > extend && n.turns.keep.Load() > keep && extend+keep > 0
 	})
 	if err := n.Live(); err != nil {
 		t.Errorf("a node that serves: %v", err)

@@ -166,8 +166,7 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 			r.clock.step(-row.back)
 			if row.another {
 				n.until("another worker", func() bool {
-					return n.Ready() == nil && n.Snapshot().Worker != nil &&
-						*n.Snapshot().Worker != before
+					return n.Ready() == nil && n.Snapshot().Worker != nil && *n.Snapshot().Worker != before
 				})
 			} else {
 				beats(n.Snapshot().Counts.Heartbeats + 5)

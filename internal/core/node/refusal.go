@@ -89,8 +89,8 @@ func (r *Refusal) words() *ids.ReplyError {
 	switch r.Cause {
 	case CauseClockBehind:
 		ms := int64((r.Behind + time.Millisecond - 1) / time.Millisecond) // rounded up
-		return ids.Reply(ids.CLOCK, fmt.Sprintf("the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms,
-			ms))
+		return ids.Reply(ids.CLOCK, fmt.Sprintf(
+			"the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms))
 	case CauseClockWrong:
 		return ids.Reply(ids.CLOCK, fmt.Sprintf(
 			"most voters say that this node's clock is wrong offset_ms=%d", r.Offset.Milliseconds()))
