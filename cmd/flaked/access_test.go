@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"crypto/tls"
-	"io"
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,23 +57,7 @@ func fakeTLSNode(t *testing.T, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			for lines := bufio.NewScanner(nc); lines.Scan(); {
-				if _, err := io.WriteString(nc, withToken(lines.Text())); err != nil {
-					break
-				}
-			}
-			nc.Close()
-		}
-	})
-	t.Cleanup(func() { l.Close(); wg.Wait() })
-	return l.Addr().String()
+	return fakeNodeOn(t, l, withToken)
 }
 
 func TestGetOverTLS(t *testing.T) {

@@ -21,6 +21,10 @@ func fakeNode(t *testing.T, network, address string, reply func(line string) str
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fakeNodeOn(t, l, reply)
+}
+
+func fakeNodeOn(t *testing.T, l net.Listener, reply func(line string) string) string {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -28,28 +32,21 @@ func fakeNode(t *testing.T, network, address string, reply func(line string) str
 			if err != nil {
 				return
 			}
-			lines := bufio.NewScanner(conn)
-			for lines.Scan() {
+			for lines := bufio.NewScanner(conn); lines.Scan(); {
 				text := reply(lines.Text())
 				if text == "hang" {
 					continue
 				}
-				if text == "" {
-					break
-				}
-				if _, err := io.WriteString(conn, text); err != nil {
+				if _, err := io.WriteString(conn, text); text == "" || err != nil {
 					break
 				}
 			}
 			conn.Close()
 		}
 	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	if network == "unix" {
-		return "unix:" + address
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
 	}
 	return l.Addr().String()
 }
@@ -72,15 +69,25 @@ func getIDs(line string) string {
 
 func says(text string) func(string) string { return func(string) string { return text } }
 
+// asked is a command that asks a node, and what it prints for the node's reply.
+type asked struct {
+	name  string
+	reply func(string) string
+	args  string
+	code  int
+	out   string
+	err   string
+}
+
+func (row asked) run(t *testing.T) {
+	t.Run(row.name, func(t *testing.T) {
+		t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", row.reply))
+		call(t, "", strings.Fields(row.args)...).wants(t, row.code, row.out, row.err)
+	})
+}
+
 func TestGet(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		reply func(string) string
-		args  string
-		code  int
-		out   string
-		err   string
-	}{
+	for _, row := range []asked{
 		{"one", getIDs, "get", 0, "2071483623882690560\n", ""},
 		{"three", getIDs, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
 		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
@@ -103,11 +110,7 @@ func TestGet(t *testing.T) {
 		{"without an end", says(strings.Repeat("x", 2*maxReply)), "get", exitUnreachable, "",
 			"a line of its reply is longer than 4096 bytes. Check"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			addr := fakeNode(t, "tcp", "127.0.0.1:0", row.reply)
-			t.Setenv("FLAKED_ADDR", addr)
-			call(t, "", strings.Fields(row.args)...).wants(t, row.code, row.out, row.err)
-		})
+		row.run(t)
 	}
 }
 

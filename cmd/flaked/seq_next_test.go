@@ -1,22 +1,12 @@
 package main
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestSeqNext(t *testing.T) {
 	values := func(line string) string {
 		return map[string]string{"NEXT order": "7\n", "NEXT order 3": "7\n8\n9\n"}[line]
 	}
-	for _, row := range []struct {
-		name  string
-		reply func(string) string
-		args  string
-		code  int
-		out   string
-		err   string
-	}{
+	for _, row := range []asked{
 		{"one", values, "order", 0, "7\n", ""},
 		{"three", values, "order -n 3", 0, "7\n8\n9\n", ""},
 		{"not created", says("-ERR reason=no-sequence there is no sequence order. Create it first\n"), "order",
@@ -35,11 +25,8 @@ func TestSeqNext(t *testing.T) {
 				"sequence to next= behind this token in the nodes' token file.\n"},
 		{"negative", says("7\n-1\n8\n"), "order -n 3", exitFailure, "", `"-1", which is not a value`},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", row.reply))
-			call(t, "", append([]string{"seq", "next"}, strings.Fields(row.args)...)...).wants(t, row.code, row.out,
-				row.err)
-		})
+		row.args = "seq next " + row.args
+		row.run(t)
 	}
 	call(t, "", "seq", "next", "order", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "",
 		"connection refused. Start a node")

@@ -124,52 +124,44 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 }
 
 // clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.
-func clusterSettings(c *cli.Context) (node.Settings, error) {
-	var s node.Settings
-	if c.IsSet("layout") {
-		layout, err := worker.ParseLayout(c.String("layout"))
-		if err != nil {
-			return s, usageError("--layout: %v", err)
-		}
-		if err := usableNow(layout, time.Now()); err != nil {
-			return s, usageError("--layout %s: %v", c.String("layout"), err)
-		}
-		s.Layout = &layout
+func clusterSettings(c *cli.Context) (s node.Settings, err error) {
+	s.Layout = parsed(c, "layout", parseUsableLayout, &err)
+	s.Datacenter = given(c, "datacenter", c.Int64)
+	s.Lease, s.ConfirmTime = given(c, "lease", c.Duration), given(c, "confirm-time", c.Duration)
+	s.OnRollback = parsed(c, "on-rollback", timeguard.ParseRollbackPolicy, &err)
+	s.Borrow = given(c, "borrow", c.Duration)
+	s.SequenceStart = parsed(c, "sequence-start", worker.ParseSequenceStart, &err)
+	s.SegmentStart = parsed(c, "segment-start", worker.ParseSegmentStart, &err)
+	return s, err
+}
+
+// given returns the value of a flag, nil if it is not set.
+func given[T any](c *cli.Context, name string, value func(string) T) *T {
+	if !c.IsSet(name) {
+		return nil
 	}
-	if c.IsSet("datacenter") {
-		s.Datacenter = new(c.Int64("datacenter"))
+	return new(value(name))
+}
+
+// parsed returns the parsed text of a flag, nil if it is not set. It stores an error in wrong, unless there is one.
+func parsed[T any](c *cli.Context, name string, parse func(string) (T, error), wrong *error) *T {
+	if !c.IsSet(name) {
+		return nil
 	}
-	if c.IsSet("lease") {
-		s.Lease = new(c.Duration("lease"))
+	v, err := parse(c.String(name))
+	if err != nil && *wrong == nil {
+		*wrong = usageError("--%s: %v", name, err)
 	}
-	if c.IsSet("confirm-time") {
-		s.ConfirmTime = new(c.Duration("confirm-time"))
+	return &v
+}
+
+// parseUsableLayout parses a layout that can make IDs now.
+func parseUsableLayout(text string) (worker.Layout, error) {
+	l, err := worker.ParseLayout(text)
+	if err != nil {
+		return l, err
 	}
-	if c.IsSet("on-rollback") {
-		v, err := timeguard.ParseRollbackPolicy(c.String("on-rollback"))
-		if err != nil {
-			return s, usageError("--on-rollback: %v", err)
-		}
-		s.OnRollback = &v
-	}
-	if c.IsSet("borrow") {
-		s.Borrow = new(c.Duration("borrow"))
-	}
-	if c.IsSet("sequence-start") {
-		v, err := worker.ParseSequenceStart(c.String("sequence-start"))
-		if err != nil {
-			return s, usageError("--sequence-start: %v", err)
-		}
-		s.SequenceStart = &v
-	}
-	if c.IsSet("segment-start") {
-		v, err := worker.ParseSegmentStart(c.String("segment-start"))
-		if err != nil {
-			return s, usageError("--segment-start: %v", err)
-		}
-		s.SegmentStart = &v
-	}
-	return s, nil
+	return l, usableNow(l, time.Now())
 }
 
 // forTests returns the duration of a variable that the tests of this repository set, because they
