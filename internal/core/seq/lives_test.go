@@ -312,39 +312,6 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	}
 }
 
-// ZooKeeper is put back to a copy that is an hour old while only a new node is connected. A name is deleted. Then a node
-// comes back that knows the sequence time, and puts it an hour ahead. That is no time that has passed.
-func TestNodeThatPutsTheTimeBackEndsNoWait(t *testing.T) {
-	s := newStage(t)
-	a, c := s.node(), s.node()
-	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
-	s.run(time.Minute)
-	copied := s.mem.Snapshot()
-	s.run(time.Hour)
-	held := c.ask("order", 1, false).first()
-	a.store.Partition()
-	c.store.Partition()
-	s.mem.Restore(copied)
-	s.setTime(s.view("order").state.Time) // so that the copy seems to be new
-	s.raise(0)
-	s.node()
-	s.run(3 * stageConfirm)
-	before := s.view("order").state.Time
-	s.remove("order")
-	a.store.Heal()
-	s.run(3 * stageConfirm)
-	if after := s.view("order").state.Time; after < before+3000_000 {
-		t.Fatalf("the sequence time is %d, after %d", after, before)
-	}
-	if err := s.operator().Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
-		t.Errorf("%v: a node that is cut off goes on after %d with %d", err, held, c.ask("order", 1, false).first())
-	}
-	s.run(11 * time.Minute)
-	if err := s.operator().Purge(t.Context(), "order"); err != nil {
-		t.Error(err)
-	}
-}
-
 // The hold of a later life is short, and nodes may still issue by the long one of the life before.
 func TestLaterLifeDoesNotShortenTheWait(t *testing.T) {
 	s := newStage(t)
@@ -360,25 +327,6 @@ func TestLaterLifeDoesNotShortenTheWait(t *testing.T) {
 	s.remove("order")
 	if r := s.view("order").record; r.WaitMs < 600_000 {
 		t.Errorf("the wait is %d ms", r.WaitMs)
-	}
-}
-
-// A life that nobody has used does not end the wait for the values of the one before.
-func TestUnusedLifeKeepsTheWait(t *testing.T) {
-	s, a := newOrder(t)
-	a.ask("order", 1, false).first()
-	s.remove("order")
-	m := plain()
-	m.Start = 1_000_000
-	s.create("order", m, settings(1000))
-	s.remove("order")
-	s.setTime(2 * 60_000)
-	d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000)}
-	if _, err := s.operator().Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
-		t.Error(err)
-	}
-	if err := s.operator().Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
-		t.Error(err)
 	}
 }
 

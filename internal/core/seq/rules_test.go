@@ -138,27 +138,6 @@ func TestPurgeIsNotALossOfData(t *testing.T) {
 	}
 }
 
-// ZooKeeper is wiped. One node knows that a sequence was deleted, and another one does not.
-func TestDeletionIsPutBackAfterAWipe(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 1, false).first()
-	b.ask("order", 1, false).first()
-	b.store.Partition()
-	a.ask("order", 1000, false).first()
-	s.remove("order")
-	s.run(4 * time.Second)
-	s.mem.Wipe()
-	b.store.Heal()
-	s.run(5 * stageConfirm)
-	for _, n := range []*actor{a, b} {
-		if r := n.ask("order", 100, true).reason(); r != NoSequence {
-			t.Error(r)
-		}
-	}
-}
-
 func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
