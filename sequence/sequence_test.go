@@ -51,7 +51,8 @@ func TestMap(t *testing.T) {
 			t.Errorf("%v: %d positions, the last has %d", c.m, n, c.m.Value(n-1))
 		}
 	}
-	for _, m := range []Map{{Start: -1, Increment: 1, Max: 10}, {Start: 1, Max: 10}, {Start: 11, Increment: 1, Max: 10}} {
+	for _, m := range []Map{{Start: -1, Increment: 1, Max: 10}, {Start: 1, Max: 10},
+		{Start: 11, Increment: 1, Max: 10}} {
 		if m.Check() == nil {
 			t.Errorf("%v passes", m)
 		}
@@ -238,8 +239,8 @@ func TestSkipCoversALostRecord(t *testing.T) {
 	}
 }
 
-// Twenty losses in a row bring back the record that the skip before has just written. Each time a block is taken that is
-// not paid for yet. Then the oldest copy comes back.
+// Twenty losses in a row bring back the record that the skip before has just written. Each time a block is taken that
+// is not paid for yet. Then the oldest copy comes back.
 func TestLossesInARowDoNotAddUp(t *testing.T) {
 	const between = 12_000 // ms
 	c := Ceiling(1000)
@@ -300,7 +301,10 @@ func TestSize(t *testing.T) {
 		"all of a very small credit":               {func(d *Demand) { d.Credit = 100 }, 100},
 		"what is needed":                           {func(d *Demand) { d.Need = 5_000_000 }, 5_000_000},
 		"what is needed, although it is forbidden": {func(d *Demand) { d.Need, d.Credit = 50, 10 }, 50},
-		"at most MaxBlock":                         {func(d *Demand) { d.Rate, d.Last, d.Credit = 1e12, MaxBlock, math.MaxInt64 }, MaxBlock},
+		"at most MaxBlock": {func(d *Demand) {
+			d.Rate, d.Last, d.Credit = 1e12, MaxBlock,
+				math.MaxInt64
+		}, MaxBlock},
 	} {
 		d := usual
 		c.change(&d)

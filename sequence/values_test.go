@@ -34,7 +34,8 @@ func scattered(start int64, width int, most int64) Map {
 func TestSipHash(t *testing.T) {
 	k := NewValues(salted(1, 1, 100), testKey(0)).key
 	for n, want := range map[int]string{
-		0: "310e0edd47db6f72", 1: "fd67dc93c539f874", 5: "8da699cd64557618", 6: "cee3fe586e46c9cb", 7: "37d1018bf50002ab", 8: "6224939a79f5f593",
+		0: "310e0edd47db6f72", 1: "fd67dc93c539f874", 5: "8da699cd64557618", 6: "cee3fe586e46c9cb",
+		7: "37d1018bf50002ab", 8: "6224939a79f5f593",
 	} {
 		var message [8]byte
 		for i := range n {
@@ -83,7 +84,8 @@ func whole(t *testing.T, m Map) {
 func TestScatteredMapsAreOneToOne(t *testing.T) {
 	for width := MinScatter; width <= 20; width++ {
 		for _, m := range []Map{
-			scattered(1, width, MaxJavaScript), scattered(0, width, 1<<width-1), scattered(7, width, 7+int64(1)<<(width-1)),
+			scattered(1, width, MaxJavaScript), scattered(0, width, 1<<width-1),
+			scattered(7, width, 7+int64(1)<<(width-1)),
 			scattered(1000, width, 1000+int64(1)<<(width-1)+12345), scattered(1, width, 1<<width-1),
 		} {
 			m.Max = min(m.Max, m.Start+1<<width+100) // the test looks at each value up to max
@@ -95,7 +97,8 @@ func TestScatteredMapsAreOneToOne(t *testing.T) {
 func TestSaltedMapsAreOneToOne(t *testing.T) {
 	for salt := 1; salt <= MaxSalt; salt++ {
 		for _, m := range []Map{
-			salted(0, salt, 1<<17-1), salted(1, salt, 1<<17+77), salted(1, salt, 1<<(salt+1)-1), salted(3, salt, 4<<salt-1), salted(3, salt, 5<<salt-2),
+			salted(0, salt, 1<<17-1), salted(1, salt, 1<<17+77), salted(1, salt, 1<<(salt+1)-1),
+			salted(3, salt, 4<<salt-1), salted(3, salt, 5<<salt-2),
 		} {
 			whole(t, m)
 		}
@@ -200,7 +203,8 @@ func TestKey(t *testing.T) {
 			t.Errorf("%q passes", text)
 		}
 	}
-	if k.String() == k.Hex() || k.Fingerprint() == testKey(0).Fingerprint() || testKey(0).Fingerprint() != "be45cb2605bf36be" {
+	if k.String() == k.Hex() || k.Fingerprint() == testKey(0).Fingerprint() ||
+		testKey(0).Fingerprint() != "be45cb2605bf36be" {
 		t.Error(k, testKey(0).Fingerprint())
 	}
 }

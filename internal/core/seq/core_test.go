@@ -27,8 +27,8 @@ func (c simClock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// raiseIncarnation does what package coordinator does after a finding: it raises the incarnation of /cluster, unless it is above
-// known already.
+// raiseIncarnation does what package coordinator does after a finding: it raises the incarnation of /cluster, unless it
+// is above known already.
 func raiseIncarnation(st store.Store, known int64) error {
 	ctx := context.Background()
 	for {

@@ -33,18 +33,21 @@ func TestJudge(t *testing.T) {
 		purged       int64
 		want         finding
 	}{
-		"nothing is known":                          {nil, nil, 0, foundAbsent},
-		"a new record":                              {&known, nil, 0, foundGood},
-		"the known record":                          {&known, &known, 0, foundGood},
-		"a later write":                             {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
-		"an earlier write":                          {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
-		"a later incarnation with fewer writes":     {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), &known, 0, foundGood},
-		"an earlier incarnation with more writes":   {&known, ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
-		"missing":                                   {nil, &known, 9, foundLost},
-		"deleted and purged meanwhile":              {nil, &known, 10, foundAbsent},
-		"a tombstone is missing":                    {nil, &tombstone, 9, foundLost},
-		"a tombstone was purged":                    {nil, &tombstone, 10, foundAbsent},
-		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0, foundLost},
+		"nothing is known": {nil, nil, 0, foundAbsent},
+		"a new record":     {&known, nil, 0, foundGood},
+		"the known record": {&known, &known, 0, foundGood},
+		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
+		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })),
+			&known, 0, foundGood},
+		"an earlier incarnation with more writes": {&known,
+			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
+		"missing":                      {nil, &known, 9, foundLost},
+		"deleted and purged meanwhile": {nil, &known, 10, foundAbsent},
+		"a tombstone is missing":       {nil, &tombstone, 9, foundLost},
+		"a tombstone was purged":       {nil, &tombstone, 10, foundAbsent},
+		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
+			foundLost},
 	} {
 		if got := judge(c.found, c.known, c.purged); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
@@ -94,11 +97,15 @@ func TestPutBackState(t *testing.T) {
 		want  State
 		due   bool
 	}{
-		"missing":       {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"older":         {&State{Cluster: "c", Changes: 4, Time: 500}, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"more changes":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
-		"fewer purges":  {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
-		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4}, State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
+			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
+		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
+		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
 	} {
 		next, due := known.putBack(c.found, 4, 3000)
 		c.want.Jumped, c.want.PutIn = c.want.Time, 4
@@ -119,31 +126,50 @@ func TestPlan(t *testing.T) {
 		retryMs     int64
 		budget      sequence.Budget
 	}{
-		"a block":                       {incarnation: 1, want: 1000, need: 1, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 4000}},
-		"time earns credit":             {incarnation: 1, want: 1000, need: 1, now: 2000, block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 6000, At: 2000}},
-		"as much as there is credit":    {incarnation: 1, want: 9000, need: 1, block: sequence.Block{First: 100, End: 5100}},
-		"too little credit":             {incarnation: 1, want: 9000, need: 6000, refusal: CeilingReached, retryMs: 1000},
-		"a clock that is behind":        {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, incarnation: 1, want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
-		"the last positions":            {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000, need: 50, block: sequence.Block{First: 100, End: 150}, budget: sequence.Budget{Credit: 4950}},
-		"too few are left":              {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000, need: 51, refusal: Exhausted},
-		"none is left":                  {change: func(r *Record) { r.Max = 100 }, incarnation: 1, want: 1000, need: 1, refusal: Exhausted},
-		"none is left, after a loss":    {change: func(r *Record) { r.Max = 100 }, incarnation: 2, want: 1000, need: 1, refusal: Exhausted},
-		"a skip after a loss":           {incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7600}, budget: sequence.Budget{Credit: -500, At: 2000}},
-		"the first block is small":      {incarnation: 2, want: 5000, need: 5000, now: 2000, block: sequence.Block{First: 7100, End: 8350}, budget: sequence.Budget{Credit: -1250, At: 2000}},
-		"the skip is by the hard limit": {change: func(r *Record) { r.Ceiling = 10 }, incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7112}, budget: sequence.Budget{Credit: -12, At: 2000}},
-		"a debt shortens the skip":      {change: func(r *Record) { r.Credit = -1000 }, incarnation: 2, want: 500, need: 1, now: 2000, block: sequence.Block{First: 1100, End: 1600}, budget: sequence.Budget{Credit: -500, At: 2000}},
-		"too large a debt":              {change: func(r *Record) { r.Credit = -2500 }, incarnation: 2, want: 500, need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
-		"too large a skip":              {change: func(r *Record) { r.Max = 50_000 }, incarnation: 2, want: 500, need: 1, refusal: Frozen},
+		"a block": {incarnation: 1, want: 1000, need: 1,
+			block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 4000}},
+		"time earns credit": {incarnation: 1, want: 1000, need: 1, now: 2000,
+			block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 6000, At: 2000}},
+		"as much as there is credit": {incarnation: 1, want: 9000, need: 1,
+			block: sequence.Block{First: 100, End: 5100}},
+		"too little credit": {incarnation: 1, want: 9000, need: 6000, refusal: CeilingReached,
+			retryMs: 1000},
+		"a clock that is behind": {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, incarnation: 1,
+			want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
+		"the last positions": {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000,
+			need: 50, block: sequence.Block{First: 100, End: 150}, budget: sequence.Budget{Credit: 4950}},
+		"too few are left": {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000,
+			need: 51, refusal: Exhausted},
+		"none is left": {change: func(r *Record) { r.Max = 100 }, incarnation: 1, want: 1000,
+			need: 1, refusal: Exhausted},
+		"none is left, after a loss": {change: func(r *Record) { r.Max = 100 }, incarnation: 2, want: 1000,
+			need: 1, refusal: Exhausted},
+		"a skip after a loss": {incarnation: 2, want: 500, need: 1, now: 2000,
+			block: sequence.Block{First: 7100, End: 7600}, budget: sequence.Budget{Credit: -500, At: 2000}},
+		"the first block is small": {incarnation: 2, want: 5000, need: 5000, now: 2000,
+			block: sequence.Block{First: 7100, End: 8350}, budget: sequence.Budget{Credit: -1250, At: 2000}},
+		"the skip is by the hard limit": {change: func(r *Record) { r.Ceiling = 10 }, incarnation: 2, want: 500,
+			need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7112},
+			budget: sequence.Budget{Credit: -12, At: 2000}},
+		"a debt shortens the skip": {change: func(r *Record) { r.Credit = -1000 }, incarnation: 2, want: 500,
+			need: 1, now: 2000, block: sequence.Block{First: 1100, End: 1600},
+			budget: sequence.Budget{Credit: -500, At: 2000}},
+		"too large a debt": {change: func(r *Record) { r.Credit = -2500 }, incarnation: 2, want: 500,
+			need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
+		"too large a skip": {change: func(r *Record) { r.Max = 50_000 }, incarnation: 2, want: 500,
+			need: 1, refusal: Frozen},
 	} {
 		r := usual(c.change)
 		w, refusal := r.plan(c.incarnation, c.want, c.need, c.now)
 		if c.refusal != "" {
-			if refusal == nil || refusal.Reason != c.refusal || refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
+			if refusal == nil || refusal.Reason != c.refusal ||
+				refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
 				t.Errorf("%s: %v, %v", name, w.block, refusal)
 			}
 			continue
 		}
-		if refusal != nil || w.block != c.block || w.record.Next != c.block.End || w.record.Incarnation != c.incarnation || w.record.budget() != c.budget {
+		if refusal != nil || w.block != c.block || w.record.Next != c.block.End ||
+			w.record.Incarnation != c.incarnation || w.record.budget() != c.budget {
 			t.Errorf("%s: %v, %v, %+v", name, w.block, refusal, w.record)
 		}
 	}
@@ -182,7 +208,8 @@ func TestReturnOf(t *testing.T) {
 		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
 	} {
-		w, possible := usual(c.change).returnOf(taking{record: usual(nil), block: sequence.Block{First: c.first, End: 100}}, 1)
+		w, possible := usual(c.change).returnOf(taking{record: usual(nil),
+			block: sequence.Block{First: c.first, End: 100}}, 1)
 		if possible != c.possible || possible && (w.Next != c.first || w.Credit != 5000+100-c.first) {
 			t.Errorf("%s: %v, %+v", name, possible, w)
 		}
@@ -210,15 +237,25 @@ func TestPutBack(t *testing.T) {
 		id            string
 		next, gen, at int64
 	}{
-		"missing":                               {nil, usual(nil), 100, true, "id", 100, 10, 0},
-		"an older record":                       {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
-		"the known one":                         {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
-		"a newer one":                           {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })), usual(nil), 100, false, "id", 130, 12, 0},
-		"a newer one with a lower next":         {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })), usual(nil), 100, true, "id", 100, 12, 7},
-		"next was once higher":                  {ptr(usual(func(r *Record) { r.Gen = 12 })), usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
-		"an older life":                         {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "old", 8, 900 })), usual(nil), 100, true, "id", 100, 10, 0},
-		"a newer life":                          {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })), usual(nil), 100, false, "new", 5, 12, 0},
-		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen, r.Next = 2, 3, 900 })), usual(nil), 100, false, "id", 900, 10, 0},
+		"missing":         {nil, usual(nil), 100, true, "id", 100, 10, 0},
+		"an older record": {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
+		"the known one":   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
+		"a newer one": {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })),
+			usual(nil), 100, false, "id", 130, 12, 0},
+		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })),
+			usual(nil), 100, true, "id", 100, 12, 7},
+		"next was once higher": {ptr(usual(func(r *Record) { r.Gen = 12 })),
+			usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
+		"an older life": {ptr(usual(func(r *Record) {
+			r.ID, r.Gen, r.Next = "old", 8,
+				900
+		})), usual(nil), 100, true, "id", 100, 10, 0},
+		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })),
+			usual(nil), 100, false, "new", 5, 12, 0},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) {
+			r.Incarnation, r.Gen, r.Next = 2, 3,
+				900
+		})), usual(nil), 100, false, "id", 900, 10, 0},
 	} {
 		r, due := putBack(c.found, c.known, c.highest)
 		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
@@ -292,7 +329,8 @@ func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 	}
 }
 
-// A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last int64.
+// A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last
+// int64.
 func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
 	now := int64(10_000_000_000)
 	r := usual(func(r *Record) {

@@ -19,7 +19,8 @@ type follower struct {
 
 // follower connects a node that holds worker 0.
 func (s *stage) follower() *follower {
-	ctx, f := context.Background(), &follower{s.mem.Session(), s.t, coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
+	ctx, f := context.Background(), &follower{s.mem.Session(), s.t,
+		coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
 	cl := simCluster
 	cl.HighestSlot = 0
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
@@ -39,13 +40,14 @@ func (s *stage) follower() *follower {
 // follow writes that the node has followed so many changes.
 func (f *follower) follow(changes, incarnation int64) {
 	f.slot.Followed = coordinator.Followed{Changes: changes + 1, Incarnation: incarnation}
-	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), mustMarshal(f.slot), store.AnyVersion); err != nil {
+	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), mustMarshal(f.slot),
+		store.AnyVersion); err != nil {
 		f.t.Error(err)
 	}
 }
 
-// docs/sequences.md, "Changes by operators": ZooKeeper could lose two jumps of a name at once, so nodes must know the first one
-// before the second one is made.
+// docs/sequences.md, "Changes by operators": ZooKeeper could lose two jumps of a name at once, so nodes must know the
+// first one before the second one is made.
 func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	s := newStage(t)
 	s.node()
@@ -65,7 +67,8 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 		do    func() error
 		waits bool
 	}{
-		{func() error { return create("order") }, passes},                                            // it was never changed before
+		// it was never changed before
+		{func() error { return create("order") }, passes},
 		{func() error { return set(Change{Settings: func(s *Settings) { s.Ceiling = 5 }}) }, passes}, // no jump
 		{func() error { return create("ticket") }, passes},
 		{func() error { return set(Change{Next: new(int64(50))}) }, waits},
@@ -79,7 +82,8 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 			f.follow(last-1, 0)
 			said, asleep = 0, func() {}
 			var late *NotFollowedError
-			if err := step.do(); !errors.As(err, &late) || len(late.Behind) != 1 || said != 1 || s.now-began < GuardTime.Milliseconds() {
+			if err := step.do(); !errors.As(err, &late) || len(late.Behind) != 1 || said != 1 ||
+				s.now-began < GuardTime.Milliseconds() {
 				t.Errorf("step %d: %v after %d ms, said %d times", k, err, s.now-began, said)
 			}
 			if after := s.view("order").state.Changes; after != before {

@@ -176,7 +176,8 @@ func strictOrder(t *testing.T, open func() store.Store) {
 		}
 	}
 	if err != nil || r.Next != total.Load()+unanswered {
-		t.Errorf("%d positions are taken, %d answered and %d counted as not answered: %v", r.Next, total.Load(), unanswered, err)
+		t.Errorf("%d positions are taken, %d answered and %d counted as not answered: %v", r.Next, total.Load(),
+			unanswered, err)
 	}
 	t.Log(fmt.Sprint(r.Gen), "writes for", total.Load(), "values,", unanswered, "unanswered")
 }

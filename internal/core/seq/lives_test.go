@@ -63,7 +63,8 @@ func (w *livesWorld) wrong(format string, args ...any) {
 func (w *livesWorld) definition() Definition {
 	d := Definition{Name: "n", StartGiven: true, Settings: settings([]int64{50, 1000}[w.rng.IntN(2)])}
 	d.HoldMs = []int64{1000, 30_000, 80_000}[w.rng.IntN(3)]
-	d.Map = sequence.Map{Start: []int64{0, 1, w.rng.Int64N(1000), w.highest + 1, w.highest + w.rng.Int64N(1000)}[w.rng.IntN(5)], Increment: 1, Max: sequence.MaxJavaScript}
+	d.Map = sequence.Map{Start: []int64{0, 1, w.rng.Int64N(1000), w.highest + 1,
+		w.highest + w.rng.Int64N(1000)}[w.rng.IntN(5)], Increment: 1, Max: sequence.MaxJavaScript}
 	switch w.rng.IntN(4) {
 	case 0:
 		d.Increment = 1 + w.rng.Int64N(7)
@@ -187,11 +188,13 @@ func (w *livesWorld) lose() {
 	w.note("incarnation %d", w.incarnation())
 }
 
-// No value of any life of a name comes twice, unless it was purged, whatever the modes, maps, starts and maxima of its lives.
+// No value of any life of a name comes twice, unless it was purged, whatever the modes, maps, starts and maxima of its
+// lives.
 func TestNoValueOfAnyLifeComesTwice(t *testing.T) {
 	lives := map[string]bool{}
 	for seed := range uint64(60) {
-		w := livesWorld{stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), issued: map[int64]string{}, highest: -1, since: -1, strictHighest: -1, top: 100_000}
+		w := livesWorld{stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), issued: map[int64]string{},
+			highest: -1, since: -1, strictHighest: -1, top: 100_000}
 		w.node()
 		w.node()
 		w.note("seed %d", seed)
@@ -244,15 +247,18 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 	wider := scattered()
 	wider.Scatter++
 	for _, m := range []sequence.Map{wider, scatteredFrom(2)} {
-		_, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: m, Settings: settings(1000), StartGiven: true})
+		_, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: m, Settings: settings(1000),
+			StartGiven: true})
 		if err == nil || !strings.Contains(err.Error(), "start must be above 1099511627776") {
 			t.Error(err)
 		}
 	}
-	if err := s.mem.Session().Delete(t.Context(), secretPath(s.view("ticket").record.ID), store.AnyVersion); err != nil {
+	if err := s.mem.Session().Delete(t.Context(), secretPath(s.view("ticket").record.ID),
+		store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(),
+		Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
 		t.Errorf("the key is lost: %v", err)
 	}
 }
@@ -337,7 +343,8 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 		s := newStage(t)
 		a := s.node()
 		op := s.operator()
-		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9}, Settings: settings(100)}
+		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9},
+			Settings: settings(100)}
 		if _, err := op.Create(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +387,8 @@ func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
 	s.run(4 * time.Second)
 	s.remove("order:1")
 	m := scatteredFrom(100)
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "order:1", Map: m, Settings: settings(1000), StartGiven: true}); err == nil {
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "order:1", Map: m, Settings: settings(1000),
+		StartGiven: true}); err == nil {
 		t.Error("scattered values below 5000 may have been issued before the loss")
 	}
 	if r := s.view("order:1").record; r.Above != 4999 {

@@ -179,7 +179,8 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 // between the block's read and its write. The skip is by the time that was put back.
 func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 	for name, due := range map[string]func(c store.Call, reads int) bool{
-		"before the read":  func(c store.Call, reads int) bool { return c.Op == "get" && reads == 2 }, // the first one follows changes
+		// the first one follows changes
+		"before the read":  func(c store.Call, reads int) bool { return c.Op == "get" && reads == 2 },
 		"before the write": func(c store.Call, _ int) bool { return c.Op == "multi" && c.Touches(recordPath("order")) },
 	} {
 		s := newStage(t)
@@ -211,13 +212,14 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			_ = a.round()
 		}
 		if first := a.is.named("order").segment().last.First; !put || first < before.Next+500_000 {
-			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first, before.Next, before.Incarnation, put)
+			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first,
+				before.Next, before.Incarnation, put)
 		}
 	}
 }
 
-// Between the read of a record and the write, another node takes a block, and ZooKeeper loses just that. The write fails,
-// because the session has ended.
+// Between the read of a record and the write, another node takes a block, and ZooKeeper loses just that. The write
+// fails, because the session has ended.
 func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	s := newStage(t)
 	gone, a := s.node(), s.node()

@@ -17,10 +17,12 @@ func TestReport(t *testing.T) {
 	a.ask("nobody", 1, false).reason()
 	s.run(2 * time.Second)
 	r := a.is.Report()
-	if len(r.Sequences) != 1 || r.Sequences[0].Name != "order" || r.Sequences[0].Held == 0 || r.Sequences[0].PerSecond == 0 {
+	if len(r.Sequences) != 1 || r.Sequences[0].Name != "order" || r.Sequences[0].Held == 0 ||
+		r.Sequences[0].PerSecond == 0 {
 		t.Errorf("%+v", r.Sequences)
 	}
-	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 || r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" {
+	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 ||
+		r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -51,14 +51,16 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 			s.node().gone()
 		}
 		a := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0099"}
-		a.is = New(Config{Store: a.store, Tenure: a, Now: func() int64 { return simEpoch + s.now }, Mono: func() int64 { return (s.now + 1) * 1e6 }})
+		a.is = New(Config{Store: a.store, Tenure: a, Now: func() int64 { return simEpoch + s.now },
+			Mono: func() int64 { return (s.now + 1) * 1e6 }})
 		a.noteLoss()
 		s.nodes = append(s.nodes, a)
 		s.run(2 * stageConfirm)
 		if e := s.incarnation(); e != 1 {
 			t.Errorf("%s: the incarnation is %d, not 1", name, e)
 		}
-		if _, err := s.operator().Create(context.Background(), Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, ErrStartNeeded) {
+		if _, err := s.operator().Create(context.Background(),
+			Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, ErrStartNeeded) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -145,7 +147,8 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s.create("bad", plain(), settings(1000))
 	s.run(5 * time.Second)
 	a.ask("bad", 1, false).first()
-	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"), store.AnyVersion); err != nil {
+	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"),
+		store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	a.noteLoss()

@@ -109,7 +109,8 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 	for name, harm := range map[string]func(s *stage, r Record){
 		"missing": (*stage).loseKey,
 		"another": func(s *stage, r Record) {
-			if _, err := s.mem.Session().Set(context.Background(), secretPath(r.ID), []byte(sequence.NewKey().Hex()), 0); err != nil {
+			if _, err := s.mem.Session().Set(context.Background(), secretPath(r.ID), []byte(sequence.NewKey().Hex()),
+				0); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -210,7 +211,8 @@ func TestNameCreatedAgainAfterAScatteredOne(t *testing.T) {
 		t.Errorf("%d, not %d", v, int64(1<<41+1))
 	}
 	s.remove("ticket")
-	_, err := s.operator().Create(context.Background(), Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
+	_, err := s.operator().Create(context.Background(),
+		Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
 	if err == nil || !strings.Contains(err.Error(), "start must be above") {
 		t.Error(err)
 	}
@@ -229,7 +231,8 @@ func TestSetOfAScatteredSequence(t *testing.T) {
 		"must be 32 to 1099511627775": {NextPosition: new(int64(31))},
 		"not 1099511627776":           {NextPosition: new(int64(1 << 40))},
 	} {
-		if _, err := s.operator().Set(context.Background(), "ticket", c); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := s.operator().Set(context.Background(), "ticket", c); err == nil ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -244,7 +247,8 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	m := scattered()
-	if _, err := s.operator().Create(context.Background(), Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9}); err != nil {
+	if _, err := s.operator().Create(context.Background(),
+		Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9}); err != nil {
 		t.Fatal(err)
 	}
 	checks := map[string]bool{"": true}
@@ -264,12 +268,15 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "a start above 1099511627776") {
 		t.Fatal(c.err)
 	}
-	if _, err := s.operator().Set(context.Background(), "t:*", Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil || !strings.Contains(err.Error(), "template of scattered") {
+	if _, err := s.operator().Set(context.Background(), "t:*",
+		Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil ||
+		!strings.Contains(err.Error(), "template of scattered") {
 		t.Error(err)
 	}
 	s.remove("t:*")
 	m.Start = 1<<40 + 1
-	if _, err := s.operator().Create(context.Background(), Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true}); err != nil {
+	if _, err := s.operator().Create(context.Background(),
+		Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.run(5 * time.Second)

@@ -23,6 +23,7 @@ func owner(n int64) *series {
 }
 
 func TestTake(t *testing.T) {
+	inTwo := func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }
 	refusal := &Refusal{Reason: CeilingReached}
 	for name, c := range map[string]struct {
 		change func(*series)
@@ -32,27 +33,36 @@ func TestTake(t *testing.T) {
 		now    int64
 		want   string // a reason, "waits" or ""
 	}{
-		"enough in stock":                      {n: 100, now: second},
-		"not enough in stock":                  {n: 101, now: second, want: "waits"},
-		"more than the ceiling ever allows":    {n: 10_001, now: second, want: string(TooMany)},
-		"nothing is known":                     {change: func(s *series) { s.vanish(0) }, n: 1, now: second, want: "waits"},
-		"it was absent a second ago":           {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second, want: string(NoSequence)},
-		"it was absent long ago":               {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second, want: "waits"},
-		"it is deleted":                        {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1, now: second, want: string(NoSequence)},
-		"others wait":                          {change: wait(1, false), n: 1, now: second, want: "waits"},
-		"others wait, and it has waited":       {change: wait(1, false), since: 1, n: 1, now: second},
-		"at the end of the hold":               {n: 1, now: 600*second - 1},
-		"after the hold":                       {n: 1, now: 600 * second, want: string(NoBlock)},
-		"refused a moment ago":                 {change: func(s *series) { s.refuse(refusal, second) }, n: 101, now: second, want: string(CeilingReached)},
-		"refused a moment ago, but in stock":   {change: func(s *series) { s.refuse(refusal, second) }, n: 1, now: second},
-		"refused long ago":                     {change: func(s *series) { s.refuse(refusal, second) }, n: 101, now: 3 * second, want: "waits"},
-		"refused since it waits":               {change: func(s *series) { s.refuse(refusal, second) }, since: second, n: 101, now: 3 * second, want: string(CeilingReached)},
-		"refused before it waited":             {change: func(s *series) { s.refuse(refusal, second) }, since: second + 1, n: 101, now: 3 * second, want: "waits"},
+		"enough in stock":                   {n: 100, now: second},
+		"not enough in stock":               {n: 101, now: second, want: "waits"},
+		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(TooMany)},
+		"nothing is known": {change: func(s *series) { s.vanish(0) }, n: 1, now: second,
+			want: "waits"},
+		"it was absent a second ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second,
+			want: string(NoSequence)},
+		"it was absent long ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second,
+			want: "waits"},
+		"it is deleted": {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1,
+			now: second, want: string(NoSequence)},
+		"others wait":                    {change: wait(1, false), n: 1, now: second, want: "waits"},
+		"others wait, and it has waited": {change: wait(1, false), since: 1, n: 1, now: second},
+		"at the end of the hold":         {n: 1, now: 600*second - 1},
+		"after the hold":                 {n: 1, now: 600 * second, want: string(NoBlock)},
+		"refused a moment ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
+			now: second, want: string(CeilingReached)},
+		"refused a moment ago, but in stock": {change: func(s *series) { s.refuse(refusal, second) }, n: 1,
+			now: second},
+		"refused long ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
+			now: 3 * second, want: "waits"},
+		"refused since it waits": {change: func(s *series) { s.refuse(refusal, second) },
+			since: second, n: 101, now: 3 * second, want: string(CeilingReached)},
+		"refused before it waited": {change: func(s *series) { s.refuse(refusal, second) },
+			since: second + 1, n: 101, now: 3 * second, want: "waits"},
 		"it has waited for a while":            {since: second, n: 101, now: 6*second - 1, want: "waits"},
 		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(NoBlock)},
 		"whole, from one block":                {n: 100, whole: true, now: second},
-		"whole, but the stock is in two parts": {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, whole: true, now: second, want: "waits"},
-		"not whole, and the stock is in two":   {change: func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }, n: 120, now: second},
+		"whole, but the stock is in two parts": {change: inTwo, n: 120, whole: true, now: second, want: "waits"},
+		"not whole, and the stock is in two":   {change: inTwo, n: 120, now: second},
 	} {
 		s := owner(100)
 		if c.change != nil {
@@ -141,22 +151,36 @@ func TestDecide(t *testing.T) {
 		lost   bool
 		left   int64
 	}{
-		"nothing is due":                 {series: func() *series { return owner(100) }, found: ptr(usual(nil)), e: good, left: 100},
-		"a tenth is used":                {series: used(11), found: ptr(usual(nil)), e: good, block: sequence.Block{First: 100, End: 132}, left: 89},
-		"a request waits":                {series: waiting(150), found: ptr(usual(nil)), e: good, block: sequence.Block{First: 100, End: 250}, left: 100},
-		"others have taken a block":      {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next = 11, 500 })), e: good, block: sequence.Block{First: 500, End: 650}, left: 100},
-		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed, reason: Confirming, left: 100},
-		"too early, but nobody waits":    {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
-		"the ceiling":                    {series: waiting(6000), found: ptr(usual(nil)), e: good, reason: CeilingReached, left: 100},
-		"an older record":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen = 9 })), e: good, lost: true, left: 100},
-		"a missing record":               {series: waiting(150), e: good, lost: true, left: 100},
-		"an unknown name":                {series: func() *series { return &series{name: "order"} }, e: good},
-		"it is deleted":                  {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
-		"it was created again":           {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good, block: sequence.Block{First: 3, End: 153}},
-		"next was raised":                {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good, block: sequence.Block{First: 700, End: 850}},
+		"nothing is due": {series: func() *series { return owner(100) }, found: ptr(usual(nil)),
+			e: good, left: 100},
+		"a tenth is used": {series: used(11), found: ptr(usual(nil)), e: good,
+			block: sequence.Block{First: 100, End: 132}, left: 89},
+		"a request waits": {series: waiting(150), found: ptr(usual(nil)), e: good,
+			block: sequence.Block{First: 100, End: 250}, left: 100},
+		"others have taken a block": {series: waiting(150),
+			found: ptr(usual(func(r *Record) { r.Gen, r.Next = 11, 500 })), e: good,
+			block: sequence.Block{First: 500, End: 650}, left: 100},
+		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed,
+			reason: Confirming, left: 100},
+		"too early, but nobody waits": {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
+		"the ceiling": {series: waiting(6000), found: ptr(usual(nil)), e: good,
+			reason: CeilingReached, left: 100},
+		"an older record": {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen = 9 })),
+			e: good, lost: true, left: 100},
+		"a missing record": {series: waiting(150), e: good, lost: true, left: 100},
+		"an unknown name":  {series: func() *series { return &series{name: "order"} }, e: good},
+		"it is deleted": {series: waiting(150),
+			found: ptr(usual(func(r *Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
+		"it was created again": {series: waiting(150),
+			found: ptr(usual(func(r *Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good,
+			block: sequence.Block{First: 3, End: 153}},
+		"next was raised": {series: waiting(150),
+			found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
+			block: sequence.Block{First: 700, End: 850}},
 	} {
 		s := c.series()
-		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found, before: s.known, stat: store.Stat{Version: 3}}
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
+			before: s.known, stat: store.Stat{Version: 3}}
 		taken, err := s.decide(v, c.e)
 		var lost *lostError
 		var left int64
@@ -166,7 +190,8 @@ func TestDecide(t *testing.T) {
 		if errors.As(err, &lost) != c.lost || left != c.left {
 			t.Errorf("%s: %v, %d left", name, err, left)
 		}
-		if (taken.kind == take) != (c.block.Len() > 0) || taken.kind == take && (taken.block != c.block || taken.record.Nonce != "mine") {
+		if (taken.kind == take) != (c.block.Len() > 0) || taken.kind == take &&
+			(taken.block != c.block || taken.record.Nonce != "mine") {
 			t.Errorf("%s: takes %+v", name, taken)
 		}
 		if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
@@ -199,7 +224,8 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) taking {
-		return taking{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }), block: sequence.Block{First: 100, End: 200}}
+		return taking{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+			block: sequence.Block{First: 100, End: 200}}
 	}
 	for name, c := range map[string]struct {
 		found   Record
@@ -217,8 +243,10 @@ func TestResolve(t *testing.T) {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []taking{attempt("a"), attempt("b")}, 3
-		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found, stat: store.Stat{Version: c.version}}
-		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left || len(m.attempts) != c.open {
+		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found,
+			stat: store.Stat{Version: c.version}}
+		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
+			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}
 	}

@@ -69,8 +69,8 @@ func (n *simNode) done(c store.Call, result, told error) {
 	}
 }
 
-// checkCeiling checks that in every window of time no more was taken than the ceiling allows. A node may lag behind the sequence
-// time of another one by mostRaise.
+// checkCeiling checks that in every window of time no more was taken than the ceiling allows. A node may lag behind the
+// sequence time of another one by mostRaise.
 func (h *history) checkCeiling() {
 	for name, all := range h.takings {
 		if h.strict[name] != nil {
@@ -80,9 +80,11 @@ func (h *history) checkCeiling() {
 			var sum, extra, ceiling int64
 			for _, t := range all[i:] {
 				sum, extra, ceiling = sum+t.n, extra+t.extra, max(ceiling, t.ceiling)
-				ms := t.at - first.at + (sequence.Burst + mostRaise).Milliseconds() + h.lossesIn(first.at, t.at)*sequence.Burst.Milliseconds()
+				ms := t.at - first.at + (sequence.Burst + mostRaise).Milliseconds() + h.lossesIn(first.at,
+					t.at)*sequence.Burst.Milliseconds()
 				if allowed := extra + ceiling*ms/1000 + 1; sum > allowed {
-					h.violated("ceiling", "%d positions of %s are taken from %d to %d ms, allowed are %d", sum, name, first.at, t.at, allowed)
+					h.violated("ceiling", "%d positions of %s are taken from %d to %d ms, allowed are %d", sum, name,
+						first.at, t.at, allowed)
 					return
 				}
 			}
@@ -115,7 +117,8 @@ func (h *history) checkIncarnation() {
 	if err != nil || len(h.lostAt) > 0 {
 		return
 	}
-	if v, err := parseView([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil || v.cluster.Incarnation > 0 {
+	if v, err := parseView([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
+		v.cluster.Incarnation > 0 {
 		h.violated("no loss", "%s is %s: %v", clusterPath, data, err)
 	}
 }

@@ -94,8 +94,8 @@ func (h *history) run(ms int64) {
 	}
 }
 
-// able returns the nodes that must notice if ZooKeeper goes back to a copy made at a time: those that are connected, know all
-// that has changed in the present incarnation, and have written their slot at least two heartbeats later.
+// able returns the nodes that must notice if ZooKeeper goes back to a copy made at a time: those that are connected,
+// know all that has changed in the present incarnation, and have written their slot at least two heartbeats later.
 func (h *history) able(at int64) (able []*simNode) {
 	v, err := h.peek()
 	if err != nil {
@@ -104,8 +104,10 @@ func (h *history) able(at int64) (able []*simNode) {
 	for _, n := range h.nodes {
 		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && h.now >= n.confirmed
 		f := n.is.Followed()
-		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil && n.owed == 0
-		if here && knows && n.claim.incarnation == v.cluster.Incarnation && n.claim.sent > at+2*h.heartbeat.Milliseconds() {
+		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil &&
+			n.owed == 0
+		if here && knows && n.claim.incarnation == v.cluster.Incarnation &&
+			n.claim.sent > at+2*h.heartbeat.Milliseconds() {
 			able = append(able, n)
 		}
 	}
@@ -194,7 +196,8 @@ func (h *history) lose() {
 	}
 }
 
-// restartAll kills all nodes. They start again at any time. The one that must notice the loss of data has its directory.
+// restartAll kills all nodes. They start again at any time. The one that must notice the loss of data has its
+// directory.
 func (h *history) restartAll() {
 	h.note("all nodes are killed")
 	for _, n := range h.nodes {

@@ -71,8 +71,8 @@ func (h *history) rank(name string, v int64) (rank int64, ours bool) {
 	return 0, false
 }
 
-// shown returns what a history says of values that were issued. Those of a keyed sequence differ each time that the history
-// is played, because the key does.
+// shown returns what a history says of values that were issued. Those of a keyed sequence differ each time that the
+// history is played, because the key does.
 func (h *history) shown(name string, runs []worker.Run) any {
 	if name != simKeyed {
 		return runs

@@ -103,7 +103,8 @@ func (s *simStrict) keysAreLost(heard *simNode, losses int) {
 	life := heard.disk.witness.Records["x0"].ID
 	known, _ := parseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
-		if k.losses == losses-1 && k.life == life && slices.ContainsFunc(known, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
+		if k.losses == losses-1 && k.life == life &&
+			slices.ContainsFunc(known, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
 			k.losses = losses
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// simNode is a node with a fake tenure. It stands for packages node and coordinator: it writes its slot at each heartbeat, and
-// looks whether ZooKeeper has lost that or the cluster's record.
+// simNode is a node with a fake tenure. It stands for packages node and coordinator: it writes its slot at each
+// heartbeat, and looks whether ZooKeeper has lost that or the cluster's record.
 type simNode struct {
 	h      *history
 	id     int
@@ -147,7 +147,8 @@ func (n *simNode) hear() {
 	}
 	word := true
 	for _, o := range n.h.nodes {
-		word = word && (o == n || o.claim.sent > n.first && o.told == n.claim.incarnation+1 && o.relyIn == o.store.SessionID())
+		word = word && (o == n || o.claim.sent > n.first && o.told == n.claim.incarnation+1 &&
+			o.relyIn == o.store.SessionID())
 	}
 	n.word = n.word || word
 }
@@ -208,19 +209,21 @@ func (n *simNode) judge(incarnation int64, slot store.Record) string {
 		return "/cluster is missing or older"
 	case c.sent == 0 || incarnation > c.incarnation: // the node puts its slot back
 		return ""
-	case !slot.Found, slot.Stat.Version < c.version, c.sure && (string(slot.Data) != c.content || slot.Stat.Version != c.version):
+	case !slot.Found, slot.Stat.Version < c.version, c.sure &&
+		(string(slot.Data) != c.content || slot.Stat.Version != c.version):
 		return "the slot is missing or older"
 	}
 	return ""
 }
 
-// writeSlot writes the slot over what was found. If that is as the node knew it, no copy of earlier data can have been put
-// in place between this heartbeat and the one before without showing, as long as they are near enough.
+// writeSlot writes the slot over what was found. If that is as the node knew it, no copy of earlier data can have been
+// put in place between this heartbeat and the one before without showing, as long as they are near enough.
 func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation int64) {
 	n.beats++
 	followed := n.is.Followed().Compared // as the record says it
 	was, sent, version := n.claim, n.h.now, int32(0)
-	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false, incarnation
+	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false,
+		incarnation
 	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
 	if found.Found {
 		stat, err := n.store.Set(ctx, n.slot, []byte(n.claim.content), found.Stat.Version)
@@ -230,7 +233,8 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	} else if _, err := n.store.Create(ctx, n.slot, []byte(n.claim.content), store.Persistent); err != nil {
 		return
 	}
-	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version && (was.incarnation == incarnation || !n.nothing) && sent-was.sent <= 2*n.h.heartbeat.Milliseconds()
+	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version &&
+		(was.incarnation == incarnation || !n.nothing) && sent-was.sent <= 2*n.h.heartbeat.Milliseconds()
 	if !chained {
 		n.broken = sent
 	} else if n.nothing {

@@ -24,7 +24,8 @@ func (h *history) create(st store.Store, name string) {
 	m := h.mapOf(name, start, lost)
 	r, err := op.Create(context.Background(), Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
-		Settings: Settings{Block: 32, SupplyMs: 60_000, HoldMs: h.hold, Ceiling: ceiling, HardCeiling: ceiling}, StartGiven: true,
+		Settings:   Settings{Block: 32, SupplyMs: 60_000, HoldMs: h.hold, Ceiling: ceiling, HardCeiling: ceiling},
+		StartGiven: true,
 	})
 	missing := v.record == nil
 	h.note("by hand: create %s, ceiling %d, %+v: %v", name, ceiling, m, err)
@@ -105,7 +106,8 @@ func (h *history) remove(op Operator, name string) {
 	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
 }
 
-// live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an earlier one.
+// live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an
+// earlier one.
 func (h *history) live(op Operator, name string) {
 	for range 1 + h.rng.IntN(3) {
 		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {

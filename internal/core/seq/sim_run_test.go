@@ -40,7 +40,8 @@ func TestSimulation(t *testing.T) {
 	total := playAll(*simFirst, *simCount)
 	h := total.failed
 	if h == nil {
-		t.Logf("%d histories, %d positions, %d losses of data, %s each", total.histories, total.issued, total.losses, total.each())
+		t.Logf("%d histories, %d positions, %d losses of data, %s each", total.histories, total.issued, total.losses,
+			total.each())
 		return
 	}
 	if *simDir != "" {
@@ -51,7 +52,8 @@ func TestSimulation(t *testing.T) {
 		t.Logf("the history is in %s", file)
 	}
 	last := h.log[max(0, len(h.log)-60):]
-	t.Fatalf("%s\nseed %d: %s\nplay it again: go test ./internal/core/seq -run '^TestSimulation$' -sim.seed=%d", strings.Join(last, "\n"), h.seed, h.wrong, h.seed)
+	t.Fatalf("%s\nseed %d: %s\nplay it again: go test ./internal/core/seq -run '^TestSimulation$' -sim.seed=%d",
+		strings.Join(last, "\n"), h.seed, h.wrong, h.seed)
 }
 
 // playHistory plays the history of a seed.
@@ -85,7 +87,8 @@ func (t *simTotal) add(h *history) {
 	}
 	if every := *simProgress; every > 0 && time.Since(t.printed) >= every {
 		t.printed = time.Now()
-		fmt.Fprintf(os.Stderr, "%s: %d histories, %d positions, %s each\n", time.Since(t.began).Round(time.Second), t.histories, t.issued, t.each())
+		fmt.Fprintf(os.Stderr, "%s: %d histories, %d positions, %s each\n", time.Since(t.began).Round(time.Second),
+			t.histories, t.issued, t.each())
 	}
 }
 
@@ -127,8 +130,10 @@ func TestSameSeedGivesTheSameHistory(t *testing.T) {
 		one := playHistory(seed + 1)
 		beside.Go(func() {
 			two := playHistory(seed + 1)
-			if a, b := nonces.ReplaceAllString(one.text(), ""), nonces.ReplaceAllString(two.text(), ""); a != b || one.issued != two.issued {
-				t.Errorf("seed %d: %d and %d lines, %d and %d positions", seed+1, len(one.log), len(two.log), one.issued, two.issued)
+			if a, b := nonces.ReplaceAllString(one.text(), ""), nonces.ReplaceAllString(two.text(), ""); a != b ||
+				one.issued != two.issued {
+				t.Errorf("seed %d: %d and %d lines, %d and %d positions", seed+1, len(one.log), len(two.log),
+					one.issued, two.issued)
 			}
 		})
 	}

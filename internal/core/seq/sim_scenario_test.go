@@ -100,7 +100,8 @@ func (h *history) loseUnknown() {
 	op := h.operator(h.mem.Session())
 	ctx := context.Background()
 	if _, _, err := h.mem.Peek(recordPath(other)); err != nil {
-		if _, err := op.Create(ctx, Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10}, Settings: settings(50), StartGiven: true}); err != nil {
+		if _, err := op.Create(ctx, Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10},
+			Settings: settings(50), StartGiven: true}); err != nil {
 			return
 		}
 	}
@@ -154,9 +155,9 @@ func (h *history) loseYoung() {
 	}
 }
 
-// putBackLate: an operator has raised a next value by about as much as the next skip. ZooKeeper loses that and the blocks
-// that were taken since, and no heartbeat. The node that knows of it reports the loss, and puts the record back as late as it
-// may. Meanwhile another one, which has not followed, is asked for values.
+// putBackLate: an operator has raised a next value by about as much as the next skip. ZooKeeper loses that and the
+// blocks that were taken since, and no heartbeat. The node that knows of it reports the loss, and puts the record back
+// as late as it may. Meanwhile another one, which has not followed, is asked for values.
 func (h *history) putBackLate() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
@@ -200,8 +201,8 @@ func (h *history) putBackLate() {
 	}
 }
 
-// loseKeys: ZooKeeper loses keys of requests. One node knows them. When an operator has said where the strict sequence goes
-// on, another one is asked with the same keys.
+// loseKeys: ZooKeeper loses keys of requests. One node knows them. When an operator has said where the strict sequence
+// goes on, another one is asked with the same keys.
 func (h *history) loseKeys() {
 	if h.strict["x0"] == nil {
 		return
@@ -225,8 +226,8 @@ func (h *history) loseKeys() {
 	}
 }
 
-// loseInAGap: a node is cut off. Meanwhile ZooKeeper is copied, another node takes blocks, and the copy is put back. So nothing
-// shows the loss to the first node, and the one that knows of it notices at the last moment.
+// loseInAGap: a node is cut off. Meanwhile ZooKeeper is copied, another node takes blocks, and the copy is put back. So
+// nothing shows the loss to the first node, and the one that knows of it notices at the last moment.
 func (h *history) loseInAGap() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
@@ -269,8 +270,8 @@ func (h *history) loseAll(c simCopy, x *simNode) {
 	}
 }
 
-// loseBusy: all nodes are killed after a minute in which one of them has used the ceiling up. The node that has its directory
-// last wrote it before.
+// loseBusy: all nodes are killed after a minute in which one of them has used the ceiling up. The node that has its
+// directory last wrote it before.
 func (h *history) loseBusy() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
@@ -319,7 +320,8 @@ func (h *history) loseChange() {
 	h.loseAll(c, x)
 	h.run(2 * h.confirm.Milliseconds())
 	if r, _, err := op.Show(context.Background(), name); err != nil || r.Next < p {
-		h.violated("raised next", "the next position of %s is %d, but node %d has followed %d: %v", name, r.Next, x.id, p, err)
+		h.violated("raised next", "the next position of %s is %d, but node %d has followed %d: %v", name, r.Next,
+			x.id, p, err)
 	}
 }
 
@@ -355,6 +357,7 @@ func (h *history) loseRaise() {
 	highest := s.highest
 	h.run(h.confirm.Milliseconds() + 1)
 	if r, _, err := op.Show(ctx, name); err != nil || r.Next < highest {
-		h.violated("raised next", "the next position of %s is %d, but node %d knows %d: %v", name, r.Next, x.id, highest, err)
+		h.violated("raised next", "the next position of %s is %d, but node %d knows %d: %v", name, r.Next, x.id,
+			highest, err)
 	}
 }

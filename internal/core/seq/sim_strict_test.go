@@ -34,7 +34,8 @@ func (s *simStrict) answer(n int64) {
 	}
 }
 
-// putBack notes that a node puts back a record that ZooKeeper lost, perhaps with a next value that an operator had raised.
+// putBack notes that a node puts back a record that ZooKeeper lost, perhaps with a next value that an operator had
+// raised.
 func (s *simStrict) putBack() {
 	if s != nil {
 		s.counts = false
@@ -94,7 +95,8 @@ func (h *history) checkGaps(name string) {
 	}
 	answered, unanswered := s.answered-s.answeredThen, h.unanswered(s)-s.unansweredThen
 	if missing := r.Next - s.then.Next - answered; missing > unanswered {
-		h.violated("gaps", "%s has %d positions more than were answered, and the nodes count %d", name, missing, unanswered)
+		h.violated("gaps", "%s has %d positions more than were answered, and the nodes count %d", name, missing,
+			unanswered)
 	}
 }
 

@@ -14,7 +14,8 @@ const simTemplate = "t:*"
 func (h *history) createTemplate(st store.Store) {
 	_, err := h.operator(st).Create(context.Background(), Definition{
 		Name: simTemplate, MaxNames: 2 + h.rng.Int64N(20),
-		Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(1000), StartGiven: true,
+		Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(1000),
+		StartGiven: true,
 	})
 	h.note("by hand: create %s: %v", simTemplate, err)
 	h.names = append(h.names, "t:1", "t:2", "t:3")

@@ -59,7 +59,9 @@ type simTaking struct{ at, n, ceiling, extra int64 }
 const simEpoch = int64(1_800_000_000_000)
 
 func newHistory(seed uint64) *history {
-	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), given: map[string]bool{}, takings: map[string][]simTaking{}, intended: map[string]simTaking{}, highest: map[string]int64{}, strict: map[string]*simStrict{}, names: []string{"s0"}}
+	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), given: map[string]bool{},
+		takings: map[string][]simTaking{}, intended: map[string]simTaking{}, highest: map[string]int64{},
+		strict: map[string]*simStrict{}, names: []string{"s0"}}
 	h.confirm, h.heartbeat = 12*time.Second, 3*time.Second
 	if h.rng.IntN(2) == 0 {
 		h.confirm, h.heartbeat = 2*time.Second, 500*time.Millisecond
@@ -124,8 +126,8 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 	h.check(n, name, runs, count, before)
 }
 
-// check checks the values that a node has answered. before is the highest value that any node had answered when the request
-// was sent.
+// check checks the values that a node has answered. before is the highest value that any node had answered when the
+// request was sent.
 func (h *history) check(n *simNode, name string, runs []worker.Run, count int, before int64) {
 	h.note("node %d issues %s %v", n.id, name, h.shown(name, runs))
 	var total int64
@@ -161,7 +163,8 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 
 // scenarios are courses of events that random ones reach too rarely.
 var scenarios = [...]func(*history){
-	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise, (*history).loseYoung,
+	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise,
+	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
 }
 

@@ -23,7 +23,8 @@ type stage struct {
 	actors int
 }
 
-// actor is a node of a stage. Its tenure is always confirmed, and it raises the incarnation as soon as it finds a loss of data.
+// actor is a node of a stage. Its tenure is always confirmed, and it raises the incarnation as soon as it finds a loss
+// of data.
 type actor struct {
 	*stage
 	store *store.MemSession
@@ -255,7 +256,8 @@ func (c *call) again() *call {
 			}
 			c.woken = true
 		}
-		if c.runs, c.err = c.a.is.Take(&c.w, []byte(c.name), c.n, c.whole, wake, nil); errors.Is(c.err, sequence.ErrPending) {
+		if c.runs, c.err = c.a.is.Take(&c.w, []byte(c.name), c.n, c.whole, wake, nil); errors.Is(c.err,
+			sequence.ErrPending) {
 			return c
 		}
 		c.done = true

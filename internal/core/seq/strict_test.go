@@ -73,16 +73,20 @@ func TestStrictPlanNeverSkips(t *testing.T) {
 	}
 }
 
-// Each request gets its part, in the order of arrival. After a write that failed, all wait on before those that came later.
+// Each request gets its part, in the order of arrival. After a write that failed, all wait on before those that came
+// later.
 func TestStrictSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		waiting int
 		want    func(*sequence.Result) bool
 	}{
-		"acknowledged": {nil, 1, func(a *sequence.Result) bool { return a.Err == nil && a.Block == sequence.Block{First: 51, End: 53} }},
-		"conflict":     {store.ErrBadVersion, 3, nil},
-		"unknown":      {store.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
+		"acknowledged": {nil, 1, func(a *sequence.Result) bool {
+			return a.Err == nil &&
+				a.Block == sequence.Block{First: 51, End: 53}
+		}},
+		"conflict": {store.ErrBadVersion, 3, nil},
+		"unknown":  {store.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
 	} {
 		s, v, e := strictly(50, 1, 2)
 		t1 := s.next(v, e)
@@ -127,7 +131,8 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 func TestKeysWithoutTheirDirectory(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+	if _, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(),
+		Settings: settings(1000), StartGiven: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.run(4 * time.Second)
@@ -155,7 +160,8 @@ func faultsOf(op string) func(store.Call) store.Fault {
 func TestKeysOfRequestsArePutBack(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	r, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true})
+	r, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(),
+		Settings: settings(1000), StartGiven: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ func served(t *testing.T, seen map[int64]string, who string) {
 	t.Errorf("%s has issued nothing", who)
 }
 
-// An operator has raised the next value. Since then there were more changes of other names than /seq lists, and all nodes
-// were replaced by new ones.
+// An operator has raised the next value. Since then there were more changes of other names than /seq lists, and all
+// nodes were replaced by new ones.
 func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	s := newStage(t)
 	a, seen := s.node(), make(map[int64]string)
@@ -71,8 +71,8 @@ func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	served(t, seen, "b")
 }
 
-// ofMany loses data. Node a knows 100 records, and the last one that it puts back is zorder, whose next value was raised. Node b
-// knows nothing of that. seen are the values that were issued.
+// ofMany loses data. Node a knows 100 records, and the last one that it puts back is zorder, whose next value was
+// raised. Node b knows nothing of that. seen are the values that were issued.
 func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	t.Helper()
 	s = newStage(t)
@@ -242,8 +242,8 @@ func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, lat
 	served(t, seen, "b")
 }
 
-// A node tells in time that it still puts records back: although it notices the loss late, although some of its writes fail, and
-// in a cluster with a short confirming time.
+// A node tells in time that it still puts records back: although it notices the loss late, although some of its writes
+// fail, and in a cluster with a short confirming time.
 func TestNodeTellsInTimeThatItPutsBack(t *testing.T) {
 	for name, row := range map[string]struct {
 		confirm, follow time.Duration

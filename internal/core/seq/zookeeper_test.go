@@ -89,9 +89,10 @@ func (h *house) node() *guest {
 	g := &guest{h: h, door: &door{h.open()}}
 	g.is = New(Config{
 		Store: g.door, Tenure: g,
-		Now:   func() int64 { return simEpoch + h.now },
-		Mono:  func() int64 { return (h.now + 1) * 1e6 },
-		Retry: func(time.Duration, func()) time.Duration { return 0 }, // the clock may stand still, and no pause would end
+		Now:  func() int64 { return simEpoch + h.now },
+		Mono: func() int64 { return (h.now + 1) * 1e6 },
+		// the clock may stand still, and no pause would end
+		Retry: func(time.Duration, func()) time.Duration { return 0 },
 	})
 	g.settle()
 	return g
@@ -158,7 +159,8 @@ func (g *guest) try(name string, n int) (int64, error) {
 
 func (h *house) create(name string) {
 	h.Helper()
-	if _, err := h.operator().Create(h.Context(), Definition{Name: name, Map: plain(), Settings: settings(1000), StartGiven: true}); err != nil {
+	if _, err := h.operator().Create(h.Context(), Definition{Name: name, Map: plain(), Settings: settings(1000),
+		StartGiven: true}); err != nil {
 		h.Fatal(err)
 	}
 }
