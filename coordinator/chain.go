@@ -2,9 +2,9 @@ package coordinator
 
 import "time"
 
-// Chain is a run of acknowledged writes of a node's slot. Each was conditional on the one before, and was acknowledged
-// at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back to data older
-// than that unnoticed: such data would have an older record of the slot.
+// Chain is a run of acknowledged writes of a node's slot (C13). Each was conditional on the one before, and was
+// acknowledged at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back
+// to data older than that unnoticed: such data would have an older record of the slot.
 //
 // Times are nanoseconds of CLOCK_BOOTTIME, which counts while the machine is suspended.
 type Chain struct {

@@ -2,14 +2,13 @@ package coordinator
 
 import "time"
 
-// confirmTime returns the cluster's confirming time plus BorrowMs. A new holder of a slot waits for it after its write.
-// In this time a holder that ZooKeeper has lost can come back.
+// confirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it
+// after its write. In this time a holder that ZooKeeper has lost can come back.
 func confirmTime(cl Cluster) time.Duration {
 	//mutant:c10-no-confirming by sim -> if true {
 	if cl.ConfirmMs == 0 {
 		return 0
 	}
-	// A holder that ZooKeeper lost may have issued up to BorrowMs ahead of its clock.
 	//mutant:c27-lost-holder-has-not-borrowed by sim:borrow -> return time.Duration(cl.ConfirmMs) * time.Millisecond
 	return time.Duration(cl.ConfirmMs+cl.BorrowMs) * time.Millisecond
 }

@@ -59,7 +59,7 @@ const (
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot returns the meaning of a slot's record for a holder. found is nil if there is no record.
+// JudgeSlot returns the meaning of a slot's record for a holder (C19). found is nil if there is no record.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
 // incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
@@ -74,7 +74,7 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 		return FoundOurs
 	//mutant:c30-forced-release-does-not-fence by TestReleaseFencesWhateverTheIncarnation -> case false:
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
-		return FoundFenced // by an operator, whatever the incarnation
+		return FoundFenced // by an operator, whatever the incarnation (C30)
 	case found.Incarnation > mine.Incarnation && found.Confirmed:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
@@ -150,7 +150,7 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
 }
 
-// JudgeResume returns nil if a starting node still holds the slot of its local record, else a *NotOursError.
+// JudgeResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
 func JudgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
 		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
@@ -187,13 +187,13 @@ const (
 // bound.
 const cooldown = limits.Cooldown
 
-// graceMs returns how long a slot stays with its holder after the lease bound, in ms. After a loss of data an earlier
-// holder goes by the leader's clock (see doubt.go). That clock may be set back, or another leader's clock may be
-// behind: less than this does no harm.
+// graceMs returns how long a slot stays with its holder after the lease bound, in ms (C26). After a loss of data an
+// earlier holder goes by the leader's clock (see doubt.go). That clock may be set back, or another leader's clock may
+// be behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
-// JudgeFree returns whether a slot can be taken. now is our clock, leaderNow the leader's, Unix ms. The earlier one
-// counts, so that a clock that is ahead frees no slot.
+// JudgeFree returns whether a slot can be taken (C7). now is our clock, leaderNow the leader's, Unix ms. The earlier
+// one counts, so that a clock that is ahead frees no slot.
 func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
 	//mutant:c7-free-by-one-clock by TestJudgeFree -> _ = leaderNow
 	now = min(now, leaderNow)
@@ -215,8 +215,8 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 	return Disconnected
 }
 
-// givenUp reports whether a slot was released and its last holder uses it no more. After Operator.ForceRelease the
-// holder may still run, by a clock that is behind.
+// givenUp reports whether a slot was released and its last holder uses it no more (C30). After Operator.ForceRelease
+// the holder may still run, by a clock that is behind.
 //
 //mutant:c30-forced-release-frees-at-once by TestTakeAway -> func (s Slot) givenUp() bool { return s.Released }
 func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }

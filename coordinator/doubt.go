@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
-// doubt is raised if the lease had run out by the leader's clock, but not by ours. Another node may have held the slot
-// meanwhile, and ZooKeeper may have lost that.
+// doubt is raised (C26) if the lease had run out by the leader's clock, but not by ours. Another node may have held the
+// slot meanwhile, and ZooKeeper may have lost that.
 type doubt struct {
 	raised bool
 	// Both clocks when that was noticed, Unix ms.

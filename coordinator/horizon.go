@@ -2,8 +2,8 @@ package coordinator
 
 import "time"
 
-// horizon is what a node knows of Cluster.Horizon. No node writes a lease bound above that. Therefore a freeze until
-// the horizon is long enough for each holder that is cut off, even if its clock is ahead.
+// horizon is what a node knows of Cluster.Horizon (C23). No node writes a lease bound above that. Therefore a freeze
+// until the horizon is long enough for each holder that is cut off, even if its clock is ahead.
 //
 // A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
 // connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may

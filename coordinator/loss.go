@@ -44,15 +44,16 @@ func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 // ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock and the
 // leader's, Unix ms. leased: the finder's lease runs.
 //
-// The incarnation grows, unless it has since the finder knew it. Registration is frozen until no holder can have a
-// lease any more: until each horizon that the finder knows. All slots are frozen, because the cluster may have grown
-// while the finder was cut off. Where another finder has raised the incarnation, a finder whose lease runs only makes
-// the freeze longer if that would end too early: older data can bring back an older freeze.
+// The incarnation grows, unless it has since the finder knew it (C20). Registration is frozen (C21) until no holder can
+// have a lease any more: until each horizon that the finder knows. All slots are frozen, because the cluster may have
+// grown while the finder was cut off. Where another finder has raised the incarnation, a finder whose lease runs only
+// makes the freeze longer if that would end too early: older data can bring back an older freeze.
 func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
 	next = mine
 	//mutant:c20-loss-raises-no-incarnation by sim -> next.Confirmed, next.Incarnation = leased, l.Known
 	next.Confirmed, next.Incarnation = leased, l.Known+1
 	if found == nil || found.UUID != mine.UUID {
+		// Only a finder that has confirmed puts its cluster there (C22).
 		empty := found == nil || !found.Confirmed
 		next.Horizon = next.nextHorizon(now)
 		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""

@@ -9,8 +9,8 @@ import (
 )
 
 // If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still run. A node that notices it
-// creates a Lost record. That keeps the slot for the longest lease, during which the holder can put its own record
-// back.
+// creates a Lost record (C25). That keeps the slot for the longest lease, during which the holder can put its own
+// record back.
 
 // lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of the holder is above
 // it.

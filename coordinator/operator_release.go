@@ -53,9 +53,9 @@ func (h Operator) Examine(ctx context.Context, worker int) (Holding, error) {
 	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
-// ForceRelease releases a slot that its holder has not given back. The lease bound stays, and the next holder begins
-// there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its next
-// heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
+// ForceRelease releases a slot that its holder has not given back. The lease bound stays (C30), and the next holder
+// begins there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its
+// next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
 //
 // ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
 // longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and

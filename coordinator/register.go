@@ -195,6 +195,7 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) error {
 	c := h.co
 	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
+	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
 	h.holding = holding{Claim: Claim{

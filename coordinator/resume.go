@@ -83,6 +83,7 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 			v.cl = &cl
 		}
 		h.adopt(*v.slot)
+		// Above all that the process before may have used (C6).
 		//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
 		h.Floor = max(h.Floor, h.ReservedUntil)
 		confirm, err := h.writeNextTerm(ctx, v, lease)

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Stop marks a slot as cleanly stopped: this holding issues no ID at or after end, Unix ms. The node keeps the slot
-// until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
+// Stop marks a slot as cleanly stopped (C29): this holding issues no ID at or after end, Unix ms. The node keeps the
+// slot until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
 // durably. generation is the write count of that record.
 func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 	err := h.finish(ctx, func(s *Slot) {
@@ -20,9 +20,9 @@ func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
-// Release gives a slot back: any node may take it at once, and issue from end on. The local record must have been made
-// invalid before, durably. end is the first timestamp that this holding has not reached, Unix ms. The lease bound
-// becomes end, or the floor if that is higher. Only Release lowers a lease bound.
+// Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
+// made invalid before, durably. end is the first timestamp that this holding has not reached, Unix ms. The lease bound
+// becomes end, or the floor if that is higher. Only Release lowers a lease bound (C3).
 //
 // A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
 func (h *Hold) Release(ctx context.Context, end int64) error {

@@ -13,8 +13,8 @@ import (
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
 // what others wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves,
-// at the latest when they write their slots. So before a node relies on ZooKeeper in a new session, it waits until each
-// live peer has written, or for the confirming time.
+// at the latest when they write their slots. So before a node relies on ZooKeeper in a new session (C14), it waits
+// until each live peer has written, or for the confirming time.
 type word struct {
 	session int64 // of our first write; 0: none
 	began   int64 // when that was sent, ns of the boot clock
@@ -40,14 +40,14 @@ func (w word) of(session, sent, zxid int64) word {
 	return word{session: session, began: sent, zxid: zxid}
 }
 
-// given reports whether a peer's record shows that the peer has written since we did, and has lost nothing.
+// given reports whether a peer's record shows that the peer has written since we did, and has lost nothing (C14).
 func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 	compared := peer.Compared == 0 || peer.Compared == incarnation+1
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
 
 // vouches reports whether a peer's chain is older than our first write by a confirming time, and has an acknowledged
-// write since. The record's last write does not count: it may have been late.
+// write since (C11). The record's last write does not count: it may have been late.
 func (w word) vouches(peer Slot, cl Cluster) bool {
 	//mutant:c11-young-chain-vouches by sim -> unbroken := true
 	unbroken := peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
