@@ -204,7 +204,8 @@ func (i *Issuer) Take(
 
 // seriesOf returns the series of a name.
 func (i *Issuer) seriesOf(name []byte) (*series, error) {
-	if s := i.find(name); s != nil {
+	// The catalog has templates, too, which give no values.
+	if s := i.find(name); s != nil && !sequence.IsTemplate(s.name) {
 		return s, nil
 	}
 	return i.meet(string(name))

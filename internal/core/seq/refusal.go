@@ -158,7 +158,7 @@ func lostKey(name string) *Refusal {
 		"Start a node that does, or delete the sequence and create it again", name)
 }
 
-func damaged(name string) *Refusal {
-	return newRefusal(Frozen, 0, "the record of sequence %s in ZooKeeper is damaged. Restore or remove it: %s",
-		name, recordPath(name))
+func damaged(name, path string) *Refusal {
+	return newRefusal(Frozen, 0, "sequence %s needs a record in ZooKeeper that is damaged. Restore or remove it: %s",
+		name, path)
 }

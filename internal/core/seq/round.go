@@ -151,9 +151,13 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 
 // damaged refuses requests for a series whose record cannot be used.
 func (i *Issuer) damaged(s *series, err error) {
-	var news bool
-	if s.change(func() { news = s.damaged(i.cfg.Mono()) }); news {
-		i.cfg.Log.Error("the record of a sequence in ZooKeeper is damaged", "path", recordPath(s.name), "error", err)
+	path, news := recordPath(s.name), false
+	var other damagedError
+	if errors.As(err, &other) {
+		path = other.path
+	}
+	if s.change(func() { news = s.damaged(path, i.cfg.Mono()) }); news {
+		i.cfg.Log.Error("a record in ZooKeeper is damaged", "sequence", s.name, "path", path, "error", err)
 	}
 }
 

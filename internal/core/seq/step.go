@@ -210,11 +210,11 @@ func (s *series) drop() {
 
 // damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the node did not know it.
-func (s *series) damaged(at int64) (news bool) {
+func (s *series) damaged(path string, at int64) (news bool) {
 	news = s.refusal.reason() != Frozen
 	s.stale = false
 	s.drop()
-	s.refuse(damaged(s.name), at)
+	s.refuse(damaged(s.name, path), at)
 	return news
 }
 

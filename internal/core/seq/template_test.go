@@ -47,6 +47,33 @@ func TestTemplateCreatesASequenceAtItsFirstUse(t *testing.T) {
 	}
 }
 
+// A name of a template gives no values, also while the node knows the template.
+func TestTemplateGivesNoValues(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 3)
+	a.ask("order:1", 1, false).first()
+	for range 2 {
+		if r := a.ask("order:*", 1, false).reason(); r != NoSequence {
+			t.Error(r)
+		}
+		a.is.named("order:*") // as a change of the template makes it known
+	}
+}
+
+func TestDamagedTemplateIsNamed(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.createTemplate("order:*", 1, 3)
+	if _, err := s.mem.Session().Set(t.Context(), recordPath("order:*"), []byte("x"), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	c := a.ask("order:1", 1, false)
+	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), recordPath("order:*")) {
+		t.Error(c.err)
+	}
+}
+
 func TestTemplateCreatesNoMoreThanItMay(t *testing.T) {
 	s := newStage(t)
 	a := s.node()

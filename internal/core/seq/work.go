@@ -55,7 +55,8 @@ func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err
 	case foundLater:
 		return view{}, &lostError{later: true}
 	}
-	return v, i.readMore(ctx, &v, s.wants(v, i.cfg.Mono()))
+	err = i.readMore(ctx, &v, s.wants(v, i.cfg.Mono())) // before v is returned
+	return v, err
 }
 
 // readMore reads what a decision needs besides the record into v.
@@ -89,14 +90,14 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	if w.keys != "" {
 		v.keys = &keyring{exists: found[0].Found, version: found[0].Stat.Version}
 		v.keys.entries, err = parseKeys(found[0].Data)
-		return err
+		return damagedAt(keysPath(w.keys), err)
 	}
 	for k, name := range w.templates {
 		if !found[k].Found {
 			continue
 		}
 		if r, err := parseRecord(found[k].Data); err != nil {
-			return err
+			return damagedAt(recordPath(name), err)
 		} else if r.Kind() == Template {
 			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
