@@ -95,7 +95,7 @@ func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coord
 	}
 	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
 	if err == nil {
-		_, err = n.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
+		_, err = n.cfg.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
 	}
 	if err != nil {
 		return coordinator.Cluster{}, err
@@ -120,7 +120,7 @@ func (n *Node) unconfirm() {
 
 // joinAs makes a cluster this node's own, or returns why the node's settings do not fit it.
 func (n *Node) joinAs(cl coordinator.Cluster) error {
-	r, err := n.fits(cl)
+	r, err := n.cfg.fits(cl)
 	if err != nil {
 		return err
 	}
@@ -132,20 +132,20 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 }
 
 // fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
-func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
-	if err := n.cfg.Settings.Agree(cl); err != nil {
+func (c Config) fits(cl coordinator.Cluster) (rules, error) {
+	if err := c.Settings.Agree(cl); err != nil {
 		return rules{}, err
 	}
-	if err := n.checkHeartbeat(cl); err != nil {
+	if err := c.checkHeartbeat(cl); err != nil {
 		return rules{}, err
 	}
-	r, err := n.rulesOf(cl)
+	r, err := c.rulesOf(cl)
 	if err != nil {
 		return r, err
 	}
-	if r.layout.Unit > n.cfg.Reserve/3 {
+	if r.layout.Unit > c.Reserve/3 {
 		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. "+
-			"Create a cluster with another layout", r.layout.Unit, n.cfg.Reserve, n.cfg.Reserve/3)
+			"Create a cluster with another layout", r.layout.Unit, c.Reserve, c.Reserve/3)
 	}
 	return r, nil
 }
@@ -153,30 +153,30 @@ func (n *Node) fits(cl coordinator.Cluster) (rules, error) {
 // checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. A holder
 // must notice a loss of ZooKeeper's data within the confirming time, and must report twice within
 // the shortest lease. A confirming time of 0 is allowed for a store in memory.
-func (n *Node) checkHeartbeat(cl coordinator.Cluster) error {
+func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
 	confirm := ms(cl.ConfirmMs)
-	_, err := limits.NoticeWithin(confirm, n.cfg.Heartbeat)
+	_, err := limits.NoticeWithin(confirm, c.Heartbeat)
 	//mutant:c12-slow-heartbeat by sim:slow-heartbeats -> if false {
-	if err != nil && !(confirm == 0 && n.cfg.InMemory) { // (C12)
+	if err != nil && !(confirm == 0 && c.InMemory) { // (C12)
 		most := limits.MaxHeartbeat(confirm)
 		if most < limits.MinHeartbeat {
 			return &RangeError{Setting: SettingConfirmTime, Least: limits.MinConfirm, Problem: fmt.Sprintf(
 				"the confirming time %s is too short for any heartbeat interval: %v", confirm, err)}
 		}
 		return &RangeError{Setting: SettingHeartbeat, Most: most, Problem: fmt.Sprintf(
-			"the heartbeat interval %s is too long for the confirming time %s: %v", n.cfg.Heartbeat, confirm, err)}
+			"the heartbeat interval %s is too long for the confirming time %s: %v", c.Heartbeat, confirm, err)}
 	}
-	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*n.cfg.Heartbeat {
+	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*c.Heartbeat {
 		return &RangeError{Setting: SettingHeartbeat, Most: lease / 2, Problem: fmt.Sprintf(
 			"the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats",
-			n.cfg.Heartbeat, lease)}
+			c.Heartbeat, lease)}
 	}
 	return nil
 }
 
 // Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
 // only Settings, Heartbeat, Reserve and InMemory, and fills in no defaults.
-func (cfg Config) Fits(cl coordinator.Cluster) error {
-	_, err := (&Node{cfg: cfg}).fits(cl)
+func (c Config) Fits(cl coordinator.Cluster) error {
+	_, err := c.fits(cl)
 	return err
 }

@@ -121,7 +121,7 @@ func (n *Node) adoptCluster(cl coordinator.Cluster) error {
 	if cl.UUID == "" {
 		return nil
 	}
-	rules, err := n.rulesOf(cl)
+	rules, err := n.cfg.rulesOf(cl)
 	if err != nil {
 		return err
 	}

@@ -22,16 +22,16 @@ type rules struct {
 }
 
 // rulesOf returns a cluster's rules, or why this node cannot make IDs by them.
-func (n *Node) rulesOf(cl coordinator.Cluster) (rules, error) {
+func (c Config) rulesOf(cl coordinator.Cluster) (rules, error) {
 	r, err := readRules(cl)
 	if err != nil {
 		return r, err
 	}
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
-	if most := n.cfg.Reserve + r.borrow + coast; most > limits.MaxReserve {
+	if most := c.Reserve + r.borrow + coast; most > limits.MaxReserve {
 		return r, fmt.Errorf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
-			"restart after a crash may wait %s, more than %s", r.borrow, coast, n.cfg.Reserve, most, limits.MaxReserve)
+			"restart after a crash may wait %s, more than %s", r.borrow, coast, c.Reserve, most, limits.MaxReserve)
 	}
 	return r, nil
 }

@@ -36,7 +36,7 @@ func (n *Node) begin() (attempt, error) {
 		return a, nil
 	}
 	if unfit == nil {
-		_, unfit = n.fits(n.cluster)
+		_, unfit = n.cfg.fits(n.cluster)
 	}
 	if unfit != nil {
 		return a, unfit
