@@ -64,11 +64,11 @@ core() {
   done
 }
 
-# shipped ARCH runs the shipped binary: nodes that fail over, serve a sequence, and start again
-# without ZooKeeper. The tests look for IDs that were issued twice.
+# shipped ARCH runs the shipped binary: nodes that serve a sequence, drain, and start again
+# without ZooKeeper. The tests look for IDs and values that were issued twice.
 shipped() {
   FLAKED_TEST_GOARCH=$1 tested "$work/e2e" -test.timeout 4m \
-    -test.run '^(TestLeaseExpiryFencesTheOldHolder|TestKilledNodesStartIntoOlderData|TestRestartServesWithoutZooKeeper|TestDrainAnswersOpenConnections)$' ||
+    -test.run '^(TestUnusedLifeHidesNoEarlierOne|TestRestartServesWithoutZooKeeper|TestDrainAnswersOpenConnections)$' ||
     die "the shipped binary fails on $1"
   say "$1: the shipped binary serves on a real ZooKeeper"
 }
