@@ -99,8 +99,9 @@ type Issuer struct {
 
 	// read is when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.
 	read atomic.Int64
-	// followed is how far the node had followed the changes then. nil: it has read nothing. compared is the same, but
-	// does not wait for the disk.
+	// compared is how far the node had followed the changes then, nil if it has read nothing. followed is the same, but
+	// is set only when the disk has it too (S25): operators go by it. Nodes that wait for others (S12) go by compared,
+	// because a disk that hangs must not keep them waiting.
 	followed, compared atomic.Pointer[following]
 
 	// wake has capacity 1: it makes Run call Round.

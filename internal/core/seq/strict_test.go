@@ -86,7 +86,9 @@ func TestStrictSettle(t *testing.T) {
 				a.Block == sequence.Block{First: 51, End: 53}
 		}},
 		"conflict": {store.ErrBadVersion, 3, nil},
-		"unknown":  {store.ErrUnreachable, 1, func(a *sequence.Result) bool { return a.Err.(*Refusal).Reason == Unknown }},
+		"unknown": {store.ErrUnreachable, 1, func(a *sequence.Result) bool {
+			return a.Err.(*Refusal).Reason == Unknown
+		}},
 	} {
 		s, v, e := strictly(50, 1, 2)
 		t1 := s.next(v, e)
