@@ -114,11 +114,13 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	}
 	var doc admin.Status
 	if json.Unmarshal([]byte(lines[0]), &doc) != nil || doc.Node.Phase == "" {
-		return found, exitWith(exitFailure, "%s answered %.60q to STATUS. Check that it is a flaked node", node.addr, lines[0])
+		return found, exitWith(exitFailure, "%s answered %.60q to STATUS. Check that it is a flaked node",
+			node.addr, lines[0])
 	}
 	layout := doc.Cluster.Layout
 	if layout == "" {
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not reached "+
+		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not "+
+			"reached "+
 			"ZooKeeper. Try again later", node.addr)
 	}
 	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(doc.Cluster.Name))

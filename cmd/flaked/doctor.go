@@ -119,7 +119,7 @@ func printFindings(w io.Writer, r doctor.Report) error {
 
 // verdict returns the error that sets the exit code. Its text counts failures and warnings.
 func verdict(s doctor.Summary) error {
-	text := count(int64(s.Fail), "failure") + ", " + count(int64(s.Warn), "warning")
+	text := view.Plural(int64(s.Fail), "failure") + ", " + view.Plural(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:
 		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)

@@ -221,6 +221,7 @@ func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 	if err := t.print(w); err != nil || silent == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n", count(int64(silent), "node"))
+	_, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n",
+		view.Plural(int64(silent), "node"))
 	return err
 }

@@ -112,7 +112,7 @@ func (d seqReport) meaning() string {
 	switch d.State {
 	case view.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
-			count(d.Skips, "value")
+			view.Plural(d.Skips, "value")
 	case view.SeqFrozen:
 		switch {
 		case template && d.Scatter > 0:
@@ -156,15 +156,7 @@ func (d seqReport) unused(text string) string {
 	return text
 }
 
-// count returns a number with thousands separated, and a noun in singular or plural.
-func count(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return view.Thousands(strconv.FormatInt(n, 10)) + " " + noun
-}
-
-func aSecond(n int64) string { return view.Thousands(strconv.FormatInt(n, 10)) + " a second" }
+func aSecond(n int64) string { return grouped(n) + " a second" }
 
 // keyed reports whether the values depend on a key.
 func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
@@ -184,7 +176,7 @@ func seqRows(d seqReport, now time.Time) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.usedText()},
-		{"block", d.unused(fmt.Sprintf("%s or more", count(d.Block, "value")))},
+		{"block", d.unused(fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
 		{"supply", d.unused(millis(d.SupplyMs).String())},
 		{"hold", d.unused(millis(d.HoldMs).String())},
 		{"ceiling", d.unused(aSecond(d.Ceiling))},

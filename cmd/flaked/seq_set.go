@@ -168,7 +168,7 @@ func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq
 	}
 	skipped := ""
 	if n := after.Next - before.Next; n > 0 {
-		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", count(n, "value"), name, first)
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", view.Plural(n, "value"), name, first)
 	}
 	switch {
 	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:

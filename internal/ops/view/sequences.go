@@ -131,9 +131,9 @@ func (s *SomeSequences) add(name string) {
 
 // Line returns the counts and the problems in one line.
 func (s Sequences) Line() string {
-	line := plural(s.Count, "named sequence")
+	line := Plural(int64(s.Count), "named sequence")
 	if s.Templates > 0 {
-		line += ", " + plural(s.Templates, "template")
+		line += ", " + Plural(int64(s.Templates), "template")
 	}
 	for _, p := range s.Problems() {
 		line += ". " + p.Text
@@ -141,7 +141,8 @@ func (s Sequences) Line() string {
 	return line
 }
 
-func plural(n int, noun string) string {
+// Plural returns a number with thousands separated, and a noun in singular or plural.
+func Plural(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
