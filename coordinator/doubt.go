@@ -87,7 +87,7 @@ func (d doubt) lastPossible(agreed bool) int64 {
 // floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now. The leader's clock may prove
 // wrong by then, and confirming cannot be undone.
 func (hold holding) floorTooFarAhead(e evidence) bool {
-	return hold.doubted() && hold.doubt.lastPossible(e.agreed) > e.now+cooldown.Milliseconds()
+	return hold.doubted() && hold.doubt.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
 }
 
 // ahead returns by how much the clock was ahead of the leader's, in milliseconds.

@@ -27,3 +27,27 @@ func TestDoubtedFloorIsAboveTheLeadersTime(t *testing.T) {
 		}
 	}
 }
+
+// A holding may be confirmed when its tenure can begin: a start waits 10 s at most, and BorrowMs is part of them.
+func TestFloorTooFarAhead(t *testing.T) {
+	const now, borrow = int64(1_000_000), 300
+	for _, row := range []struct {
+		ahead int64
+		want  bool
+	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
+		hold := holding{sinceGrant: sinceGrant{doubt: doubt{raised: true, now: now, stamp: now + row.ahead}}}
+		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
+			t.Errorf("%d ms ahead: %v", row.ahead, got)
+		}
+	}
+}
+
+// A floor that was saved when a lease had run out is above what was reserved before that.
+func TestGoAloneKeepsTheHigherFloor(t *testing.T) {
+	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
+		h := &Hold{holding: holding{Claim: Claim{Floor: row[0]}}}
+		if h.GoAlone(row[1], 1); h.Floor != row[2] {
+			t.Errorf("%v: floor %d", row, h.Floor)
+		}
+	}
+}

@@ -43,12 +43,15 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 		return 0, err
 	}
 	c.reading = clock
-	if err = c.checkClocks(ctx, -1, check); err == nil {
-		err = h.acquireFree(ctx, lease)
-	}
 	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped ZooKeeper a new node's
 	// ticket may have the same name.
-	holds := c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node
+	holds, own := c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node, -1
+	if holds {
+		own = c.hold.Worker // else its own record would vote for its clock
+	}
+	if err = c.checkClocks(ctx, own, check); err == nil {
+		err = h.acquireFree(ctx, lease)
+	}
 	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
 		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ""

@@ -108,6 +108,36 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	}
 }
 
+// A lease had run out, and a holder that ZooKeeper lost may have issued up to the new floor. The node stops before a
+// tenure could begin there. A start without ZooKeeper must not begin below that floor.
+func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.stop()
+	n.mu.Lock()
+	floor := n.now() + 9000
+	n.claim.Floor = floor
+	n.mu.Unlock()
+	n.Node.stop(context.Background())
+	rec, err := DecodeRecord(r.loaded().Record)
+	if err != nil || rec.Claim.ReservedUntil < floor {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// The disk or the clock has kept the next tenure from beginning. Each heartbeat tries again.
+func TestLapsedTenureIsReplacedLater(t *testing.T) {
+	n := newRig(t).start().untilReady()
+	n.stop()
+	floor := n.held.floor
+	if n.closeIfLapsed(floor) != nil {
+		t.Error("a tenure that has not lapsed is replaced")
+	}
+	if n.closeIfLapsed(floor+1) == nil || n.closeIfLapsed(floor) == nil {
+		t.Error("a lapsed tenure stays")
+	}
+}
+
 // A node finds another cluster confirmed in the place of its own, and refuses to start. After
 // that it must not start without ZooKeeper either.
 func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {

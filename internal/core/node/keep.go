@@ -219,13 +219,13 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 }
 
 // closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out,
-// and another node may have held the slot since. It returns the tenure that it has closed, or
-// nil.
+// and another node may have held the slot since. It returns the tenure that it has closed, now or in a heartbeat that
+// could not begin the next one, or nil.
 func (n *Node) closeIfLapsed(floor int64) *tenure {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.held
-	if old == nil || floor <= old.floor {
+	if old == nil || floor <= old.floor && !old.lapsed {
 		return nil
 	}
 	if n.claim.Confirmed { // else the tenure never issued, and its refusal stays

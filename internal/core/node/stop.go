@@ -15,6 +15,8 @@ func (n *Node) stop(ctx context.Context) {
 	// so it is never below what a predecessor reserved.
 	//mutant:c29-stop-leaves-requests by TestStopEndsRequestsUnderWay -> end := n.layout.Start(t.gen.End())
 	end := n.layout.Start(t.gen.Close())
+	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
+	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if t.owner != ownerOf(claim) {
 		// An attempt to take another slot was interrupted. The local record is about that
 		// slot, and needs no change.
