@@ -172,6 +172,7 @@ func (s *sim) playAllKilled() bool {
 	s.now += int64(s.upTo(pick(s, s.heartbeat, 2*s.heartbeat, s.confirm)))
 	s.restoreSnapshot()
 	s.forget()
+	before := s.incarnation()
 	s.deadline = s.now + int64(s.confirm) - int64(s.upTo(s.confirm*3/4)) - 20e6
 	s.quietly(func() {
 		if len(on) < len(s.machines) && s.chance(2) {
@@ -197,7 +198,8 @@ func (s *sim) playAllKilled() bool {
 		})
 	}
 	for _, m := range on {
-		if p := m.proc; p != nil && p.acquiring {
+		refused := m.proc == nil && s.incarnation() <= before // for its settings, before it has asked ZooKeeper
+		if p := m.proc; refused || p != nil && p.acquiring {
 			s.over = true // it has not come back in time
 			return false
 		}
