@@ -78,7 +78,9 @@ func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (t
 	if lost == 0 {
 		return false, nil
 	}
-	i.roundTime = min(roundTime, cluster.ConfirmTime/4)
+	if cluster.ConfirmTime > 0 { // a store in memory has none
+		i.roundTime = min(roundTime, cluster.ConfirmTime/4)
+	}
 	if late := i.cfg.Mono()-i.known.entered > int64(i.cfg.Follow/2); late || lost > soonPutBack {
 		return true, i.tellPuttingBack(ctx, v)
 	}
