@@ -54,14 +54,6 @@ func (d *dialled) ask(request string) *http.Response {
 	return res
 }
 
-// closed reports whether the server closes the connection within wait.
-func (d *dialled) closed(wait time.Duration) bool {
-	_ = d.SetReadDeadline(time.Now().Add(wait))
-	_, err := io.Copy(io.Discard, d.replies)
-	timeout, ok := err.(net.Error)
-	return !ok || !timeout.Timeout()
-}
-
 const livez = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 // Probes are answered while many clients hold connections open in various ways.

@@ -37,8 +37,12 @@ func (h *Hold) Release(ctx context.Context, end int64) error {
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
+// Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write of
+// its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
+func (h *Hold) Notice(ctx context.Context) error { return h.finish(ctx, nil) }
+
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
-// reads the record and tries again until ctx ends or the store is closed.
+// reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
 func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
 	for {
 		err := h.tryFinish(ctx, change)
@@ -77,8 +81,8 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	if err := c.Settle(ctx); err != nil {
 		return err
 	}
-	if slot == nil || !h.carriedBy(*slot) {
-		return nil // another node has the slot
+	if slot == nil || !h.carriedBy(*slot) || change == nil {
+		return nil // another node has the slot, or it is to stay
 	}
 	change(slot)
 	//mutant:c8-release-over-any-version by sim -> version := store.AnyVersion

@@ -193,22 +193,6 @@ func TestIssuingCoastsWithinBounds(t *testing.T) {
 	})
 }
 
-// interruptedClock passes time between the readings of a sample, as if the process lost the
-// CPU. Such a sample must not shift the issuing clock.
-type interruptedClock struct {
-	fakeClock
-	interrupts int
-}
-
-func (c *interruptedClock) Wall() int64 {
-	wall := c.wall
-	if c.interrupts > 0 {
-		c.interrupts--
-		c.pass(10 * time.Millisecond)
-	}
-	return wall
-}
-
 func TestIssuingConcurrently(t *testing.T) {
 	c := NewIssuing(System())
 	var wg sync.WaitGroup

@@ -232,12 +232,6 @@ func (n *node) identity() identity {
 
 func (n *node) worker() int { n.site.t.Helper(); return n.identity().worker }
 
-// state waits until the node reports the state.
-func (n *node) state(want string) {
-	n.site.t.Helper()
-	n.until("state="+want, func() bool { id, err := n.tryIdentity(); return err == nil && id.state == want })
-}
-
 // get returns k IDs. It fails the test unless the node issues them, and unless the first one is
 // of the worker that the node reports.
 func (n *node) get(k int) []worker.ID {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
@@ -86,5 +88,38 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 	n.until("a saved claim", func() bool { return saved.Load() > 0 })
 	if h := early.Load(); h != 0 {
 		t.Errorf("the lease bound was %d before the claim was saved", h)
+	}
+}
+
+// A process that ends without a write of its slot tells ZooKeeper all the same that it has lost data. Nobody else may
+// have noticed, and its next start may have no ZooKeeper.
+func TestLossIsNoticedWithoutAWrite(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, r *rig, copied *store.MemSnapshot){
+		"a stop while the disk fails": func(t *testing.T, r *rig, copied *store.MemSnapshot) {
+			n := r.start().untilReady()
+			n.stop()
+			r.disk.FailSyncs = func() error { return errors.New("disk on fire") }
+			r.mem.Restore(copied)
+			n.Node.stop(t.Context())
+		},
+		"a start that is refused for its clock": func(t *testing.T, r *rig, copied *store.MemSnapshot) {
+			r.mem.Restore(copied)
+			if err := r.start(func(c *Config) { c.Clock = steppedClock(-time.Minute) }).ended(); err == nil {
+				t.Error("started")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			n := r.start().untilReady()
+			n.until("confirmed", n.isConfirmed)
+			copied, before := r.mem.Snapshot(), r.mem.Zxid()
+			n.until("heartbeats", func() bool { return r.mem.Zxid() > before+3 })
+			n.stop()
+			end(t, r, copied)
+			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil || cl.Incarnation == 0 {
+				t.Errorf("incarnation %d, %v", cl.Incarnation, err)
+			}
+		})
 	}
 }

@@ -36,6 +36,9 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
+		if err := n.hold.Notice(ctx); err != nil {
+			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
+		}
 		return
 	}
 	if err := n.hold.Stop(ctx, end, gen); err != nil {
