@@ -61,7 +61,7 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
-	// hold is the node's hold. nil: none has begun. While the node acquires another slot, it is the old one.
+	// hold is the node's hold, nil before Enlist or Recall. While the node acquires another slot, it is the old one.
 	hold *Hold
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading

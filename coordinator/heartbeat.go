@@ -60,12 +60,13 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
-// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C8). It reads the slot first, and does
+// Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
 // what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the Hold is over: another node has the slot, or a freeze keeps it from a holder that never
-// confirmed. After an error of the store it goes on.
+// After a *FencedError the Hold is over: another node has the slot, the lease had ended when ZooKeeper lost the record,
+// the process began from an old copy of its state, or a freeze keeps the slot from a holder that never confirmed. After
+// an error of the store the Hold goes on.
 func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	h.Generation = r.Generation
 	if err := h.co.Settle(ctx); err != nil {
@@ -129,7 +130,7 @@ func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
 	return &FencedError{h.Worker, why, lost}
 }
 
-// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used (C9).
+// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
 //
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
@@ -200,7 +201,7 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 	return b
 }
 
-// write writes the record that d has over the one found (C8, C13). If that confirms the slot, the same transaction
+// write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (

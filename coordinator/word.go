@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// word records whether all live peers have written their slots after this node's first write. That is its first write
-// in the present ZooKeeper session and the present incarnation.
+// word records whether all live peers have written their slots after this node's first heartbeat: the first that was
+// acknowledged in the present ZooKeeper session and the present incarnation.
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
 // what others wrote since this node's last heartbeat: values that they took, or workers. They notice that themselves,
@@ -46,8 +46,8 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
 
-// vouches reports whether a peer's chain is older than our first write by a confirming time, and has an acknowledged
-// write since (C11). The record's last write does not count: it may have been late.
+// vouches reports whether a peer has had a heartbeat acknowledged after our first one, and sent this record with a
+// chain older than a confirming time (C11). The record's last write does not count: it may have been late.
 func (w word) vouches(peer Slot, cl Cluster) bool {
 	//mutant:c11-young-chain-vouches by sim -> unbroken := true
 	unbroken := peer.UnbrokenMs >= confirmTime(cl).Milliseconds()

@@ -151,7 +151,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 		case found:
 			r.w.Result = &sequence.Result{Values: s.values, Block: sequence.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
-		case seen[key], v.keys == nil: // it came after the keys were read
+		case seen[key], v.keys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)
 		default:
 			seen[key] = true

@@ -35,8 +35,8 @@ type knowledge struct {
 	state *State
 	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
 	first int64
-	// sure is the last read before which the node might have taken positions, so that its heartbeats have shown no
-	// loss. A read after a restart may be of older data.
+	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
+	// then. A read after a restart may be of older data.
 	sure reading
 	// least is the sequence time that the node puts back in this incarnation.
 	least int64
@@ -186,7 +186,7 @@ func (v view) belongs(uuid string) error {
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
-// sure as in knowledge.learn. again means that they were written, and must be read again.
+// sure as in knowledge.learn. again means that they must be read again: this node has written them, or another was faster.
 func (i *Issuer) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool,
 ) (followed, again bool, err error) {

@@ -13,13 +13,13 @@ type Reason string
 const (
 	// NoSequence: no sequence has this name.
 	NoSequence Reason = "no-sequence"
-	// NoBlock: the node has no positions left and cannot reach ZooKeeper.
+	// NoBlock: the node cannot reach ZooKeeper, and has no positions left or has held them for as long as it may.
 	NoBlock Reason = "no-block"
 	// CeilingReached: the nodes have taken as many positions as the ceiling allows.
 	CeilingReached Reason = "ceiling"
 	// Confirming: ZooKeeper was reached again a short time ago, and may have lost data.
 	Confirming Reason = "confirming"
-	// Frozen: ZooKeeper has lost data, and an operator must give the next value.
+	// Frozen: an operator must act: ZooKeeper has lost data or a map's key, or a record is damaged.
 	Frozen Reason = "frozen"
 	// Exhausted: the next value would be above max.
 	Exhausted Reason = "exhausted"

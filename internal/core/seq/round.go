@@ -48,19 +48,20 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
+	current := followed
 	if followed { // at each heartbeat only: it looks at all series
 		told, err := i.tellInTime(ctx, cluster, v)
 		if err != nil {
 			return err
 		}
-		followed = !told // what was read of /seq is out of date then
+		current = !told // what was read of /seq is out of date then
 	}
 	met, err := i.meetMore(ctx)
 	if err != nil {
 		return err
 	}
 	complete, err := i.workAll(ctx, cluster, i.due(v.state != nil))
-	if err != nil || !followed {
+	if err != nil || !current {
 		return err
 	}
 	if met && complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
@@ -174,9 +175,9 @@ func (i *Issuer) endOn(sign *lostError) {
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (i *Issuer) due(followed bool) (due []*series) {
+func (i *Issuer) due(read bool) (due []*series) {
 	all := i.next()
-	if followed || i.follows == 0 || i.unfinished {
+	if read || i.unfinished {
 		all = i.list()
 		i.spread = spread(countUsed(all), i.nodes)
 	}

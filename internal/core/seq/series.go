@@ -38,7 +38,8 @@ type series struct {
 	// ns of the monotonic clock, the node does not try again.
 	conflicts int
 	notBefore int64
-	// absentAt is when the node found that the sequence does not exist. 0: it exists, or the node has not looked.
+	// absentAt is when the node found that the sequence does not exist, or that no template creates it. 0: it exists,
+	// or the node has not looked.
 	absentAt int64
 	// askedAt is when the node last issued values, in ns of the monotonic clock.
 	askedAt int64
@@ -48,7 +49,7 @@ type series struct {
 	// unanswered is the number of positions that writes of a strict sequence took, or perhaps took, and no request got.
 	unanswered int64
 	window     window // for the rate
-	stale      bool   // an operator may have changed the record since it was read
+	stale      bool   // the record may have changed since it was read: by an operator, or in a loss of data
 	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
@@ -99,7 +100,7 @@ func (s *series) asStrict() *strict {
 	return m
 }
 
-// taking is a write that takes a block. Without a block it only renews the record's time. requests are those of a
+// taking is a write that takes a block. Without a block it renews the record's time, or gives positions back. requests are those of a
 // strict sequence that share it.
 type taking struct {
 	record   Record

@@ -40,7 +40,7 @@ const (
 	nothing stepKind = iota
 	restore          // puts back what ZooKeeper has lost
 	create           // creates a sequence by its template
-	take             // takes positions, or renews the record
+	take             // takes positions, renews the record, or gives positions back
 )
 
 // write returns the step that writes t over what was read. Keys are written together with the positions (S16).
@@ -209,7 +209,7 @@ func (s *series) drop() {
 }
 
 // damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
-// means that the node did not know it.
+// means that the series was not frozen before.
 func (s *series) damaged(path string, at int64) (news bool) {
 	news = s.refusal.reason() != Frozen
 	s.stale = false
