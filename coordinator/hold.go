@@ -57,7 +57,8 @@ func (h *Hold) ConfirmAt() int64 { return h.wait.until }
 
 // GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
 // there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
-// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that (C26).
+// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
+// (C26).
 func (h *Hold) GoAlone(reserved int64, generation uint64) {
 	h.state, h.startedFrom, h.Floor = alone, generation, max(h.Floor, reserved)
 }

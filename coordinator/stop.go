@@ -37,8 +37,8 @@ func (h *Hold) Release(ctx context.Context, end int64) error {
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
-// Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write of
-// its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
+// Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write
+// of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
 func (h *Hold) Notice(ctx context.Context) error { return h.finish(ctx, nil) }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish

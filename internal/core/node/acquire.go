@@ -77,8 +77,8 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	}
 }
 
-// notice looks, when a start ends with an error, whether ZooKeeper has lost data: the clock or the settings may be wrong
-// until another node has taken the worker, and the next start may have no ZooKeeper (C20).
+// notice looks, when a start ends with an error, whether ZooKeeper has lost data: the clock or the settings may be
+// wrong until another node has taken the worker, and the next start may have no ZooKeeper (C20).
 func (n *Node) notice(ctx context.Context, a attempt, why error) {
 	if !a.usable || a.moved || errors.Is(why, coordinator.ErrNoCluster) {
 		return

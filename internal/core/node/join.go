@@ -14,7 +14,8 @@ import (
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It
 // checks the record against this node's settings and against the cluster of its state
-// directory. lost reports that ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.moved).
+// directory. lost reports that ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper
+// (a.moved).
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)

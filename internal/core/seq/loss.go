@@ -186,7 +186,8 @@ func (v view) belongs(uuid string) error {
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
-// sure as in knowledge.learn. again means that they must be read again: this node has written them, or another was faster.
+// sure as in knowledge.learn. again means that they must be read again: this node has written them, or another was
+// faster.
 func (i *Issuer) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool,
 ) (followed, again bool, err error) {

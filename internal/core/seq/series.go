@@ -100,8 +100,8 @@ func (s *series) asStrict() *strict {
 	return m
 }
 
-// taking is a write that takes a block. Without a block it renews the record's time, or gives positions back. requests are those of a
-// strict sequence that share it.
+// taking is a write that takes a block. Without a block it renews the record's time, or gives positions back. requests
+// are those of a strict sequence that share it.
 type taking struct {
 	record   Record
 	block    sequence.Block
