@@ -50,7 +50,7 @@ func (s *sim) act() {
 			s.standStill(m, d)
 		}
 	case n < 93:
-		s.mem.Deliver()
+		s.deliver()
 	default:
 		s.disaster(m)
 	}
@@ -100,11 +100,19 @@ func (s *sim) live(d, step time.Duration) {
 		}
 		if s.chance(20) {
 			s.mem.ExpireOrphans()
-			s.mem.Deliver()
+			s.deliver()
 			s.remember()
 		}
 		s.expireSome()
 	}
+}
+
+// deliver lets writes arrive that were late. Their processes are not inside those calls any more, so they do not stall
+// there.
+func (s *sim) deliver() {
+	s.depth++
+	defer func() { s.depth-- }()
+	s.mem.Deliver()
 }
 
 // lives runs the loops of a process that are due, and asks it for a few IDs.

@@ -116,7 +116,7 @@ func (s *sim) playGrant() bool {
 			s.note("%s: a write is late", p.name)
 			return store.FailLate
 		}
-		deliver := func() store.Fault { s.mem.Deliver(); return store.NoFault }
+		deliver := func() store.Fault { s.deliver(); return store.NoFault }
 		switch t := (&trap{on: writes(-1)}); s.rng.IntN(5) {
 		case 0:
 			t.before = func() store.Fault { kill(); return store.NoFault }
@@ -144,7 +144,7 @@ func (s *sim) playGrant() bool {
 	if m.proc == nil {
 		s.restart(m, s.chance(3))
 	}
-	s.mem.Deliver()
+	s.deliver()
 	s.watch(s.confirm + 8*time.Second)
 	return reached
 }

@@ -53,7 +53,7 @@ func (s *sim) playBackAgain() bool {
 		if !s.rotates(a) || a.fails == nil {
 			return false
 		}
-		s.mem.Deliver()
+		s.deliver()
 		a.session.Expire() // so that its live lock there goes
 		if a.held() == from {
 			break
