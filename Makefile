@@ -193,7 +193,7 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 	$(GO) test -count=1 .
 
 .PHONY: mutants
-mutants: ## take safeguards out, one at a time: the simulation has to notice (minutes)
+mutants: ## take safeguards out, one at a time: the tests have to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/check/mutants -run MutantsAreCaught
 
 # Each line is a make of its own, so that one failure does not hide the others. The second build of the

@@ -1,6 +1,6 @@
-// webapp is a small service that takes orders. The keys of orders, their short numbers for people, and the IDs of requests
-// come from flaked. It asks a node beside it, a sidecar, over a unix socket: ./run.sh starts both. A program that is a node
-// itself gives newApp a *flaked.Node instead of a *client.Client.
+// webapp is a small service that takes orders. The keys of orders, their short numbers for people, and the IDs of
+// requests come from flaked. It asks a node beside it, a sidecar, over a unix socket: ./run.sh starts both. A program
+// that is a node itself gives newApp a *flaked.Node instead of a *client.Client.
 package main
 
 import (
@@ -25,7 +25,8 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address to serve on")
-	nodes := flag.String("flaked", "unix:/run/flaked/flaked.sock", "flaked nodes, separated by commas: the sidecar first")
+	nodes := flag.String("flaked", "unix:/run/flaked/flaked.sock",
+		"flaked nodes, separated by commas: the sidecar first")
 	flag.Parse()
 
 	log := slog.New(httpid.LogHandler(slog.NewJSONHandler(os.Stdout, nil), ""))
@@ -92,8 +93,8 @@ func newApp(source ids.Source, log *slog.Logger) (http.Handler, error) {
 	return identify(mux), nil
 }
 
-// take takes an order, which a real service would store. If flaked does not answer, it refuses the order, because no other
-// key would be unique.
+// take takes an order, which a real service would store. If flaked does not answer, it refuses the order, because no
+// other key would be unique.
 func (a *app) take(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
@@ -110,7 +111,8 @@ func (a *app) take(w http.ResponseWriter, r *http.Request) {
 	a.log.InfoContext(r.Context(), "order taken", "order", id)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(order{ID: id, Number: number, Item: r.FormValue("item")}) // on an error the client has gone
+	// On an error the client has gone.
+	_ = json.NewEncoder(w).Encode(order{ID: id, Number: number, Item: r.FormValue("item")})
 }
 
 // number returns the number of a new order, and 0 as long as nobody has created the sequence.

@@ -329,21 +329,6 @@ func parseView(found []store.Record) (v view, err error) {
 // ErrDamaged: a record cannot be used. Somebody must restore or remove it.
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
-// damagedError is an ErrDamaged of a record that is not the sequence's own.
-type damagedError struct {
-	path string
-	error
-}
-
-func (e damagedError) Unwrap() error { return e.error }
-
-func damagedAt(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return damagedError{path, err}
-}
-
 func parseRecord(b []byte) (r Record, err error) {
 	if err := json.Unmarshal(b, &r); err != nil || !r.usable() {
 		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)

@@ -162,3 +162,18 @@ func damaged(name, path string) *Refusal {
 	return newRefusal(Frozen, 0, "sequence %s needs a record in ZooKeeper that is damaged. Restore or remove it: %s",
 		name, path)
 }
+
+// damagedError is an ErrDamaged of a record that is not the sequence's own.
+type damagedError struct {
+	path string
+	error
+}
+
+func (e damagedError) Unwrap() error { return e.error }
+
+func damagedAt(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return damagedError{path, err}
+}
