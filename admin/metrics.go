@@ -138,6 +138,8 @@ func (out sink) worker(w node.Snapshot) {
 		truth(w.Confirmed))
 	if w.Worker != nil {
 		of("worker_term", "Term of the worker's record.", float64(w.Term))
+	}
+	if w.LeaseLeftMs != nil {
 		of("lease_left_seconds", "Lease left: how long the worker can serve without ZooKeeper. Negative: expired.",
 			float64(*w.LeaseLeftMs)/1000)
 		of("reserve_left_seconds", "Time left to the reserved bound: how long the worker can serve without its state "+

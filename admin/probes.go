@@ -45,7 +45,7 @@ func checks(s node.Snapshot) string {
 		fmt.Fprintf(&b, "[%s] %s: %s\n", bad, what, oneLine(text))
 	}
 	line(s.Ready, "-", "worker", label(s)+", "+string(s.Phase))
-	if s.Worker != nil {
+	if s.LeaseLeftMs != nil {
 		line(*s.LeaseLeftMs > 0, "-", "lease", view.Brief(*s.LeaseLeftMs)+" left")
 		line(*s.ReservedLeftMs > 0, "-", "reserved bound", view.Brief(*s.ReservedLeftMs)+" left")
 	}

@@ -36,11 +36,11 @@ type Snapshot struct {
 	// of the restart yet.
 	FromCache bool `json:"from_cache"`
 	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the
-	// lease has ended. LeaseEndsMs is when the lease ends. Both are null without a worker.
+	// lease has ended. LeaseEndsMs is when the lease ends. Both are null before a worker is confirmed.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
 	// ReservedLeftMs is how long the node may serve without its disk. It is negative once the
-	// clock is past the reserved bound, and null without a worker.
+	// clock is past the reserved bound, and null before a worker is confirmed.
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
 	// FrozenUntilMs is when the freeze of registration ends, null if there is none.
 	FrozenUntilMs *int64 `json:"frozen_until_ms"`
@@ -155,8 +155,10 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	if n.held != nil {
 		s.Worker = new(n.held.worker)
-		s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.LeaseUntil), new(n.claim.LeaseUntil-now)
-		s.ReservedLeftMs = new(n.reservedUntil - now)
+		if n.claim.LeaseUntil != 0 { // else it has not been confirmed yet
+			s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.LeaseUntil), new(n.claim.LeaseUntil-now)
+			s.ReservedLeftMs = new(n.reservedUntil - now)
+		}
 		if n.serving.Load() == n.held {
 			if last, ok := n.held.gen.Last(); ok {
 				s.Clock.BorrowedMs = max(0, n.layout.Start(last)-now)

@@ -56,3 +56,20 @@ func TestSnapshotIsConsistent(t *testing.T) {
 		t.Errorf("without ZooKeeper: %+v", s)
 	}
 }
+
+// A worker that was never confirmed has no lease yet. Its lease bound is 0, which must not look like a lease that ended
+// decades ago.
+func TestSnapshotBeforeTheFirstLease(t *testing.T) {
+	n := newRig(t).start().untilReady()
+	n.stop()
+	n.mu.Lock()
+	n.claim.LeaseUntil = 0
+	n.mu.Unlock()
+	s := n.Snapshot()
+	if s.Worker == nil || s.LeaseLeftMs != nil || s.LeaseEndsMs != nil || s.ReservedLeftMs != nil {
+		t.Errorf("%+v", s)
+	}
+	if rows := n.Stats(); slices.ContainsFunc(rows, func(row [2]string) bool { return row[0] == "lease_left_ms" }) {
+		t.Error(rows)
+	}
+}

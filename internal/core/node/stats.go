@@ -32,6 +32,8 @@ func (n *Node) Stats() (rows [][2]string) {
 	if s.Worker != nil {
 		add("worker", *s.Worker)
 		add("term", s.Term)
+	}
+	if s.LeaseLeftMs != nil {
 		add("reserved_ms", *s.ReservedLeftMs)
 		add("lease_left_ms", *s.LeaseLeftMs)
 	}
