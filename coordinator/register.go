@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -174,15 +175,22 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 	cl, from, step := *v.cl, v.cl.HighestSlot+1, v.cl.growBy()
 	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
-	missing, err := c.missing(ctx, cl)
-	if err == nil {
+	create := func(workers []int) error {
 		ops := []store.Op{clusterOp(v, cl)}
-		for _, w := range missing {
-			if w >= from { // below that it was lost
-				ops = append(ops, store.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
-			}
+		for _, w := range workers {
+			ops = append(ops, store.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
 		}
-		err = c.Store.Multi(ctx, ops...)
+		return c.Store.Multi(ctx, ops...)
+	}
+	slots := make([]int, cl.HighestSlot+1-from)
+	for i := range slots {
+		slots[i] = from + i
+	}
+	err := create(slots)
+	if errors.Is(err, store.ErrExists) { // holders have put some back
+		if slots, err = c.missing(ctx, cl); err == nil {
+			err = create(slices.DeleteFunc(slots, func(w int) bool { return w < from })) // below that it was lost
+		}
 	}
 	switch {
 	case errors.Is(err, store.ErrNoNode):

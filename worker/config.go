@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -42,7 +43,7 @@ const (
 // sequenceStarts are the words for the values of SequenceStart.
 var sequenceStarts = []string{"random", "zero", "carry-on"}
 
-func (s SequenceStart) String() string { return sequenceStarts[s] }
+func (s SequenceStart) String() string { return wordOf(sequenceStarts, int(s)) }
 
 // ParseSequenceStart parses the word for a SequenceStart.
 func ParseSequenceStart(text string) (SequenceStart, error) {
@@ -68,7 +69,15 @@ const (
 // segmentStarts are the words for the values of SegmentStart.
 var segmentStarts = []string{"zero", "random"}
 
-func (s SegmentStart) String() string { return segmentStarts[s] }
+func (s SegmentStart) String() string { return wordOf(segmentStarts, int(s)) }
+
+// wordOf returns the word for a value, or the number of one that has none.
+func wordOf(words []string, value int) string {
+	if value < 0 || value >= len(words) {
+		return strconv.Itoa(value)
+	}
+	return words[value]
+}
 
 // ParseSegmentStart parses the word for a SegmentStart.
 func ParseSegmentStart(text string) (SegmentStart, error) {

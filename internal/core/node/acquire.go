@@ -58,8 +58,6 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)
 		case cause == "":
-			//mutant:c20-refused-start-is-silent by TestLossIsNoticedWithoutAWrite ->
-			n.notice(ctx, a, err)
 			return err
 		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
 			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
@@ -74,19 +72,6 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
 			return err
 		}
-	}
-}
-
-// notice looks, when a start ends with an error, whether ZooKeeper has lost data: the clock or the settings may be
-// wrong until another node has taken the worker, and the next start may have no ZooKeeper (C20).
-func (n *Node) notice(ctx context.Context, a attempt, why error) {
-	if !a.usable || a.moved || errors.Is(why, coordinator.ErrNoCluster) {
-		return
-	}
-	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
-	defer cancel()
-	if err := n.hold.Notice(callCtx); err != nil {
-		n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 	}
 }
 

@@ -36,7 +36,8 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		if err := n.hold.Notice(ctx); err != nil {
+		//mutant:c20-stop-without-a-disk-is-silent by TestLossIsNoticedByAStopWithoutADisk -> if err := error(nil); err != nil {
+		if err := n.hold.Notice(ctx); err != nil { // (C20)
 			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
 		return
