@@ -209,6 +209,9 @@ func (s *sim) watch(d time.Duration) {
 // if none holds it after d.
 func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 	for end := s.now + int64(d); s.now < end && !s.done(); s.fine() {
+		if s.deadline != 0 && s.now >= s.deadline {
+			break // no time passes
+		}
 		if m.proc == nil {
 			s.aim(w)
 			if p := s.start(m); p != nil {
