@@ -36,7 +36,8 @@ type knowledge struct {
 	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
 	first int64
 	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
-	// then. A read after a restart may be of older data.
+	// then. A read after a restart may be of older data. Any read that shows a later time than this one allows for is as
+	// good.
 	sure reading
 	// least is the sequence time that the node puts back in this incarnation.
 	least int64
@@ -64,7 +65,10 @@ func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 	if k.hearsOfPutBack(st) {
 		k.putAt = answered
 	}
-	if sure || k.state == nil || k.owes() {
+	// In one incarnation several nodes may put the time back, the later ones further (S24).
+	//mutant:s24-second-put-back by TestTimeOfASecondPutBack -> further := false
+	further := !k.sure.rebooted && read.atMost(answered) > k.sure.atMost(answered)
+	if sure || further || k.state == nil || k.owes() {
 		k.sure = read
 	}
 	k.state = &st

@@ -294,3 +294,18 @@ func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
 		t.Errorf("%v, reports a loss in the new cluster: %v", err, a.reports)
 	}
 }
+
+// A node has put the time back, and another one has put it back further since. The first node may not take positions yet,
+// so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not be
+// skipped by what the first node knew.
+func TestTimeOfASecondPutBack(t *testing.T) {
+	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
+	k.learn(State{Time: 900}, reading{time: 900, mono: 6e9}, 6e9, false)
+	if k.sure.time != 1000 {
+		t.Errorf("counts from %d, a read of older data", k.sure.time)
+	}
+	k.learn(State{Time: 70_000}, reading{time: 70_000, mono: 6e9}, 6e9, false)
+	if least := k.sure.atMost(66e9); least < 130_000 {
+		t.Errorf("puts back %d", least)
+	}
+}
