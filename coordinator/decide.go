@@ -59,7 +59,7 @@ const (
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot returns the meaning of a slot's record for a holder (C19). found is nil if there is no record.
+// JudgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
 // incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If

@@ -125,7 +125,7 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// sequencesTime is how long status reads sequences. A cluster may have 100,000.
+// sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.
 const sequencesTime = 2 * time.Second
 
 // withSequences adds the named sequences to a report.
