@@ -30,7 +30,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?=
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/loss.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets

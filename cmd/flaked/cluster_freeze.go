@@ -27,7 +27,7 @@ Examples:
   flaked cluster freeze --zk zk1:2181
   flaked cluster freeze --zk zk1:2181 --for 2h`,
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"}, outputFlag(),
+			&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"},
 		}, zkFlags("")...),
 		Action: clusterFreeze,
 	}
@@ -64,10 +64,7 @@ func clusterFreeze(c *cli.Context) error {
 		}
 		r, w := view.DescribeCluster(c.String("cluster"), after, time.Now()), c.App.Writer
 		until, longest := view.Instant(r.FrozenUntilMs, time.Now()), millis(r.LeaseMs)
-		switch {
-		case asJSON(c):
-			return printJSON(w, r)
-		case before == after:
+		if before == after {
 			fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
 			return nil
 		}

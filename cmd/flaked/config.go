@@ -52,9 +52,6 @@ func loadConfig(c *cli.Context) error {
 func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value yaml.Node) error {
 	flag := all[name]
 	if flag == nil {
-		if err := removedFlag(c, name); err != nil {
-			return err
-		}
 		if all[name+"-file"] != nil {
 			return fmt.Errorf("secrets are not allowed here. Put the secret into its own file, and name that file "+
 				"with %s-file", name)

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/localcache"
 )
@@ -89,32 +91,43 @@ var errStillRuns = errors.New("the process still runs")
 
 // reportDrained prints what the node has left in its state directory.
 func reportDrained(c *cli.Context, dir string, took time.Duration) error {
-	loaded, _, err := localcache.Inspect(dir)
-	left := stateReport{Dir: dir}
-	if err == nil {
-		left, err = reportState(dir, loaded, false)
-	}
+	left, _, err := localcache.Inspect(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
 		return stateError(dir, err)
 	}
-	text, clean := drainedText(left, time.Now())
-	if !clean {
-		return exitWith(exitFailure, "the node has ended, but did not record a clean stop: %s. Its log says why. The "+
-			"next start is safe, and may wait a few seconds", text)
+	text := "it holds no worker any more"
+	if left.Status == localcache.StatusRecord {
+		rec, err := node.DecodeRecord(left.Record)
+		if err != nil {
+			return err
+		}
+		if !rec.Stopped {
+			return exitWith(exitFailure, "the node has ended, but did not record a clean stop of worker %d. Its log "+
+				"says why. The next start is safe, and may wait a few seconds", rec.Claim.Worker)
+		}
+		text = fmt.Sprintf("worker %d is kept for its next start until %s", rec.Claim.Worker,
+			view.Instant(rec.Claim.LeaseUntil, time.Now()))
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 	return err
 }
 
-// drainedText describes what a node that has ended left, and reports whether it ended cleanly.
-func drainedText(left stateReport, now time.Time) (text string, clean bool) {
-	switch rec := left.Record; {
-	case rec == nil || left.Status != localcache.StatusRecord.String():
-		return "it holds no worker any more", true
-	case rec.Stopped:
-		return fmt.Sprintf("worker %d is kept for its next start until %s", rec.Worker,
-			view.Instant(rec.LeaseUntilMs, now)), true
-	default:
-		return fmt.Sprintf("worker %d", rec.Worker), false
+// givenStateDir returns --state-dir as an absolute path.
+func givenStateDir(c *cli.Context) (string, error) {
+	dir := c.String("state-dir")
+	if dir == "" {
+		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
+	return filepath.Abs(dir)
+}
+
+// stateError adds what to do to the error of reading a state directory.
+func stateError(dir string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exitWith(exitFailure, "--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
+	}
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -38,11 +37,6 @@ func TestGlossary(t *testing.T) {
 	}
 	for state := range (view.Summary{}).ByState() {
 		knows("flaked status", state)
-	}
-	record := stateReport{Record: &stateRecord{}, Damaged: true, Reason: "x"}
-	for _, row := range stateRows(record, time.Now()) {
-		name := row[0]
-		knows("flaked state show", name)
 	}
 	for _, phase := range node.Phases() {
 		knows("a node", string(phase))

@@ -59,8 +59,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 			Usage: "print the version, and the Go version and platform of its build"}},
 		Commands: []*cli.Command{
 			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(),
-			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), stateCommand(),
-			workersCommand(),
+			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), workersCommand(),
 			clusterCommand(), seqCommand(withStore),
 		},
 		Reader:    stdin,
@@ -112,12 +111,6 @@ func finishLeaf(cmd *cli.Command) {
 		if c.NArg() > 0 && strings.TrimSpace(cmd.ArgsUsage) == "" {
 			return withHelp(c, usageError("unexpected argument %q", c.Args().First()))
 		}
-		if err := removedCommand(c.Command.HelpName, c.Args().First()); err != nil {
-			return withHelp(c, err)
-		}
-		if err := removedVariable(c); err != nil {
-			return withHelp(c, err)
-		}
 		if len(cmd.Flags) > 0 && cmd.Name != serveName { // serve has a log for it
 			warnOfVariables(c)
 		}
@@ -152,9 +145,5 @@ func groupAction(c *cli.Context) error {
 }
 
 func unknownCommand(c *cli.Context) error {
-	name := c.Args().First()
-	if err := removedCommand(strings.TrimSpace(c.Command.HelpName), name); err != nil {
-		return withHelp(c, err)
-	}
-	return withHelp(c, usageError("there is no command %q", name))
+	return withHelp(c, usageError("there is no command %q", c.Args().First()))
 }

@@ -21,7 +21,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 
 func inOurWords(c *cli.Context, text string) error {
 	if m := unknownFlag.FindStringSubmatch(text); m != nil {
-		return unknown(c, m[1])
+		return usageError("there is no flag %s", dashed(m[1]))
 	}
 	if m := missingValue.FindStringSubmatch(text); m != nil {
 		return usageError("%s needs a value", dashed(m[1]))
@@ -30,13 +30,6 @@ func inOurWords(c *cli.Context, text string) error {
 		return usageError("%s: %s is not %s", dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
 	}
 	return usageError("%s", text)
-}
-
-func unknown(c *cli.Context, name string) error {
-	if err := removedFlag(c, name); err != nil {
-		return err
-	}
-	return usageError("there is no flag %s", dashed(name))
 }
 
 func flagNamed(flags []cli.Flag, name string) cli.Flag {

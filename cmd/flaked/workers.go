@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -33,20 +32,10 @@ is refused while registration is frozen.
 Examples:
   flaked workers release --zk zk1:2181 7
   flaked workers release --zk zk1:2181 7 --confirm 'release worker 7 of ids-3'`,
-			Flags:  append([]cli.Flag{confirmFlag(), outputFlag()}, zkFlags("")...),
+			Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 			Action: workersRelease,
 		}},
 	}
-}
-
-// releaseReport is the JSON of `flaked workers release`.
-type releaseReport struct {
-	Worker int `json:"worker"`
-	// Changed is true if this call released the worker.
-	Changed bool `json:"changed"`
-	// FreeMs is the time from which anybody may take the worker, in Unix milliseconds.
-	FreeMs int64  `json:"free_ms"`
-	Text   string `json:"text"`
 }
 
 func workersRelease(c *cli.Context) error {
@@ -62,10 +51,8 @@ func workersRelease(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return show(c, done, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, done.Text)
-			return err
-		})
+		_, err = fmt.Fprintln(c.App.Writer, done)
+		return err
 	})
 }
 
@@ -73,63 +60,52 @@ func operator(st store.Store) coordinator.Operator {
 	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 
-// release takes a worker from its holder, unless the worker is free. It replaces a record that cannot be read.
-func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker int) (releaseReport, error) {
-	report := releaseReport{Worker: worker}
+// release takes a worker from its holder, unless the worker is free, and returns what was done. It replaces a record
+// that cannot be read.
+func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker int) (done string, err error) {
 	found, err := o.Examine(ctx, worker)
 	if err != nil {
-		return report, err
+		return "", err
 	}
-	s, now := found.Slot, time.UnixMilli(o.Now())
-	report.FreeMs = s.LeaseUntil
-	free, until := found.Availability == coordinator.Free, view.Instant(s.LeaseUntil, now)
+	s := found.Slot
+	free, until := found.Availability == coordinator.Free, view.Instant(s.LeaseUntil, time.UnixMilli(o.Now()))
 	// The holder's display name, which the confirmation repeats. A node without one is called by its identity.
 	name := cmp.Or(view.Clean(s.Name), view.Clean(s.Node))
-	risk, words := "", ""
 	switch {
 	case worker >= found.Cluster.Slots:
-		return report, exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d",
+		return "", exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d",
 			worker, found.Cluster.Slots-1)
 	case s.Term == 0 && s.Lost && !free:
-		return report, exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its "+
+		return "", exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its "+
 			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
 	case s.Term == 0 || s.Released:
-		report.Text = nothingToRelease(found, until)
-		return report, nil
+		return nothingToRelease(found, until), nil
 	case s.Term < 0:
-		risk = fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own "+
-			"record. Otherwise the worker will be reserved for the longest lease, %s, and then be free", worker,
-			millis(found.Cluster.LeaseMs))
-		words = fmt.Sprintf("replace the record of worker %d", worker)
+		err = confirm(c, fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores "+
+			"its own record. Otherwise the worker will be reserved for the longest lease, %s, and then be free", worker,
+			millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", worker))
 	case !free:
-		risk = fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will "+
-			"be free when the lease expires, at %s. No ID will be issued "+
-			"twice", name, worker, holderStates[found.Availability],
-			until)
-		words = fmt.Sprintf("release worker %d of %s", worker, name)
+		err = confirm(c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this "+
+			"one will be free when the lease expires, at %s. No ID will be issued twice", name, worker,
+			holderStates[found.Availability], until), fmt.Sprintf("release worker %d of %s", worker, name))
 	}
-	if risk != "" {
-		if err := confirm(c, risk, words); err != nil {
-			return report, err
-		}
+	if err != nil {
+		return "", err
 	}
 	e, err := o.ForceRelease(ctx, found)
 	if err != nil {
-		return report, err
+		return "", err
 	}
-	report.Changed, report.FreeMs = true, e.Slot.LeaseUntil
 	switch until := view.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now())); {
 	case s.Term < 0:
-		report.Text = fmt.Sprintf("worker %d is kept for its holder until %s, and then free", worker, until)
+		return fmt.Sprintf("worker %d is kept for its holder until %s, and then free", worker, until), nil
 	case free:
-		report.Text = fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another "+
-			"worker.",
-			worker, until, name)
+		return fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.",
+			worker, until, name), nil
 	default:
-		report.Text = fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. "+
-			"%[2]s acquires another worker as soon as it reaches ZooKeeper.", worker, name, until)
+		return fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. "+
+			"%[2]s acquires another worker as soon as it reaches ZooKeeper.", worker, name, until), nil
 	}
-	return report, nil
 }
 
 // nothingToRelease says why a worker is not released.

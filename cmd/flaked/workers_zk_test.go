@@ -82,12 +82,8 @@ func TestWorkersRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be")
-	out := call(t, "", "workers", "release", "1", "--confirm", "release worker 1 of b", "-o", "json")
-	var done releaseReport
-	if err := json.Unmarshal([]byte(out.stdout), &done); err != nil || !done.Changed ||
-		done.FreeMs != readSlot(t, st, cl, 1).LeaseUntil {
-		t.Errorf("%v: %+v", err, out)
-	}
+	call(t, "", "workers", "release", "1", "--confirm", "release worker 1 of b").wants(t, exitOK,
+		"worker 1 was released from b", "")
 
 	// A lease that is over needs no confirmation.
 	c := register(t, st, cl, "c")
@@ -128,7 +124,8 @@ func TestClusterFreeze(t *testing.T) {
 	r.wants(t, exitOK, "a holder that ZooKeeper lost may serve for longer than that, up to 2h0m0s", "")
 	call(t, "", "cluster", "freeze", "--for", "5m").wants(t, exitOK, "is already frozen for longer, until ", "")
 	var shown view.ClusterReport
-	r = call(t, "", "cluster", "freeze", "-o", "json")
+	call(t, "", "cluster", "freeze").wants(t, exitOK, "froze registration", "")
+	r = call(t, "", "cluster", "show", "-o", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenBy != whoami() {
 		t.Errorf("%v: %+v", err, r)
 	}

@@ -75,7 +75,6 @@ const oneID = `(?m)^\d{19}$`
 var howRun = map[string]how{
 	// These are in sentences of several documents.
 	`flaked doctor`:          {codes: []int{0, 1, 4}},
-	`flaked state show`:      {codes: []int{0, 1}},
 	`flaked drain`:           {codes: []int{1, 3}, prints: "no state found|no running node uses"},
 	`flaked workers release`: {codes: []int{2}, prints: "expected one worker"},
 	`flaked status -o json`:  {codes: []int{0, 4}},

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,8 +10,10 @@ import (
 	"syscall"
 	"testing"
 
+	core "github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
+	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -313,25 +314,16 @@ func (n *node) fails(code int, message string) {
 	}
 }
 
-// stateReport has the fields of `flaked state show -o json` that the tests use.
-type stateReport struct {
-	Record *struct {
-		Node      string `json:"node"`
-		Worker    int    `json:"worker"`
-		Term      int64  `json:"term"`
-		Confirmed bool   `json:"confirmed"`
-		Stopped   bool   `json:"stopped"`
-		MMs       int64  `json:"reserved_until_ms"`
-		HMs       int64  `json:"lease_until_ms"`
-	} `json:"record"`
-}
-
-// stored returns the content of the state directory, as `flaked state show` reports it.
-func (n *node) stored() (report stateReport) {
+// stored returns the record in the state directory.
+func (n *node) stored() core.LocalRecord {
 	n.site.t.Helper()
-	r := execute(n.site.t, shipped.binary(n.site.t), "state", "show", "--state-dir", n.dir, "-o", "json")
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
-		n.site.t.Fatalf("%s: state show: exit %d, %v\n%s%s", n.name, r.code, err, r.stdout, r.stderr)
+	loaded, _, err := localcache.Inspect(n.dir)
+	if err != nil {
+		n.site.t.Fatal(err)
 	}
-	return report
+	rec, err := core.DecodeRecord(loaded.Record)
+	if err != nil {
+		n.site.t.Fatalf("%s: %v: %+v", n.name, err, loaded)
+	}
+	return rec
 }

@@ -24,7 +24,7 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	began := time.Now()
 	n.stop()
 	t.Logf("stopped in %s with ZooKeeper frozen", time.Since(began))
-	if r := n.stored().Record; !r.Stopped {
+	if r := n.stored(); !r.Stopped {
 		t.Error("the stop is not stored")
 	}
 
