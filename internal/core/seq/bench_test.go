@@ -19,7 +19,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	i := New(Config{Mono: func() int64 { return now }})
 	s := i.named("order")
 	s.know(Record{Map: m, Settings: Settings{HoldMs: 1000}})
-	s.segment().accept(taking{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
+	s.segment().accept(blockWrite{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.known.values(s.secret)
 	i.read.Store(now)

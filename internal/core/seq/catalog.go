@@ -12,7 +12,7 @@ type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
 	all    []*series // in the order in which the node met them
-	ready  []*series // see next
+	ready  []*series // see popReady
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
 }
@@ -74,8 +74,8 @@ func (c *catalog) remove(gone func(*series) bool) {
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
-// add says that a series needs work soon.
-func (c *catalog) add(s *series) {
+// markReady says that a series needs work soon.
+func (c *catalog) markReady(s *series) {
 	s.mu.Lock()
 	was := s.queued
 	s.queued = true
@@ -88,8 +88,8 @@ func (c *catalog) add(s *series) {
 	c.ready = append(c.ready, s)
 }
 
-// next returns the series that need work, each once, and forgets that they do.
-func (c *catalog) next() []*series {
+// popReady returns the series that need work, each once, and forgets that they do.
+func (c *catalog) popReady() []*series {
 	c.mu.Lock()
 	ready := c.ready
 	c.ready = nil

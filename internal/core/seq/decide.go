@@ -69,36 +69,36 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
 // need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
-func (r Record) plan(incarnation, want, need, now int64) (taking, *Refusal) {
+func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
 	//mutant:s1-past-the-max by TestPlan -> case false:
 	case left < 1 || left < need && !lost:
-		return taking{}, r.exhausted()
+		return blockWrite{}, r.exhausted()
 	case lost:
 		return r.planAfterLoss(incarnation, want, now)
 	}
 	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
 	reserve := min(left, int64(r.ceiling())/reserveParts)
 	if _, wait := r.ceiling().Spend(r.budget(), max(n, reserve), now); wait > 0 {
-		return taking{}, r.overCeiling(wait)
+		return blockWrite{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
-	return r.taking(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
+	return r.withBlock(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
 // planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusal) {
 	hard, left := sequence.Ceiling(r.HardCeiling), r.Positions()-r.Next
 	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
-		return taking{}, r.overCeiling(wait)
+		return blockWrite{}, r.overCeiling(wait)
 	//mutant:s15-skip-uses-up by TestPlan -> case skip > left:
 	case skip > left/10:
-		return taking{}, frozen(skip)
+		return blockWrite{}, frozen(skip)
 	}
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
@@ -107,13 +107,13 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (taking, *Refusal) {
 	r.Incarnation = incarnation
 	//mutant:s14-unpaid by seqsim -> paid := sequence.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}
 	paid := hard.Pay(r.budget(), n, now)
-	return r.taking(block, paid), nil
+	return r.withBlock(block, paid), nil
 }
 
-// taking returns the write that takes a block and leaves a budget.
-func (r Record) taking(b sequence.Block, left sequence.Budget) taking {
+// withBlock returns the write that takes a block and leaves a budget.
+func (r Record) withBlock(b sequence.Block, left sequence.Budget) blockWrite {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
-	return taking{record: r, block: b}
+	return blockWrite{record: r, block: b}
 }
 
 // reserveParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
@@ -157,7 +157,7 @@ func (r Record) renewal(incarnation, now int64, after time.Duration) (renewed Re
 // returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest taking, incarnation int64) (after Record, possible bool) {
+func (r Record) returnOf(rest blockWrite, incarnation int64) (after Record, possible bool) {
 	ours, b := rest.record, rest.block
 	switch {
 	case r.ID != ours.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:

@@ -6,8 +6,8 @@
 //   - Issuer (issuer.go) is all sequences of a node. Take issues values, or makes a request wait. refusal.go has the
 //     words for a request that gets none.
 //   - series (series.go) is one sequence of the node: its record as last known, and the requests that wait. Its mode
-//     issues the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write. keys.go
-//     has the keys of strict requests.
+//     (mode.go) issues the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write.
+//     keys.go has the keys of requests.
 //   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
 //     happens there. For each series, work (work.go) reads what a decision needs, decides, and makes one write: a step.
 //   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back,

@@ -188,12 +188,12 @@ func (i *Issuer) Take(
 			i.count(err)
 			return to, err
 		}
-		values, low, err := s.take(request{w, int64(n), whole, wake}, i.cfg.Mono(), i.read.Load(), to)
+		values, low, err := s.serve(request{w, int64(n), whole, wake}, i.cfg.Mono(), i.read.Load(), to)
 		if err == errForgotten {
 			continue
 		}
 		if low {
-			i.add(s)
+			i.markReady(s)
 			i.Wake()
 		}
 		if err != nil {

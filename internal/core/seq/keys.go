@@ -99,15 +99,15 @@ func (k *keyring) with(requests []request, first int64) *keyring {
 	return &after
 }
 
-// write returns the operations that write the keys, if ZooKeeper has the keys that k was made from.
-func (k *keyring) write(id string) []store.Op {
+// ops returns the operations that write the keys, if ZooKeeper has the keys that k was made from.
+func (k *keyring) ops(id string) []store.Op {
 	if !k.exists {
 		return []store.Op{store.CreateOp{Path: keysPath(id), Data: k.marshal()}}
 	}
 	return setVersion(store.SetOp{Path: keysPath(id), Data: k.marshal(), Version: k.version})
 }
 
-// dirs returns the paths that must exist before write.
+// dirs returns the paths that must exist before ops.
 func (k *keyring) dirs() []string {
 	if k.exists {
 		return nil
@@ -115,7 +115,7 @@ func (k *keyring) dirs() []string {
 	return []string{keysDir}
 }
 
-// written returns the keys as ZooKeeper has them after write.
+// written returns the keys as ZooKeeper has them after ops.
 func (k *keyring) written() *keyring {
 	after := *k
 	after.exists = true
@@ -125,15 +125,15 @@ func (k *keyring) written() *keyring {
 	return &after
 }
 
-// keyed reports whether a request with a key waits. mu is held.
-func (s *series) keyed() bool {
+// waitWithKeys reports whether a request with a key waits. mu is held.
+func (s *series) waitWithKeys() bool {
 	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
 }
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
 // that has none, all but the first wait on: they get its value from the keys.
 func (s *strict) repeat(v view) (fresh, rest []request) {
-	if !s.keyed() {
+	if !s.waitWithKeys() {
 		return s.waiting, nil
 	}
 	seen := make(map[string]bool)
@@ -163,7 +163,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
 func (o Operator) forgetKeys(ctx context.Context, r Record) {
-	if r.Mode == Strict {
+	if modes[r.Mode].keys {
 		_ = o.Store.Delete(ctx, keysPath(r.ID), store.AnyVersion)
 	}
 }

@@ -40,7 +40,7 @@ func TestVersionOfKeysAfterAWrite(t *testing.T) {
 		{keyring{}, 0, 1}, {keyring{exists: true, version: 7}, 8, 1},
 		{keyring{exists: true, version: -2}, 0, 2}, // a write at version -1 would be unconditional
 	} {
-		if got := c.k.written(); !got.exists || got.version != c.want || len(c.k.write("id")) != c.ops {
+		if got := c.k.written(); !got.exists || got.version != c.want || len(c.k.ops("id")) != c.ops {
 			t.Errorf("%+v: %+v", c.k, got)
 		}
 	}

@@ -90,9 +90,9 @@ func (r Record) goesOn(old *Record) bool {
 
 // keyFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is the record
 // whose place it takes, or nil.
-func (o Operator) keyFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
+func (o Operator) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
 	if r.KeyCheck == "" {
-		r, ops := r.withKey()
+		r, ops := r.withSecret()
 		return r, ops, nil
 	}
 	k, err := o.Key(ctx, *old)
@@ -100,5 +100,5 @@ func (o Operator) keyFor(ctx context.Context, r Record, old *Record) (Record, []
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
 	}
-	return r, []store.Op{writeKey(r.ID, k)}, err
+	return r, []store.Op{writeSecret(r.ID, k)}, err
 }

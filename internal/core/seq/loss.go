@@ -36,8 +36,8 @@ type knowledge struct {
 	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
 	first int64
 	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
-	// then. A read after a restart may be of older data. Any read that shows a later time than this one allows for is as
-	// good.
+	// then. A read after a restart may be of older data. Any read that shows a later time than this one allows for is
+	// as good.
 	sure reading
 	// least is the sequence time that the node puts back in this incarnation.
 	least int64

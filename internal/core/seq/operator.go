@@ -61,7 +61,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		case v.record.IssuableFor(*v.state) > 0:
 			return ErrTooEarly
 		}
-		if err := o.deleteKey(ctx, v.record.ID); err != nil {
+		if err := o.deleteSecret(ctx, v.record.ID); err != nil {
 			return err
 		}
 		next := v.state.after(name)
@@ -81,6 +81,12 @@ func outpaced(err error) bool {
 	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode)
 }
 
+// errNotSent: a write was not sent, because the node may not take positions now.
+var errNotSent = errors.New("the write was not sent")
+
+// notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
+func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
+
 // update changes a record and /seq in one write, and tries again if another write was faster. old is
 // nil if there is no record, and jump is false for other changes.
 func (o Operator) update(
@@ -97,7 +103,7 @@ func (o Operator) update(
 		}
 		var key []store.Op
 		if v.record == nil || v.record.ID != r.ID {
-			if r, key, err = o.keyFor(bound, r, v.record); err != nil {
+			if r, key, err = o.secretFor(bound, r, v.record); err != nil {
 				return Record{}, err
 			}
 		}
@@ -110,8 +116,8 @@ func (o Operator) update(
 				return Record{}, err
 			}
 		}
-		if err = o.write(bound, name, v, r, key); err == nil && v.record != nil && v.record.ID != r.ID {
-			err = o.deleteKey(ctx, v.record.ID)
+		if err = o.commit(bound, name, v, r, key); err == nil && v.record != nil && v.record.ID != r.ID {
+			err = o.deleteSecret(ctx, v.record.ID)
 		}
 		if !outpaced(err) {
 			return r, err
@@ -137,7 +143,7 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 	return v, ctx, err
 }
 
-func (o Operator) write(ctx context.Context, name string, v view, r Record, also []store.Op) error {
+func (o Operator) commit(ctx context.Context, name string, v view, r Record, also []store.Op) error {
 	ops := append(v.setState(v.state.after(name)), v.checkCluster())
 	if v.record == nil || r.Keyed() {
 		if err := o.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {

@@ -40,7 +40,7 @@ func (d Definition) Check() error {
 	case err == nil && d.MaxNames != 0:
 		err = errors.New("max names is for templates only")
 	}
-	return cmp.Or(err, d.Map.Check(), d.Settings.Check())
+	return cmp.Or(err, d.Mode.check(), d.Map.Check(), d.Settings.Check())
 }
 
 // MostNames is the greatest number of sequences that one template may create. A cluster has 1,000,000 at most.
@@ -67,7 +67,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		case lost && !d.StartGiven:
 			return Record{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
-		case d.Mode == Strict && old != nil && old.Mode == Segment && old.IssuableFor(st) > 0:
+		case modes[d.Mode].ordered && old != nil && modes[old.Mode].holds && old.IssuableFor(st) > 0:
 			return Record{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
 		r := newRecord(d.Map, d.Settings, st)

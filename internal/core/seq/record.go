@@ -92,23 +92,6 @@ func (s State) lastChange(name string) int64 {
 	return n
 }
 
-// Mode says when positions are written to ZooKeeper.
-type Mode string
-
-const (
-	// Segment: a node takes blocks, and issues from memory.
-	Segment Mode = ""
-	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
-	Strict Mode = "strict"
-)
-
-func (m Mode) String() string {
-	if m == Segment {
-		return "segment"
-	}
-	return string(m)
-}
-
 // Kind says what a record stands for.
 type Kind int
 
@@ -330,7 +313,13 @@ func parseView(found []store.Record) (v view, err error) {
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
 func parseRecord(b []byte) (r Record, err error) {
-	if err := json.Unmarshal(b, &r); err != nil || !r.usable() {
+	if err = json.Unmarshal(b, &r); err == nil {
+		err = r.Mode.check() // first, because another mode may use the other fields in another way
+	}
+	switch {
+	case errors.Is(err, ErrUnknownMode):
+		return Record{}, err
+	case err != nil, !r.usable():
 		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
 	}
 	return r, nil
@@ -338,5 +327,5 @@ func parseRecord(b []byte) (r Record, err error) {
 
 func (r Record) usable() bool {
 	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.Gen >= 1 && r.Next >= 0 &&
-		(r.Mode == Segment || r.Mode == Strict) && (!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
+		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }

@@ -163,7 +163,12 @@ func damaged(name, path string) *Refusal {
 		name, path)
 }
 
-// damagedError is an ErrDamaged of a record that is not the sequence's own.
+func unknownMode(name, path string) *Refusal {
+	return newRefusal(Frozen, 0, "sequence %s needs a record of a mode that this node does not know: %s. "+
+		"Ask another node, or upgrade this one", name, path)
+}
+
+// damagedError is an ErrDamaged or ErrUnknownMode of a record that is not the sequence's own.
 type damagedError struct {
 	path string
 	error

@@ -39,12 +39,12 @@ func (s *series) restore(v view, e situation) step {
 	if r == nil {
 		return step{}
 	}
-	key := s.keyBack(v, *r)
+	key := s.putBackSecret(v, *r)
 	if ops = append(ops, key...); len(ops) == 0 {
 		return step{}
 	}
-	st := step{kind: restore, ops: ops, dirs: r.dirs(s.name)}
-	if r.Mode == Strict {
+	st := step{kind: restoreStep, ops: ops, dirs: r.dirs(s.name)}
+	if modes[r.Mode].keys {
 		st.dirs = append(st.dirs, keysDir)
 	}
 	st.done = func(log hclog.Logger) {
@@ -61,12 +61,11 @@ func (s *series) restore(v view, e situation) step {
 // restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
 func (s *series) restoreKeys(v view) []store.Op {
-	m := s.asStrict()
-	if m == nil || v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
+	if v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
 		return nil
 	}
-	if merged, due := v.keys.merged(m.keys); due {
-		return merged.write(v.record.ID)
+	if merged, due := v.keys.merged(s.mode.requestKeys()); due {
+		return merged.ops(v.record.ID)
 	}
 	return nil
 }

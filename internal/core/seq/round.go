@@ -130,8 +130,8 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 				lost.CompareAndSwap(nil, sign)
 				s.change(func() { s.refuse(confirming(time.Second), i.cfg.Mono()) })
 				err = nil
-			case errors.Is(err, ErrDamaged):
-				i.damaged(s, err)
+			case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
+				i.unusable(s, err)
 				return nil
 			case err == nil:
 				return nil
@@ -150,15 +150,19 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	return !i.unfinished, err
 }
 
-// damaged refuses requests for a series whose record cannot be used.
-func (i *Issuer) damaged(s *series, err error) {
+// unusable refuses requests for a series whose record cannot be used.
+func (i *Issuer) unusable(s *series, err error) {
 	path, news := recordPath(s.name), false
 	var other damagedError
 	if errors.As(err, &other) {
 		path = other.path
 	}
-	if s.change(func() { news = s.damaged(path, i.cfg.Mono()) }); news {
-		i.cfg.Log.Error("a record in ZooKeeper is damaged", "sequence", s.name, "path", path, "error", err)
+	refusal, text := damaged(s.name, path), "a record in ZooKeeper is damaged"
+	if errors.Is(err, ErrUnknownMode) {
+		refusal, text = unknownMode(s.name, path), "this node does not know the mode of a sequence. Upgrade the node"
+	}
+	if s.change(func() { news = s.freeze(refusal, i.cfg.Mono()) }); news {
+		i.cfg.Log.Error(text, "sequence", s.name, "path", path, "error", err)
 	}
 }
 
@@ -176,7 +180,7 @@ func (i *Issuer) endOn(sign *lostError) {
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(read bool) (due []*series) {
-	all := i.next()
+	all := i.popReady()
 	if read || i.unfinished {
 		all = i.list()
 		i.spread = spread(countUsed(all), i.nodes)
@@ -196,7 +200,7 @@ func (i *Issuer) due(read bool) (due []*series) {
 func countUsed(all []*series) (n int64) {
 	for _, s := range all {
 		s.mu.Lock()
-		if m := s.asSegment(); m != nil && m.used() {
+		if s.mode != nil && s.mode.used() {
 			n++
 		}
 		s.mu.Unlock()

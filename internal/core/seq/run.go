@@ -68,11 +68,11 @@ func (i *Issuer) Wake() {
 // taken a block since.
 func (i *Issuer) giveBack(ctx context.Context) error {
 	var all []*series
-	var rests []taking
+	var rests []blockWrite
 	for _, s := range i.list() {
 		s.mu.Lock()
-		if m := s.asSegment(); m != nil {
-			if rest, ok := m.drop(); ok {
+		if s.mode != nil {
+			if rest, ok := s.mode.drop(); ok {
 				all, rests = append(all, s), append(rests, rest)
 			}
 		}
@@ -96,7 +96,7 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 	return nil
 }
 
-func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error {
+func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest blockWrite) error {
 	v, err := i.look(ctx, s, true)
 	if err != nil || i.known.judge(v) != foundGood || v.record == nil {
 		return err
@@ -105,6 +105,6 @@ func (i *Issuer) giveBackOne(ctx context.Context, s *series, rest taking) error 
 	if !possible {
 		return nil
 	}
-	_, err = i.write(ctx, s, v, taking{record: r}.write(s.name, v, i.cfg.Nonce(), i.cfg.By))
+	_, err = i.commit(ctx, s, v, blockWrite{record: r}.step(s.name, v, i.cfg.Nonce(), i.cfg.By))
 	return err
 }

@@ -25,7 +25,7 @@ type secret struct {
 }
 
 // hasKey reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
-func (r Record) hasKey() bool { return r.Keyed() && r.Kind() == Sequence }
+func (r Record) hasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
 
 // dirs returns the paths above a record and its key.
 func (r Record) dirs(name string) []string {
@@ -37,22 +37,22 @@ func (r Record) dirs(name string) []string {
 }
 
 // withKey returns a new record with the fingerprint of a new key, and the operation that writes the key.
-func (r Record) withKey() (Record, []store.Op) {
-	if !r.hasKey() {
+func (r Record) withSecret() (Record, []store.Op) {
+	if !r.hasSecret() {
 		return r, nil
 	}
 	k := sequence.NewKey()
 	r.KeyCheck = k.Fingerprint()
-	return r, []store.Op{writeKey(r.ID, k)}
+	return r, []store.Op{writeSecret(r.ID, k)}
 }
 
 // writeKey returns the operation that writes the key of the record with this ID.
-func writeKey(id string, k sequence.Key) store.CreateOp {
+func writeSecret(id string, k sequence.Key) store.CreateOp {
 	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
 // keyIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
-func (r Record) keyIn(found store.Record) (k sequence.Key, ok bool) {
+func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
 }
@@ -78,21 +78,21 @@ func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.
 }
 
 // keyDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
-func (s *series) keyDue(r Record, now int64) bool {
+func (s *series) secretDue(r Record, now int64) bool {
 	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
 	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
 // keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
 // is held.
-func (s *series) keyBack(v view, r Record) []store.Op {
+func (s *series) putBackSecret(v view, r Record) []store.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
 	}
-	if _, ok := r.keyIn(*v.secret); ok {
+	if _, ok := r.secretIn(*v.secret); ok {
 		return nil
 	}
-	write := writeKey(r.ID, s.secret.key)
+	write := writeSecret(r.ID, s.secret.key)
 	if v.secret.Found {
 		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
 	}
@@ -101,11 +101,11 @@ func (s *series) keyBack(v view, r Record) []store.Op {
 
 // learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
 // clock.
-func (s *series) learnKey(v view, sent int64) {
+func (s *series) learnSecret(v view, sent int64) {
 	if v.secret == nil {
 		return
 	}
-	if k, ok := s.known.keyIn(*v.secret); ok {
+	if k, ok := s.known.secretIn(*v.secret); ok {
 		s.secret = &secret{k, sent}
 		s.values = s.known.values(s.secret)
 	}
@@ -124,7 +124,7 @@ func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
 	if err != nil {
 		return sequence.Key{}, err
 	}
-	k, ok := r.keyIn(found[0])
+	k, ok := r.secretIn(found[0])
 	if !ok {
 		return sequence.Key{}, ErrNoKey
 	}
@@ -132,7 +132,7 @@ func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
 }
 
 // deleteKey deletes the key of a sequence that is no more.
-func (o Operator) deleteKey(ctx context.Context, id string) error {
+func (o Operator) deleteSecret(ctx context.Context, id string) error {
 	if err := o.Store.Delete(ctx, secretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}

@@ -21,11 +21,11 @@ type segment struct {
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
 	// attempts are the writes with unknown outcome. All were made at the version tried.
-	attempts []taking
+	attempts []blockWrite
 	tried    int32
 }
 
-func (s *segment) take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
 	case r.w.Key != "":
 		return to, false, noKeys(s.name)
@@ -73,6 +73,13 @@ func (s *segment) tooMany(n int64) *Refusal {
 // used reports whether this node has taken a block of the sequence.
 func (s *segment) used() bool { return s.last.Len() > 0 }
 
+func (s *segment) unsure() bool { return len(s.attempts) > 0 }
+
+// A segment sequence leaves nothing from one write to the next, and takes no keys.
+func (*segment) lastWrite() view           { return view{} }
+func (*segment) requestKeys() []keyEntry   { return nil }
+func (*segment) setRequestKeys([]keyEntry) {}
+
 func (s *segment) urgency(e situation) urgency {
 	switch {
 	case !s.used():
@@ -111,7 +118,7 @@ func (s *segment) resolve(v view, before *Record) {
 	s.attempts = nil
 }
 
-func (s *segment) accept(t taking, mono int64) {
+func (s *segment) accept(t blockWrite, mono int64) {
 	s.series.accept(t, mono)
 	s.attempts = nil
 	if t.block.Len() > 0 {
@@ -120,7 +127,7 @@ func (s *segment) accept(t taking, mono int64) {
 	}
 }
 
-func (s *segment) next(v view, e situation) *taking {
+func (s *segment) nextWrite(v view, e situation) *blockWrite {
 	want := s.needs()
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
 		c, refusal := s.known.plan(v.incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
@@ -131,7 +138,7 @@ func (s *segment) next(v view, e situation) *taking {
 		return &c
 	}
 	if r, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
-		return &taking{record: r}
+		return &blockWrite{record: r}
 	}
 	return nil
 }
@@ -197,11 +204,11 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) wrote(t taking, v view, _, now int64, err error) (woken []request, pause time.Duration) {
+func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil:
 		s.accept(t, now)
-	case outpaced(err):
+	case notMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
 		//mutant:s2-unknown-outcome by seqsim -> s.accept(t, now)
@@ -215,12 +222,12 @@ func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
 
 // drop drops the positions that the node holds. It returns those at the end of the stock that follow each other, with
 // the ID and the incarnation of the record from which they were taken, if the node can give them back.
-func (s *segment) drop() (rest taking, ok bool) {
+func (s *segment) drop() (rest blockWrite, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
 	s.last, s.attempts = sequence.Block{}, nil
-	return taking{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
+	return blockWrite{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
 }
 
 func (s *segment) report(u *Use) string {

@@ -25,9 +25,6 @@ type series struct {
 	secret *secret // nil: the node does not know it, or there is none
 	// mode issues the sequence known. nil if none is known.
 	mode mode
-	// lastWrite is what a write of a strict sequence has left, until the next decision. That one needs no read. It is
-	// the zero view if the record must be read.
-	lastWrite view
 
 	waiting []request
 	refusal *Refusal // of the last try to get positions
@@ -46,7 +43,8 @@ type series struct {
 	// issued is the number of positions that were issued, blocks that of the blocks that were taken, and waits
 	// that of the requests that waited.
 	issued, blocks, waits int64
-	// unanswered is the number of positions that writes of a strict sequence took, or perhaps took, and no request got.
+	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
+	// the three above it counts all lives of the name.
 	unanswered int64
 	window     window // for the rate
 	stale      bool   // the record may have changed since it was read: by an operator, or in a loss of data
@@ -55,58 +53,7 @@ type series struct {
 	// the same one it shows a loss.
 	incarnation int64
 	forgotten   bool // the Issuer has removed the series
-	queued      bool // it is among those that need work soon: see catalog.next
-}
-
-// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name
-// has a new one. series.mu is held when a method is called.
-type mode interface {
-	// take issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
-	// readAt is when the node last knew that nothing had changed.
-	take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
-	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
-	tooMany(n int64) *Refusal
-	// lacks reports whether requests wait that the node cannot answer without a write.
-	lacks() bool
-	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
-	saw(v view, before *Record, e situation)
-	// next returns the write that is due, or nil. It takes the requests of the write out of those that wait.
-	next(v view, e situation) *taking
-	// wrote ends a write that was sent at this time with the error err of the store. It returns the requests that must
-	// look again, and the longest time for which rounds must leave the sequence to other nodes.
-	wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration)
-	// pause returns the longest pause after tries in which other nodes were faster.
-	pause(now int64) time.Duration
-	// report notes what the node holds in u, and returns it for the line of SEQ.
-	report(u *Use) string
-}
-
-func newMode(s *series, m Mode) mode {
-	if m == Strict {
-		return &strict{series: s}
-	}
-	return &segment{series: s}
-}
-
-// asSegment returns the segment mode of the sequence known, nil if it has another one.
-func (s *series) asSegment() *segment {
-	m, _ := s.mode.(*segment)
-	return m
-}
-
-// asStrict returns the strict mode of the sequence known, nil if it has another one.
-func (s *series) asStrict() *strict {
-	m, _ := s.mode.(*strict)
-	return m
-}
-
-// taking is a write that takes a block. Without a block it renews the record's time, or gives positions back. requests
-// are those of a strict sequence that share it.
-type taking struct {
-	record   Record
-	block    sequence.Block
-	requests []request
-	keys     *keyring // as the write leaves them, nil if it does not write them
+	queued      bool // it is among those that need work soon: see catalog.popReady
 }
 
 // request is a request for values.
@@ -121,7 +68,7 @@ type request struct {
 const patience = 5 * time.Second
 
 // take issues the values of a request, refuses it, or makes it wait: see mode.
-func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -134,7 +81,7 @@ func (s *series) take(r request, now, readAt int64, to []worker.Run) (_ []worker
 	case r.whole && s.known.Keyed():
 		return to, false, noRange(s.name)
 	}
-	return s.mode.take(r, now, readAt, to)
+	return s.mode.serve(r, now, readAt, to)
 }
 
 // errForgotten: the Issuer has removed the series, so nobody would serve a request that waits there.

@@ -70,7 +70,7 @@ func TestTake(t *testing.T) {
 		}
 		before := len(s.waiting)
 		w := sequence.Wait{Since: c.since}
-		runs, low, err := s.take(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
+		runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
 		var refused *Refusal
 		switch errors.As(err, &refused); {
 		case c.want == "waits":
@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) {
 		if errors.As(err, &lost) != c.lost || left != c.left {
 			t.Errorf("%s: %v, %d left", name, err, left)
 		}
-		if (taken.kind == take) != (c.block.Len() > 0) || taken.kind == take &&
+		if (taken.kind == takeStep) != (c.block.Len() > 0) || taken.kind == takeStep &&
 			(taken.block != c.block || taken.record.Nonce != "mine") {
 			t.Errorf("%s: takes %+v", name, taken)
 		}
@@ -223,8 +223,8 @@ func waiting(n int64) func() *series {
 
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
-	attempt := func(nonce string) taking {
-		return taking{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+	attempt := func(nonce string) blockWrite {
+		return blockWrite{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
 			block: sequence.Block{First: 100, End: 200}}
 	}
 	for name, c := range map[string]struct {
@@ -242,7 +242,7 @@ func TestResolve(t *testing.T) {
 	} {
 		s := owner(100)
 		m := s.segment()
-		m.attempts, m.tried = []taking{attempt("a"), attempt("b")}, 3
+		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
 		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found,
 			stat: store.Stat{Version: c.version}}
 		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||

@@ -20,7 +20,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.add(s)
+			i.markReady(s)
 			i.Wake()
 		}
 		return line, err

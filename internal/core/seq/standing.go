@@ -13,14 +13,12 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	c, refusal := taking{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
+	c, refusal := blockWrite{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
 	switch {
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)
-	case r.Mode == Strict:
-		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
 	default:
-		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
+		c, refusal = modes[r.Mode].one(r, st.Incarnation, st.Time)
 	}
 	if refusal != nil {
 		return Standing{Refusal: refusal.reason()}

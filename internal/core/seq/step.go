@@ -28,29 +28,29 @@ type step struct {
 	// ops are made in one transaction with the checks of the view, when the paths dirs exist.
 	ops  []store.Op
 	dirs []string
-	// taking is that of a step that takes positions, or renews the record.
-	taking
-	// done is called when a step that is no taking was made. It may be nil.
+	// blockWrite is that of a takeStep.
+	blockWrite
+	// done is called when a step that is no takeStep was made. It may be nil.
 	done func(hclog.Logger)
 }
 
 type stepKind int
 
 const (
-	nothing stepKind = iota
-	restore          // puts back what ZooKeeper has lost
-	create           // creates a sequence by its template
-	take             // takes positions, renews the record, or gives positions back
+	noStep      stepKind = iota
+	restoreStep          // puts back what ZooKeeper has lost
+	createStep           // creates a sequence by its template
+	takeStep             // takes positions, renews the record, or gives positions back
 )
 
-// write returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func (t taking) write(name string, v view, nonce, by string) step {
+// step returns the step that writes t over what was read. Keys are written together with the positions (S16).
+func (t blockWrite) step(name string, v view, nonce, by string) step {
 	t.record = t.record.written(nonce, by)
-	st := step{kind: take, taking: t}
+	st := step{kind: takeStep, blockWrite: t}
 	//mutant:s2-any-version by seqsim -> st.ops = setRecord(name, t.record, store.AnyVersion)
 	st.ops = setRecord(name, t.record, v.stat.Version)
 	if t.keys != nil {
-		st.ops = append(st.ops, t.keys.write(t.record.ID)...)
+		st.ops = append(st.ops, t.keys.ops(t.record.ID)...)
 		st.dirs = t.keys.dirs()
 	}
 	return st
@@ -77,11 +77,11 @@ func (s *series) wants(v view, now int64) (w wants) {
 		}
 		return w
 	}
-	if r.hasKey() && s.keyDue(*r, now) {
+	if r.hasSecret() && s.secretDue(*r, now) {
 		w.secret = r.ID
 	}
-	m := s.asStrict()
-	if r == v.record && r.Mode == Strict && v.keys == nil && (s.keyed() || lost && m != nil && len(m.keys) > 0) {
+	knowsKeys := s.mode != nil && len(s.mode.requestKeys()) > 0
+	if r == v.record && modes[r.Mode].keys && v.keys == nil && (s.waitWithKeys() || lost && knowsKeys) {
 		w.keys = r.ID
 	}
 	return w
@@ -108,17 +108,14 @@ func (s *series) urgency(e situation) urgency {
 		return awaited
 	case s.stale, s.unsure():
 		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt, s.asSegment() == nil:
+	case s.known.Kind() != Sequence, e.sent < s.retryAt:
 		return idle
 	}
-	return s.asSegment().urgency(e)
+	return s.mode.urgency(e)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
-func (s *series) unsure() bool {
-	m := s.asSegment()
-	return m != nil && len(m.attempts) > 0
-}
+func (s *series) unsure() bool { return s.mode != nil && s.mode.unsure() }
 
 func (s *series) isStale() bool {
 	s.mu.Lock()
@@ -145,13 +142,13 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 	s.mu.Lock()
 	st, refusal, err := s.owed(v, e)
 	s.mu.Unlock()
-	if err != nil || st.kind != nothing {
+	if err != nil || st.kind != noStep {
 		return st, err
 	}
 	s.change(func() {
 		s.follow(v, e, refusal)
 		if s.known.Kind() == Sequence {
-			st = s.next(v, e)
+			st = s.nextStep(v, e)
 		}
 	})
 	return st, nil
@@ -164,7 +161,7 @@ var errReadBefore = errors.New("read before it was written")
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
 func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error) {
-	if st := s.restore(v, e); st.kind != nothing {
+	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
 	if judge(v.record, s.known, v.state.Purged) == foundLost {
@@ -181,7 +178,7 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 
 // follow takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) follow(v view, e situation, refusal *Refusal) {
-	s.stale, s.incarnation, s.lastWrite = false, v.incarnation(), view{}
+	s.stale, s.incarnation = false, v.incarnation()
 	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
 		s.vanish(e.sent)
 		if refusal != nil {
@@ -194,7 +191,7 @@ func (s *series) follow(v view, e situation, refusal *Refusal) {
 	before := s.known
 	s.know(*v.record)
 	s.mode.saw(v, before, e)
-	s.learnKey(v, e.sent)
+	s.learnSecret(v, e.sent)
 	if s.known.Kind() == Tombstone {
 		s.drop()
 	}
@@ -202,38 +199,37 @@ func (s *series) follow(v view, e situation, refusal *Refusal) {
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
-	s.lastWrite = view{}
-	if m := s.asSegment(); m != nil {
-		m.drop()
+	if s.mode != nil {
+		s.mode.drop()
 	}
 }
 
-// damaged notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
+// freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the series was not frozen before.
-func (s *series) damaged(path string, at int64) (news bool) {
+func (s *series) freeze(r *Refusal, at int64) (news bool) {
 	news = s.refusal.reason() != Frozen
 	s.stale = false
 	s.drop()
-	s.refuse(damaged(s.name, path), at)
+	s.refuse(r, at)
 	return news
 }
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.mode, s.lastWrite, s.absentAt = nil, nil, nil, view{}, at
+	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
 }
 
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.mode = 0, nil, newMode(s, r.Mode)
+		s.highest, s.secret, s.mode = 0, nil, modes[r.Mode].issues(s)
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 }
 
 // accept takes over a write that was acknowledged.
-func (s *series) accept(t taking, mono int64) {
+func (s *series) accept(t blockWrite, mono int64) {
 	s.know(t.record)
 	if t.block.Len() > 0 {
 		s.refuse(nil, mono)
@@ -242,10 +238,10 @@ func (s *series) accept(t taking, mono int64) {
 	}
 }
 
-// next returns the step that takes positions for the sequence known, if any.
-func (s *series) next(v view, e situation) step {
+// nextStep returns the step that takes positions for the sequence known, if any.
+func (s *series) nextStep(v view, e situation) step {
 	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
-	if s.known.hasKey() && s.secret == nil { // under another key, positions would get values that others had (S21)
+	if s.known.hasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}
 	}
@@ -258,8 +254,8 @@ func (s *series) next(v view, e situation) step {
 		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
 		return step{}
 	}
-	if t := s.mode.next(v, e); t != nil {
-		return t.write(s.name, v, e.nonce, e.by)
+	if t := s.mode.nextWrite(v, e); t != nil {
+		return t.step(s.name, v, e.nonce, e.by)
 	}
 	return step{}
 }

@@ -23,6 +23,8 @@ type strict struct {
 	writers map[string]int64
 	// keys are the keys of requests, as the node last read or wrote them.
 	keys []keyEntry
+	// last is what the last write has left: see mode.lastWrite.
+	last view
 }
 
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
@@ -32,8 +34,8 @@ const maxCommit = 1_000_000
 // after a loss of data where the sequence goes on need not wait longer for nodes that stand still.
 const AnswerFor = 2 * patience
 
-// take returns the values that were written for a request, or makes it wait for a write.
-func (s *strict) take(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+// serve returns the values that were written for a request, or makes it wait for a write.
+func (s *strict) serve(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	got := r.w.Result
 	r.w.Result = nil
 	switch {
@@ -60,37 +62,28 @@ func (s *strict) tooMany(n int64) *Refusal {
 
 func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 
+// A strict sequence has nothing to do unless requests wait, and no node holds any of it.
+func (*strict) used() bool                 { return false }
+func (*strict) urgency(situation) urgency  { return idle }
+func (*strict) unsure() bool               { return false } // writes with unknown outcome are given up (S27)
+func (s *strict) drop() (blockWrite, bool) { s.last = view{}; return blockWrite{}, false }
+
+func (s *strict) lastWrite() view                { return s.last }
+func (s *strict) requestKeys() []keyEntry        { return s.keys }
+func (s *strict) setRequestKeys(keys []keyEntry) { s.keys = keys }
+
 func (s *strict) report(u *Use) string {
 	u.Unanswered = s.unanswered
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
 }
 
-// next returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) next(v view, e situation) *taking {
+// nextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
+func (s *strict) nextWrite(v view, e situation) *blockWrite {
 	if len(s.waiting) == 0 {
 		return nil
 	}
-	waiting, rest := s.waiting, []request(nil)
-	if s.known.Incarnation == v.incarnation() {
-		waiting, rest = s.repeat(v)
-	}
-	var all batch
-	left := s.known.Positions() - s.known.Next
-	full := false
-	for _, r := range waiting {
-		late := e.sent-r.w.Since >= int64(patience)
-		switch {
-		case r.n > left && left > 0 && s.known.Incarnation == v.incarnation(): // others may get what is left
-			r.w.Result = &sequence.Result{Err: s.known.exhausted()}
-			rest = append(rest, r)
-		case late, r.n == 0: // SEQ asks for no value
-			rest = append(rest, r)
-		case full, !all.add(r, min(left, maxCommit)):
-			full = true
-			rest = append(rest, r)
-		}
-	}
-	c, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
+	all, rest := s.share(v, e)
+	w, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal, e.sent)
 		return nil
@@ -100,11 +93,36 @@ func (s *strict) next(v view, e situation) *taking {
 	}
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
-	c.requests = all.requests
+	w.requests = all.requests
 	if v.keys != nil {
-		c.keys = v.keys.with(all.requests, c.block.First)
+		w.keys = v.keys.with(all.requests, w.block.First)
 	}
-	return &c
+	return &w
+}
+
+// share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
+// It answers those that get no part of any write: they have a key with a value, or want more than is left.
+func (s *strict) share(v view, e situation) (all batch, rest []request) {
+	waiting, current := s.waiting, s.known.Incarnation == v.incarnation()
+	if current { // else the keys may be older than those that were lost
+		waiting, rest = s.repeat(v)
+	}
+	left := s.known.Positions() - s.known.Next
+	full := false
+	for _, r := range waiting {
+		late := e.sent-r.w.Since >= int64(patience)
+		switch {
+		case r.n > left && left > 0 && current: // others may get what is left
+			r.w.Result = &sequence.Result{Err: s.known.exhausted()}
+			rest = append(rest, r)
+		case late, r.n == 0: // SEQ asks for no value
+			rest = append(rest, r)
+		case full, !all.add(r, min(left, maxCommit)):
+			full = true
+			rest = append(rest, r)
+		}
+	}
+	return all, rest
 }
 
 // batch is the requests that share a write. They take n positions, and keyed of them have keys.
@@ -129,20 +147,20 @@ func (b *batch) add(r request, most int64) bool {
 
 // planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
 // positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) planStrict(incarnation, n, now int64) (taking, *Refusal) {
+func (r Record) planStrict(incarnation, n, now int64) (blockWrite, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
 	case r.Incarnation < incarnation: // (S15)
-		return taking{}, frozenStrict()
+		return blockWrite{}, frozenStrict()
 	case n > r.Positions()-r.Next:
-		return taking{}, r.exhausted()
+		return blockWrite{}, r.exhausted()
 	}
 	b := sequence.Block{First: r.Next, End: r.Next + n}
-	return r.taking(b, sequence.Budget{Credit: r.Credit, At: now}), nil
+	return r.withBlock(b, sequence.Budget{Credit: r.Credit, At: now}), nil
 }
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.
-func (t taking) granted(values sequence.Values) {
+func (t blockWrite) granted(values sequence.Values) {
 	next := t.block.First
 	for _, r := range t.requests {
 		r.w.Result = &sequence.Result{Values: values, Block: sequence.Block{First: next, End: next + r.n}}
@@ -151,7 +169,7 @@ func (t taking) granted(values sequence.Values) {
 }
 
 // unknown answers the requests of a write whose outcome is not known.
-func (t taking) unknown(name string) {
+func (t blockWrite) unknown(name string) {
 	refusal := unknown(t.block.Len(), name)
 	for _, r := range t.requests {
 		r.w.Result = &sequence.Result{Err: refusal}
@@ -177,6 +195,7 @@ func (s *strict) others(now int64) int {
 }
 
 func (s *strict) saw(v view, _ *Record, e situation) {
+	s.last = view{}
 	if v.keys != nil {
 		s.keys = v.keys.entries
 	}
@@ -198,7 +217,7 @@ func (s *strict) sawWriter(nonce string, e situation) {
 
 // wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.accept(t, now)
@@ -211,7 +230,7 @@ func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []re
 		if others := s.others(now); others > 0 {
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
-	case outpaced(err):
+	case notMade(err):
 		s.waiting = append(t.requests, s.waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
@@ -223,7 +242,7 @@ func (s *strict) wrote(t taking, v view, sent, now int64, err error) (woken []re
 }
 
 // remember notes what a write has left in ZooKeeper. v is what was read before.
-func (s *strict) remember(t taking, v view) {
+func (s *strict) remember(t blockWrite, v view) {
 	if v.stat.Version == store.AnyVersion-1 {
 		return // two writes were needed: see setVersion
 	}
@@ -231,5 +250,5 @@ func (s *strict) remember(t taking, v view) {
 	if t.keys != nil {
 		v.keys = t.keys.written()
 	}
-	s.lastWrite = v
+	s.last = v
 }

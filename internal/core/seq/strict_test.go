@@ -16,7 +16,8 @@ func strictly(left int64, waiting ...int64) (*strict, view, situation) {
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	return s.asStrict(), view{cluster: &clusterRecord{Incarnation: 1}}, situation{sent: 1000, now: 1000, nonce: "mine"}
+	v := view{cluster: &clusterRecord{Incarnation: 1}}
+	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -36,7 +37,7 @@ func TestStrictBatch(t *testing.T) {
 	} {
 		s, v, e := strictly(c.left, c.waiting...)
 		all := s.waiting
-		got := s.next(v, e)
+		got := s.nextWrite(v, e)
 		var taken int64
 		if got != nil {
 			taken = int64(len(got.requests))
@@ -91,7 +92,7 @@ func TestStrictSettle(t *testing.T) {
 		}},
 	} {
 		s, v, e := strictly(50, 1, 2)
-		t1 := s.next(v, e)
+		t1 := s.nextWrite(v, e)
 		second := t1.requests[1].w
 		wait(5, false)(s.series)
 		s.wrote(*t1, view{}, 0, 0, c.err)
@@ -109,13 +110,13 @@ func TestStrictSettle(t *testing.T) {
 func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s, v, e := strictly(50, 3)
-		t1 := s.next(v, e)
+		t1 := s.nextWrite(v, e)
 		s.wrote(*t1, view{}, 0, 0, nil)
 		r, now := t1.requests[0], int64(1e9)
 		if late {
 			now += int64(AnswerFor)
 		}
-		runs, _, err := s.take(r, now, 0, nil)
+		runs, _, err := s.serve(r, now, 0, nil)
 		var refused *Refusal
 		if late && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered != 3) {
 			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered)
@@ -123,7 +124,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if !late && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered != 0) {
 			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered)
 		}
-		if _, _, err := s.take(r, now, 0, nil); err == nil {
+		if _, _, err := s.serve(r, now, 0, nil); err == nil {
 			t.Error("the answer was given twice")
 		}
 	}

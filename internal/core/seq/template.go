@@ -72,10 +72,10 @@ func (t *template) create(name string, v view, e situation) (step, *Refusal, err
 		return step{}, refusal, nil
 	}
 	after = after.written(e.nonce, e.by)
-	created, ops := created.written(e.nonce, e.by).withKey()
+	created, ops := created.written(e.nonce, e.by).withSecret()
 	ops = append(ops, createRecord(name, created))
 	ops = append(ops, setRecord(t.series.name, after, t.version)...)
-	return step{kind: create, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
+	return step{kind: createStep, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
 		t.series.change(func() {
 			t.series.know(after)
 			t.series.incarnation = v.incarnation()

@@ -63,8 +63,8 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 			r := *s.known
 			w.Records[s.name] = r.raised(max(r.Next, s.highest))
 			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
-			if m := s.asStrict(); m != nil && len(m.keys) > 0 {
-				w.Keys[s.name] = (&keyring{entries: m.keys}).marshal()
+			if keys := s.mode.requestKeys(); len(keys) > 0 {
+				w.Keys[s.name] = (&keyring{entries: keys}).marshal()
 			}
 		}
 		s.mu.Unlock()
@@ -162,9 +162,8 @@ func (i *Issuer) remember(w Witness) {
 		s := i.named(name)
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
-		if m := s.asStrict(); m != nil {
-			m.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
-		}
+		keys, _ := parseKeys(w.Keys[name]) // loadWitness has checked them
+		s.mode.setRequestKeys(keys)
 	}
 }
 
@@ -200,7 +199,7 @@ func loadWitness(path string) (w Witness, ok bool) {
 		return Witness{}, false
 	}
 	for _, r := range w.Records {
-		if r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
+		if r.Mode.check() != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
 			return Witness{}, false
 		}
 	}

@@ -18,7 +18,7 @@ const maxConflicts = 3
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
 		sent := i.cfg.Mono()
-		v, err := i.gather(ctx, s, tries == 0)
+		v, err := i.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
@@ -29,10 +29,10 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
-		if err != nil || st.kind == nothing {
+		if err != nil || st.kind == noStep {
 			return err
 		}
-		if again, err := i.write(ctx, s, v, st); err != nil || !again {
+		if again, err := i.commit(ctx, s, v, st); err != nil || !again {
 			return err
 		}
 	}
@@ -40,11 +40,11 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
-// gather reads /cluster, /seq and the record of a series, and what else a decision needs. If a write of this round has
-// not failed yet, the last one may have left all of that. It returns a *lostError if ZooKeeper has lost data.
-func (i *Issuer) gather(ctx context.Context, s *series, first bool) (v view, err error) {
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. With reuse, what the last
+// write of the series has left will do, if the node knows that. It returns a *lostError if ZooKeeper has lost data.
+func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	v, known := i.lastWritten(s)
-	if !known || !first {
+	if !known || !reuse {
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
@@ -112,7 +112,9 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v = s.lastWrite
+	if s.mode != nil {
+		v = s.mode.lastWrite()
+	}
 	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
 }
 
@@ -136,7 +138,7 @@ func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(
 func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	now := i.cfg.Mono()
 	d := i.cfg.Retry(most, func() {
-		i.add(s)
+		i.markReady(s)
 		i.Wake()
 	})
 	s.mu.Lock()
@@ -198,22 +200,22 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 	}
 }
 
-// write makes the write of a step, in the session in which v was read. again means that it was not made, because
+// commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	sent, ops := i.cfg.Mono(), v.checks()
-	if st.kind != restore { // a transaction that takes positions needs the node's slot unchanged (S10)
+	if st.kind != restoreStep { // a transaction that takes positions needs the node's slot unchanged (S10)
 		hold := i.cfg.Tenure.Hold(i.session)
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())
 		if !hold.mayTake() {
-			err = store.ErrBadVersion
+			err = errNotSent
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
 		if err := i.cfg.Store.EnsureRoot(ctx, st.dirs...); err != nil {
-			if st.kind == take {
-				i.wrote(s, v, st.taking, sent, store.ErrBadVersion) // nothing was sent: its requests go on waiting
+			if st.kind == takeStep {
+				i.wrote(s, v, st.blockWrite, sent, errNotSent) // its requests go on waiting
 			}
 			return false, err
 		}
@@ -222,19 +224,19 @@ func (i *Issuer) write(ctx context.Context, s *series, v view, st step) (again b
 		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
 	}
 	switch {
-	case st.kind == take:
-		i.wrote(s, v, st.taking, sent, err)
+	case st.kind == takeStep:
+		i.wrote(s, v, st.blockWrite, sent, err)
 	case err == nil && st.done != nil:
 		st.done(i.cfg.Log)
 	}
-	if outpaced(err) {
+	if notMade(err) {
 		return true, nil
 	}
-	return err == nil && st.kind != take, err
+	return err == nil && st.kind != takeStep, err
 }
 
 // wrote ends a write of a mode.
-func (i *Issuer) wrote(s *series, v view, t taking, sent int64, err error) {
+func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	now := i.cfg.Mono()
 	s.mu.Lock()
 	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)

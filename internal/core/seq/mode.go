@@ -1,0 +1,117 @@
+package seq
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Mode says when positions are written to ZooKeeper. All that the code outside of a mode's own file must know of it is
+// in the table modes and in the interface mode.
+type Mode string
+
+const (
+	// Segment: a node takes blocks, and issues from memory.
+	Segment Mode = ""
+	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
+	Strict Mode = "strict"
+)
+
+// traits is what a mode is to operators, and to records that no node has read.
+type traits struct {
+	// holds: nodes hold positions, and issue them while they are cut off. Other sequences keep none in reserve.
+	holds bool
+	// ordered: a later request gets a higher value over all nodes. So a life in this mode must not begin while nodes
+	// that are cut off may issue values of the last one (S19).
+	ordered bool
+	// keys: requests may have keys, which are in a znode beside the record.
+	keys bool
+	// issues returns a new mode of a series that issues the values.
+	issues func(*series) mode
+	// one decides for a block of one position. See Standing.
+	one func(r Record, incarnation, now int64) (blockWrite, *Refusal)
+}
+
+var modes map[Mode]traits
+
+func init() { // not in the declaration, because the modes refer to the table
+	modes = map[Mode]traits{
+		Segment: {
+			holds:  true,
+			issues: func(s *series) mode { return &segment{series: s} },
+			one:    func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
+		},
+		Strict: {
+			ordered: true, keys: true,
+			issues: func(s *series) mode { return &strict{series: s} },
+			one:    func(r Record, in, now int64) (blockWrite, *Refusal) { return r.planStrict(in, 1, now) },
+		},
+	}
+}
+
+func (m Mode) String() string { return cmp.Or(string(m), "segment") }
+
+// Holds reports whether nodes hold positions of a sequence in this mode before they are asked for.
+func (m Mode) Holds() bool { return modes[m].holds }
+
+// check returns an error if this version does not know the mode.
+func (m Mode) check() error {
+	if _, known := modes[m]; !known {
+		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
+	}
+	return nil
+}
+
+// ErrUnknownMode: a later version of flaked has written the record.
+var ErrUnknownMode = errors.New("this version of flaked does not know the mode")
+
+// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name
+// has a new one. series.mu is held when a method is called.
+type mode interface {
+	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
+	// readAt is when the node last knew that nothing had changed.
+	serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
+	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
+	tooMany(n int64) *Refusal
+	// lacks reports whether requests wait that the node cannot answer without a write.
+	lacks() bool
+	// used reports whether the node takes blocks of the sequence also when nobody waits.
+	used() bool
+	// urgency returns how soon a round must work on a sequence for which nobody waits.
+	urgency(e situation) urgency
+	// unsure reports whether the outcome of a write is not known, but can be found out by a read.
+	unsure() bool
+	// lastWrite returns what the last write has left in ZooKeeper, if the next decision needs no read. Else it returns
+	// the zero view.
+	lastWrite() view
+	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
+	saw(v view, before *Record, e situation)
+	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
+	nextWrite(v view, e situation) *blockWrite
+	// wrote ends a write that was sent at this time with the error err: see notMade. It returns the requests that must
+	// look again, and the longest time for which rounds must leave the sequence to other nodes.
+	wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration)
+	// pause returns the longest pause after tries in which other nodes were faster.
+	pause(now int64) time.Duration
+	// requestKeys returns the keys of requests that the node knows, and setRequestKeys replaces them. See keys.go.
+	requestKeys() []keyEntry
+	setRequestKeys([]keyEntry)
+	// drop drops what the node holds. ok: it can give the rest back. That has the ID and the incarnation of the record
+	// from which the node took it.
+	drop() (rest blockWrite, ok bool)
+	// report notes what the node holds in u, and returns it for the line of SEQ.
+	report(u *Use) string
+}
+
+// blockWrite is a write that takes a block. Without a block it renews the record's time, or gives positions back.
+// requests are those that it answers.
+type blockWrite struct {
+	record   Record
+	block    sequence.Block
+	requests []request
+	keys     *keyring // as the write leaves them, nil if it does not write them
+}
