@@ -77,7 +77,7 @@ func TestUnconfirmedNodeDoesNotRecreateTheCluster(t *testing.T) {
 			if beat := a.mustBeat(); !beat.Restored || !a.issue() {
 				t.Errorf("%+v", beat)
 			}
-			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.Confirmed {
+			if cl := l.cluster(); cl.UUID != "cluster-1" || !cl.InUse {
 				t.Errorf("%+v", cl)
 			}
 		})

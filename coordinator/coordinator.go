@@ -71,7 +71,7 @@ type Coordinator struct {
 	latest store.Stat
 	// fenced is a slot that another node has, while its live lock may still be ours. -1: none.
 	fenced int
-	owed   *Loss // to be written; nil: none
+	noted  *Loss // to be written by Settle; nil: none
 	roster roster
 	// locked is the live lock that this process has seen last.
 	locked  lock
@@ -114,7 +114,7 @@ func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID == c.mine.UUID {
 		joined.HighestSlot, joined.Incarnation = c.mine.HighestSlot, c.mine.Incarnation
 	} else {
-		c.owed, c.horizon = nil, horizon{}
+		c.noted, c.horizon = nil, horizon{}
 	}
 	c.mine = joined
 	c.saw(cl)

@@ -19,8 +19,8 @@ type Claim struct {
 	Nonce        string `json:"nonce,omitempty"`
 	PendingTerm  int64  `json:"pending_term,omitempty"`
 	PendingNonce string `json:"pending_nonce,omitempty"`
-	// Confirmed: the node has held the slot through its confirming time. If not, LeaseUntil is 0.
-	Confirmed bool `json:"confirmed,omitempty"`
+	// EverConfirmed: a process of this node has held the slot through its confirming time. If not, LeaseUntil is 0.
+	EverConfirmed bool `json:"confirmed,omitempty"`
 	// Floor is the first timestamp of this holding, LeaseUntil its acknowledged and confirmed lease bound. IDs may have
 	// timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
 	Floor      int64 `json:"floor"`
@@ -59,14 +59,14 @@ const (
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
 
-// JudgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
+// judgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
 // incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
 // it is not confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a
 // higher term fences, an equal term fences if it is confirmed, and a lower term is an older copy. A release of our
 // record by an operator fences in every incarnation.
-func JudgeSlot(found *Slot, mine Claim) Finding {
+func judgeSlot(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
@@ -99,7 +99,7 @@ func JudgeSlot(found *Slot, mine Claim) Finding {
 func (c Claim) wasLost(found Slot) bool {
 	switch {
 	//mutant:c19-loss-only-fences by sim -> case true:
-	case !c.Confirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
+	case !c.EverConfirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
 		return false
 	case found.Node == c.Node: // an operator does not lower the bound of the slot that he releases
 		return found.ReleasedBy != "" && found.LeaseUntil < c.LeaseUntil
@@ -130,7 +130,7 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 		return FoundLost // an older copy
 	case found.UUID == uuid:
 		return FoundOurs
-	case found.Confirmed:
+	case found.InUse:
 		return FoundFenced
 	}
 	return FoundLost
@@ -141,7 +141,7 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the slot's record, by JudgeSlot. A holder whose confirmed lease still runs may put it
+	// Lost: ZooKeeper has lost the slot's record, by judgeSlot. A holder whose confirmed lease still runs may put it
 	// back.
 	Lost bool
 }
@@ -150,10 +150,10 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
 }
 
-// JudgeResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
-func JudgeResume(found *Slot, mine Claim) error {
+// judgeResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
+func judgeResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
-		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), JudgeSlot(found, mine) == FoundLost}
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), judgeSlot(found, mine) == FoundLost}
 	}
 	switch {
 	case found == nil:

@@ -50,11 +50,11 @@ func TestJudgeSlot(t *testing.T) {
 		"unreadable":                       {&Slot{Term: -1}, FoundLost},
 		"no nonce":                         {held("me", "", 4, true), FoundLost},
 	} {
-		if got := JudgeSlot(tc.found, mine); got != tc.want {
+		if got := judgeSlot(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := JudgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
+	if got := judgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
 	}
 }
@@ -66,11 +66,11 @@ func TestJudgeCluster(t *testing.T) {
 	}{
 		"absent":               {nil, FoundLost},
 		"ours":                 {&Cluster{UUID: "c", Incarnation: 5}, FoundOurs},
-		"ours, confirmed":      {&Cluster{UUID: "c", Incarnation: 5, Confirmed: true}, FoundOurs},
+		"ours, confirmed":      {&Cluster{UUID: "c", Incarnation: 5, InUse: true}, FoundOurs},
 		"ours, a later one":    {&Cluster{UUID: "c", Incarnation: 6}, FoundOurs},
-		"ours, an older one":   {&Cluster{UUID: "c", Incarnation: 4, Confirmed: true}, FoundLost},
+		"ours, an older one":   {&Cluster{UUID: "c", Incarnation: 4, InUse: true}, FoundLost},
 		"another, unconfirmed": {&Cluster{UUID: "d"}, FoundLost},
-		"another, confirmed":   {&Cluster{UUID: "d", Confirmed: true}, FoundFenced},
+		"another, confirmed":   {&Cluster{UUID: "d", InUse: true}, FoundFenced},
 	} {
 		if got := JudgeCluster(tc.found, "c", 5); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -80,7 +80,7 @@ func TestJudgeCluster(t *testing.T) {
 
 // A rightful next holder has a later first term, and our holding in its history.
 func TestWasLost(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, Confirmed: true, Incarnation: 7}
+	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, EverConfirmed: true, Incarnation: 7}
 	past := func(of ...PastHolder) History { return of }
 	other := func(term int64) PastHolder { return PastHolder{Node: "x", Term: term, Ended: EndedVanished} }
 	us := PastHolder{Node: "me", Term: 4, Ended: EndedVanished}
@@ -118,7 +118,7 @@ func TestWasLost(t *testing.T) {
 		"an operator took the slot from us": {func(s *Slot, _ *Claim) {
 			s.Granted, s.History = 99, past(PastHolder{Node: "me", Term: 5, Ended: EndedTaken})
 		}, false},
-		"we never confirmed":     {func(_ *Slot, c *Claim) { c.Confirmed = false }, false},
+		"we never confirmed":     {func(_ *Slot, c *Claim) { c.EverConfirmed = false }, false},
 		"by this node":           {func(s *Slot, _ *Claim) { s.Node = "me" }, false},
 		"of another incarnation": {func(s *Slot, _ *Claim) { s.Incarnation = 8 }, false},
 		"unreadable":             {func(s *Slot, _ *Claim) { s.Term = -1 }, false},
@@ -177,7 +177,7 @@ func TestJudgeResume(t *testing.T) {
 			with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true,
 		},
 	} {
-		err := JudgeResume(tc.found, mine)
+		err := judgeResume(tc.found, mine)
 		if tc.says == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -54,7 +54,7 @@ type issuing struct {
 // extend raises the reserved bound on the disk, and then the range of the holding.
 func (m *member) extend() {
 	c := &m.claim
-	if m.up && c.Confirmed {
+	if m.up && c.EverConfirmed {
 		m.disk.reserve(*c, max(m.disk.claim.ReservedUntil, min(m.clock()+millis(labReserve), c.LeaseUntil)))
 		m.t.hi = max(m.t.hi, min(m.disk.claim.ReservedUntil, c.LeaseUntil))
 	}
@@ -63,7 +63,7 @@ func (m *member) extend() {
 // issue issues an ID at the node's present time if the range of its holding allows that, and reports whether it did.
 func (m *member) issue() bool {
 	ts := m.clock()
-	if !m.up || !m.claim.Confirmed || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
+	if !m.up || !m.claim.EverConfirmed || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {
 		return false
 	}
 	if m.t.first == 0 {

@@ -18,7 +18,7 @@ type doubt struct {
 }
 
 // doubted reports whether a doubt was raised and the slot has not been confirmed since.
-func (hold holding) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
+func (hold holdState) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
 
 // clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
@@ -55,14 +55,14 @@ func (e evidence) agreedNow() int64 {
 }
 
 // previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
-func (hold holding) previousBound(found Slot) int64 {
+func (hold holdState) previousBound(found Slot) int64 {
 	return cmp.Or(hold.bound, hold.runsUntil(found))
 }
 
 // runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
 // write, or of an older copy.
 func (c Claim) runsUntil(found Slot) int64 {
-	if c.Confirmed {
+	if c.EverConfirmed {
 		return c.LeaseUntil
 	}
 	return found.LeaseUntil
@@ -86,7 +86,7 @@ func (d doubt) lastPossible(agreed bool) int64 {
 
 // floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now. The leader's clock may prove
 // wrong by then, and confirming cannot be undone.
-func (hold holding) floorTooFarAhead(e evidence) bool {
+func (hold holdState) floorTooFarAhead(e evidence) bool {
 	return hold.doubted() && hold.doubt.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
 }
 

@@ -35,7 +35,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 		ahead int64
 		want  bool
 	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
-		hold := holding{sinceGrant: sinceGrant{doubt: doubt{raised: true, now: now, stamp: now + row.ahead}}}
+		hold := holdState{sinceGrant: sinceGrant{doubt: doubt{raised: true, now: now, stamp: now + row.ahead}}}
 		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
 			t.Errorf("%d ms ahead: %v", row.ahead, got)
 		}
@@ -45,7 +45,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 // A floor that was saved when a lease had run out is above what was reserved before that.
 func TestGoAloneKeepsTheHigherFloor(t *testing.T) {
 	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
-		h := &Hold{holding: holding{Claim: Claim{Floor: row[0]}}}
+		h := &Hold{holdState: holdState{Claim: Claim{Floor: row[0]}}}
 		if h.GoAlone(row[1], 1); h.Floor != row[2] {
 			t.Errorf("%v: floor %d", row, h.Floor)
 		}

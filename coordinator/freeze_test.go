@@ -14,16 +14,16 @@ func TestLossAfter(t *testing.T) {
 	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Horizon: now + 500}
 	far := mine.nextHorizon(now)
 	cluster := func(used int, incarnation, horizon, frozenUntil int64, by string) Cluster {
-		return Cluster{UUID: "c", Slots: 16, LeaseMs: lease, Confirmed: true, HighestSlot: used,
+		return Cluster{UUID: "c", Slots: 16, LeaseMs: lease, InUse: true, HighestSlot: used,
 			Incarnation: incarnation, Horizon: horizon, FrozenUntil: frozenUntil, FrozenBy: by}
 	}
-	other := func(confirmed bool) *Cluster { return &Cluster{UUID: "d", Slots: 16, Confirmed: confirmed} }
+	other := func(confirmed bool) *Cluster { return &Cluster{UUID: "d", Slots: 16, InUse: confirmed} }
 	found := func(used int, incarnation, horizon, frozenUntil int64, by string) *Cluster {
 		cl := cluster(used, incarnation, horizon, frozenUntil, by)
 		return &cl
 	}
 	unleased := cluster(7, 6, far, far, "")
-	unleased.Confirmed = false
+	unleased.InUse = false
 	for name, row := range map[string]struct {
 		found  *Cluster
 		leased bool
@@ -69,7 +69,7 @@ func TestLossAfterProperties(t *testing.T) {
 		draw := func(name string) Cluster {
 			return Cluster{
 				UUID: "c", Slots: 4, LeaseMs: 20, HighestSlot: int(small("used")) - 1, Horizon: small("horizon"),
-				Incarnation: small("incarnation"), FrozenUntil: small("until"), Confirmed: rapid.Bool().Draw(t,
+				Incarnation: small("incarnation"), FrozenUntil: small("until"), InUse: rapid.Bool().Draw(t,
 					"confirmed"),
 			}
 		}

@@ -28,7 +28,7 @@ type Beat struct {
 	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
 	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
 	Restored bool
-	// LeaseUntil is the acknowledged lease bound. It counts if Confirmed.
+	// LeaseUntil is the acknowledged lease bound. It counts if the record that has it is Confirmed.
 	LeaseUntil int64
 	Confirmed  bool
 	// ends is Claim.Ends for that bound, 0 if the bound stays.
@@ -74,10 +74,11 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	}
 	restored := false
 	for synced := false; ; {
-		v, err := h.readView(ctx)
+		v, err := h.co.readView(ctx, h.Worker)
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
+		h.recognise(v.slot)
 		finding, why := h.judge(v, h.co.mine)
 		if finding != FoundOurs && !synced {
 			// The server may lag behind. Decide only after a sync.
@@ -96,7 +97,7 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 			restored = true
 			beat, err = h.restore(ctx, v, r, why)
 		case FoundFenced:
-			err = h.isFenced(ctx, v, why)
+			err = h.fence(ctx, v, why)
 		}
 		beat.Restored = restored
 		if !outpaced(err) {
@@ -111,9 +112,9 @@ func outpaced(err error) bool {
 		errors.Is(err, errTakeBack)
 }
 
-// isFenced gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
+// fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
 // Holders that are cut off need a freeze then (C21).
-func (h *Hold) isFenced(ctx context.Context, v view, why string) error {
+func (h *Hold) fence(ctx context.Context, v view, why string) error {
 	lost := h.showsLoss(v, h.co.mine)
 	if lost {
 		h.co.Note(h.lossOf(v.cl, why))
@@ -137,18 +138,18 @@ func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
 func (h *Hold) Accept(b Beat, end int64) error {
 	claim := h.Claim
 	if claim.Floor = max(b.Floor, end); b.Confirmed {
-		claim.Confirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
+		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
 	}
 	switch {
 	case !b.Confirmed:
-		h.state = confirming
-	case h.state != confirmed:
+		h.stage = confirming
+	case h.stage != confirmed:
 		//mutant:c9-confirmed-before-saved by internal/core/node:TestConfirmedClaimIsSavedFirst -> err := error(nil)
 		_, err := h.co.Ledger.Save(claim)
 		if err != nil {
 			return err
 		}
-		h.state = confirmed
+		h.stage = confirmed
 	}
 	h.Claim = claim
 	return nil
@@ -157,7 +158,7 @@ func (h *Hold) Accept(b Beat, end int64) error {
 // errTakeBack: the record was written confirmed, and must be written again, unconfirmed.
 var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
-// report writes our slot again: it plans, writes, and accepts the acknowledgement.
+// report writes our slot again: it plans, writes, and takes over the acknowledgement.
 func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	h.co.saw(*v.cl)
 	h.adopt(*v.slot)
@@ -171,8 +172,8 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
 	}
-	//mutant:c4-unacknowledged-bound by sim -> h.sends(d, v, e); h.LeaseUntil = d.slot.LeaseUntil
-	h.sends(d, v, e)
+	//mutant:c4-unacknowledged-bound by sim -> h.beforeWrite(d, e); h.LeaseUntil = d.slot.LeaseUntil
+	h.beforeWrite(d, e)
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written {
@@ -181,12 +182,12 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	if err != nil {
 		return Beat{}, err
 	}
-	beat, err := h.accept(d, v, after, e)
+	beat, err := h.afterWrite(d, v, after, e)
 	if err != nil {
 		return Beat{}, err
 	}
 	if beat.Wait > 0 {
-		h.confirms(beat.Wait, true)
+		h.confirmAfter(beat.Wait, true)
 	}
 	beat.Clock = h.co.setReading(e.now, after)
 	h.co.rtt = max(0, beat.Clock.Acked-e.now)
@@ -234,7 +235,7 @@ func clusterOp(v view, cl Cluster) store.Op {
 // Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
 // clock in ns. While it runs no other node can take the slot.
 func (c Claim) Leased(now, boot int64) bool {
-	return c.Confirmed && now < c.LeaseUntil && !c.over(boot)
+	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
 }
 
 // over reports whether the lease has ended by the boot clock.

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -16,11 +15,11 @@ import (
 //	confirmed ──the lease ran out──> confirming
 //
 // Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from
-// its floor up to its lease bound. In the states alone and confirming that is the bound of an earlier process, or of
+// its floor up to its lease bound. In the stages alone and confirming that is the bound of an earlier process, or of
 // the lease before.
 type Hold struct {
 	co *Coordinator
-	holding
+	holdState
 }
 
 // Enlist returns the Hold of a node that has no slot.
@@ -29,12 +28,12 @@ func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Node: no
 // Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's
 // until the other has acquired a slot.
 func (h *Hold) Another() *Hold {
-	return &Hold{co: h.co, holding: holding{Claim: Claim{Node: h.Node, Ticket: h.Ticket}}}
+	return &Hold{co: h.co, holdState: holdState{Claim: Claim{Node: h.Node, Ticket: h.Ticket}}}
 }
 
 // Recall returns the Hold of the claim in the state directory.
 func (c *Coordinator) Recall(claim Claim) *Hold {
-	c.hold = &Hold{co: c, holding: holding{Claim: claim}}
+	c.hold = &Hold{co: c, holdState: holdState{Claim: claim}}
 	return c.hold
 }
 
@@ -46,10 +45,10 @@ func (h *Hold) Pending() bool { return h.PendingNonce != "" }
 
 // IsConfirmed reports whether this process has confirmed the record in ZooKeeper. The claim may be confirmed before: by
 // an earlier process, whose lease bound counts.
-func (h *Hold) IsConfirmed() bool { return h.state == confirmed }
+func (h *Hold) IsConfirmed() bool { return h.stage == confirmed }
 
 // Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
-func (h *Hold) Alone() bool { return h.state == alone }
+func (h *Hold) Alone() bool { return h.stage == alone }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot
 // clock.
@@ -60,12 +59,12 @@ func (h *Hold) ConfirmAt() int64 { return h.wait.until }
 // must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
 // (C26).
 func (h *Hold) GoAlone(reserved int64, generation uint64) {
-	h.state, h.startedFrom, h.Floor = alone, generation, max(h.Floor, reserved)
+	h.stage, h.startedFrom, h.Floor = alone, generation, max(h.Floor, reserved)
 }
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
 func (h *Hold) Unconfirm() error {
-	h.Confirmed, h.LeaseUntil = false, 0
+	h.EverConfirmed, h.LeaseUntil = false, 0
 	_, err := h.co.Ledger.Save(h.Claim)
 	return err
 }
@@ -130,15 +129,6 @@ func (h *Hold) recognise(found *Slot) {
 	}
 }
 
-// readView reads the cluster's record and the slot.
-func (h *Hold) readView(ctx context.Context) (view, error) {
-	v, err := h.co.readView(ctx, h.Worker)
-	if err == nil {
-		h.recognise(v.slot)
-	}
-	return v, err
-}
-
 // adopt takes over the record found in ZooKeeper. If it carries the pending nonce, that grant was written although its
 // acknowledgement was lost.
 func (h *Hold) adopt(found Slot) {
@@ -147,7 +137,7 @@ func (h *Hold) adopt(found Slot) {
 	}
 }
 
-// confirms makes the slot wait for the confirming time d from now on.
-func (h *Hold) confirms(d time.Duration, firm bool) {
-	h.state, h.wait = confirming, wait{h.co.Boot() + int64(d), firm}
+// confirmAfter makes the slot wait for the confirming time d from now on.
+func (h *Hold) confirmAfter(d time.Duration, firm bool) {
+	h.stage, h.wait = confirming, wait{h.co.Boot() + int64(d), firm}
 }

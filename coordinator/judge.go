@@ -8,14 +8,14 @@ import (
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
 // version, or the same version from another writer.
-func (hold holding) wentBack(found *Slot, stat store.Stat) bool {
+func (hold holdState) wentBack(found *Slot, stat store.Stat) bool {
 	return found != nil && hold.Heard != Chain{} &&
 		(stat.Version < hold.Heard.Version || stat.Version == hold.Heard.Version && !hold.carriedBy(*found))
 }
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
-func (hold holding) showsLoss(v view, mine Cluster) bool {
+func (hold holdState) showsLoss(v view, mine Cluster) bool {
 	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, hold.Incarnation) != FoundFenced &&
 		(hold.wentBack(v.slot, v.stat) || hold.wasLost(*v.slot))
 }
@@ -23,9 +23,9 @@ func (hold holding) showsLoss(v view, mine Cluster) bool {
 // judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (hold holding) judge(v view, mine Cluster) (Finding, string) {
+func (hold holdState) judge(v view, mine Cluster) (Finding, string) {
 	cluster := JudgeCluster(v.cl, mine.UUID, max(hold.Incarnation, mine.Incarnation))
-	finding := JudgeSlot(v.slot, hold.Claim)
+	finding := judgeSlot(v.slot, hold.Claim)
 	older := hold.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost

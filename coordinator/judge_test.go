@@ -29,7 +29,7 @@ func claims() *rapid.Generator[Claim] {
 		return Claim{
 			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"",
 				"a"}).Draw(t, "nonce"),
-			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), Confirmed: rapid.Bool().Draw(t,
+			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), EverConfirmed: rapid.Bool().Draw(t,
 				"confirmed"),
 			LeaseUntil: instants().Draw(t, "h"), Generation: rapid.Uint64Range(0, 9).Draw(t, "generation"),
 			Incarnation: rapid.Int64Range(0, 2).Draw(t, "incarnation"),
@@ -70,7 +70,7 @@ func TestRecord(t *testing.T) {
 func TestJudgeSlotProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found, mine := slots().Draw(t, "found"), claims().Draw(t, "mine")
-		got := JudgeSlot(&found, mine)
+		got := judgeSlot(&found, mine)
 		ours := found.Node == mine.Node && found.Nonce != "" && (found.Nonce == mine.Nonce ||
 			found.Nonce == mine.PendingNonce)
 		switch {
@@ -84,14 +84,14 @@ func TestJudgeSlotProperties(t *testing.T) {
 		case found.Term > mine.Term && got != FoundFenced, found.Term < mine.Term && got != FoundLost:
 			t.Fatalf("%s", got)
 		}
-		err := JudgeResume(&found, mine)
+		err := judgeResume(&found, mine)
 		if err == nil && (!ours || found.Released || found.Generation > mine.Generation) {
 			t.Fatal("resumed")
 		}
 		if no := (*NotOursError)(nil); errors.As(err, &no) && no.Lost && got != FoundLost {
 			t.Fatal("put back what another has")
 		}
-		h := Hold{holding: holding{Claim: mine}}
+		h := Hold{holdState: holdState{Claim: mine}}
 		h.adopt(found)
 		if adopted := h.Held(); ours && (adopted.Nonce != found.Nonce ||
 			adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
@@ -127,7 +127,7 @@ func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}
 	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
-		got, why := (holding{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})
+		got, why := (holdState{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})
 		if got != want {
 			t.Errorf("seen %d: %s, %s", seen, got, why)
 		}

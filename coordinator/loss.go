@@ -30,7 +30,7 @@ type Loss struct {
 // is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
 // and perhaps another node has noticed that.
 func (h *Hold) lossOf(cl *Cluster, found string) Loss {
-	l := Loss{Known: h.Incarnation, Holds: h.Confirmed, LeaseUntil: h.LeaseUntil, Found: found}
+	l := Loss{Known: h.Incarnation, Holds: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
 	if h.over(h.co.Boot()) {
 		l.LeaseUntil = 0
 	}
@@ -50,11 +50,11 @@ func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 // makes the freeze longer if that would end too early: older data can bring back an older freeze.
 func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
 	next = mine
-	//mutant:c20-loss-raises-no-incarnation by sim -> next.Confirmed, next.Incarnation = leased, l.Known
-	next.Confirmed, next.Incarnation = leased, l.Known+1
+	//mutant:c20-loss-raises-no-incarnation by sim -> next.InUse, next.Incarnation = leased, l.Known
+	next.InUse, next.Incarnation = leased, l.Known+1
 	if found == nil || found.UUID != mine.UUID {
 		// Only a finder that has confirmed puts its cluster there (C22).
-		empty := found == nil || !found.Confirmed
+		empty := found == nil || !found.InUse
 		next.Horizon = next.nextHorizon(now)
 		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
 		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
@@ -65,7 +65,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, mine.lastLease(now))) {
 		return *found, false
 	}
-	next.Confirmed = next.Confirmed || found.Confirmed
+	next.InUse = next.InUse || found.InUse
 	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
 	next.Horizon = max(found.Horizon, next.nextHorizon(now))
 	//mutant:c21-loss-freezes-nothing -> next.FrozenUntil, next.FrozenBy = found.FrozenUntil, ""
@@ -152,26 +152,27 @@ func (c *Coordinator) saw(cl Cluster) {
 
 // Note keeps a finding for the next call that can write it: Settle, Heartbeat, Register or Resume.
 func (c *Coordinator) Note(l Loss) {
-	if c.owed == nil || l.Known > c.owed.Known {
-		c.owed = &l
+	if c.noted == nil || l.Known > c.noted.Known {
+		c.noted = &l
 	}
 }
 
 // Settle writes the finding that this node has noted. The node must not Join another cluster before.
 func (c *Coordinator) Settle(ctx context.Context) error {
-	if c.owed == nil {
+	if c.noted == nil {
 		return nil
 	}
-	if _, err := c.raise(ctx, *c.owed); err != nil && !errors.Is(err, store.ErrBadVersion) {
+	// ErrBadVersion: a node has confirmed in a cluster that took the place of ours, so there is nothing left to freeze.
+	if _, err := c.raise(ctx, *c.noted); err != nil && !errors.Is(err, store.ErrBadVersion) {
 		return err
 	}
-	c.owed = nil
+	c.noted = nil
 	return nil
 }
 
 // Forgive drops the finding that this node has noted. It is for a node whose state directory was last used with another
 // ZooKeeper: this one may never have had the node's record.
-func (c *Coordinator) Forgive() { c.owed = nil }
+func (c *Coordinator) Forgive() { c.noted = nil }
 
 // PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster from
 // its state directory and has no lease.

@@ -92,7 +92,7 @@ func TestHoldersReassert(t *testing.T) {
 				}
 			}
 			cl := l.cluster()
-			if cl.UUID != l.cl.UUID || !cl.Confirmed || cl.HighestSlot != 1 || cl.Incarnation == 0 ||
+			if cl.UUID != l.cl.UUID || !cl.InUse || cl.HighestSlot != 1 || cl.Incarnation == 0 ||
 				cl.FrozenUntil < l.now+millis(labW) {
 				t.Errorf("%+v", cl)
 			}

@@ -178,7 +178,7 @@ func (m *member) start() (err error) {
 	}
 	if m.disk.usable {
 		claim := m.disk.claim
-		cached := claim.Confirmed && m.clock() < claim.LeaseUntil
+		cached := claim.EverConfirmed && m.clock() < claim.LeaseUntil
 		gone := errors.Is(err, ErrNoCluster) ||
 			err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
 		if cached && gone {

@@ -153,7 +153,7 @@ func (d *model) trouble(m *member) {
 
 // rotate acquires a new slot and releases the old one. If it gets none, it keeps the old one.
 func (d *model) rotate(m *member) {
-	if !m.claim.Confirmed {
+	if !m.claim.EverConfirmed {
 		return
 	}
 	old, t := m.claim, m.t

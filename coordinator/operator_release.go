@@ -36,21 +36,21 @@ func (e *ChangedError) Error() string {
 // ErrNotHeld: no node holds the slot.
 var ErrNotHeld = errors.New("no node holds the worker")
 
-// Holding is a slot as Examine read it.
-type Holding struct {
+// Examined is a slot as Examine read it.
+type Examined struct {
 	Entry
 	Cluster      Cluster
 	Availability Availability
 }
 
 // Examine reads a slot, and judges by our clock and the leader's whether it is free.
-func (h Operator) Examine(ctx context.Context, worker int) (Holding, error) {
+func (h Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 	cl, now, err := h.begin(ctx)
 	if err != nil {
-		return Holding{}, err
+		return Examined{}, err
 	}
-	e, err := ReadSlot(ctx, h.Store, cl, worker)
-	return Holding{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
+	e, err := readSlot(ctx, h.Store, cl, worker)
+	return Examined{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
 // ForceRelease releases a slot that its holder has not given back. The lease bound stays (C30), and the next holder
@@ -60,7 +60,7 @@ func (h Operator) Examine(ctx context.Context, worker int) (Holding, error) {
 // ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
 // longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
 // those of the store.
-func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error) {
+func (h Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
 	for {
 		e, cl, now, err := h.again(ctx, found)
 		if err != nil {
@@ -83,7 +83,7 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 		}
 		switch {
 		case err == nil:
-			return ReadSlot(ctx, h.Store, cl, e.Worker)
+			return readSlot(ctx, h.Store, cl, e.Worker)
 		case !outpaced(err):
 			return e, err
 		}
@@ -92,7 +92,7 @@ func (h Operator) ForceRelease(ctx context.Context, found Holding) (Entry, error
 }
 
 // again reads a slot once more. It returns an error if the slot is not as found, or is frozen.
-func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, moment, error) {
+func (h Operator) again(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
 	cl, now, err := h.begin(ctx)
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func (h Operator) again(ctx context.Context, found Holding) (Entry, Cluster, mom
 	case cl.Frozen(now.early):
 		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
 	}
-	e, err := ReadSlot(ctx, h.Store, cl, found.Worker)
+	e, err := readSlot(ctx, h.Store, cl, found.Worker)
 	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
 	// A holder whose lease had ended may have come back. The operator must decide again.
 	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free

@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-func (l *lab) examine(worker int) Holding {
+func (l *lab) examine(worker int) Examined {
 	l.Helper()
 	h, err := l.operator().Examine(l.Context(), worker)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestTakeAway(t *testing.T) {
 			}
 		}},
 		"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
-			if err := JudgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
+			if err := judgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
 				t.Error("it may be resumed")
 			}
 		}},

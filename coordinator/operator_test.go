@@ -137,7 +137,7 @@ func TestByHandConformance(t *testing.T) {
 			if at := clock(); err != nil || at < free {
 				t.Fatalf("%v at %d, the worker is free at %d", err, at, free)
 			}
-			now, err := ReadSlot(t.Context(), admin, cl, 0)
+			now, err := readSlot(t.Context(), admin, cl, 0)
 			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.ends()[0] != "taken" {
 				t.Errorf("%+v, %v", now, err)
 			}

@@ -25,7 +25,7 @@ func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, wo
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is the record that all nodes of a cluster share, at /cluster. After it was created, only HighestSlot,
-// Confirmed, Incarnation, Horizon and the freeze change.
+// InUse, Incarnation, Horizon and the freeze change.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Layout is the layout of an ID, with its epoch, in the canonical form of worker.Layout.
@@ -50,9 +50,9 @@ type Cluster struct {
 	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to HighestSlot has no
 	// record, ZooKeeper has lost it, and the slot is not free.
 	HighestSlot int `json:"highest_slot"`
-	// Confirmed: a node has confirmed under this record. Until then the record gives way to holders of the cluster that
+	// InUse: a node has confirmed a worker under this record. Until then the record gives way to holders of the cluster that
 	// was here before.
-	Confirmed bool `json:"confirmed"`
+	InUse bool `json:"confirmed"`
 	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the records of slots and of
 	// named sequences, whose own counters begin again after a loss.
 	Incarnation int64 `json:"incarnation,omitempty"`

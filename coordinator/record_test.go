@@ -69,7 +69,7 @@ func FuzzParseSlot(f *testing.F) {
 }
 
 func TestParseCluster(t *testing.T) {
-	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, Confirmed: true,
+	good := Cluster{UUID: "u", Layout: "l", Slots: 4, HighestSlot: -1, LeaseMs: 1, ConfirmMs: 2, InUse: true,
 		FrozenUntil: 3, Incarnation: 6}
 	if got, err := parseCluster(good.marshal()); got != good || err != nil {
 		t.Errorf("%+v, %v", got, err)

@@ -209,7 +209,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	h.holding = holding{Claim: Claim{
+	h.holdState = holdState{Claim: Claim{
 		Node: h.Node, Ticket: h.Ticket, Worker: worker, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	}}
 	if err := h.pend(old); err != nil {
@@ -228,7 +228,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	h.confirms(confirmTime(cl), false)
+	h.confirmAfter(confirmTime(cl), false)
 	return nil
 }
 

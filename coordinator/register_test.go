@@ -17,7 +17,7 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	c := a.claim
-	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.Confirmed || c.LeaseUntil != 0 || c.PendingNonce != "" ||
+	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.EverConfirmed || c.LeaseUntil != 0 || c.PendingNonce != "" ||
 		c.Nonce == "" {
 		t.Errorf("claim %+v", c)
 	}
@@ -28,14 +28,14 @@ func TestRegisterOnANewCluster(t *testing.T) {
 		s.Generation != 1 {
 		t.Errorf("slot %+v", s)
 	}
-	if cl := l.cluster(); cl.HighestSlot != cl.growBy()-1 || cl.Confirmed {
+	if cl := l.cluster(); cl.HighestSlot != cl.growBy()-1 || cl.InUse {
 		t.Errorf("cluster %+v", cl)
 	}
 	if a.issue() {
 		t.Error("issues before it has confirmed")
 	}
 	a.confirm()
-	if s := l.slot(0); !s.Confirmed || !l.cluster().Confirmed {
+	if s := l.slot(0); !s.Confirmed || !l.cluster().InUse {
 		t.Errorf("slot %+v, cluster %+v", s, l.cluster())
 	}
 }
@@ -211,7 +211,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) || !same(l.slot(0), was) {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
-	a.h.state = confirming
+	a.h.stage = confirming
 	l.remove(slotPath(0))
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)
@@ -226,12 +226,12 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
 	a.claim = Claim{
-		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", Confirmed: true,
+		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", EverConfirmed: true,
 		Floor: 1, LeaseUntil: l.now + millis(labW), ReservedUntil: 2, Generation: 7,
 	}
 	a.must(a.register())
 	c := a.claim
-	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.Confirmed ||
+	if c.Node != "a" || c.Worker != 0 || c.Term != 1 || c.Nonce != "A/1" || c.PendingNonce != "" || c.EverConfirmed ||
 		c.Floor != l.now || c.LeaseUntil != 0 || c.ReservedUntil != l.now || c.Generation != 1 {
 		t.Errorf("%+v", c)
 	}

@@ -17,7 +17,7 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 	switch {
 	case err != nil:
 		return Beat{}, err
-	case !h.Confirmed:
+	case !h.EverConfirmed:
 		return Beat{}, h.yields(ctx, why+", and this node had not confirmed the worker")
 	case !runs:
 		return Beat{}, h.yields(ctx, why+", and the lease has expired")

@@ -45,7 +45,7 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return view{}, err
 	}
-	v, err := h.readView(ctx)
+	v, err := c.readView(ctx, h.Worker)
 	switch {
 	case err != nil:
 		return view{}, err
@@ -54,7 +54,8 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	case v.cl.UUID != c.mine.UUID:
 		return view{}, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
 	}
-	err = JudgeResume(v.slot, h.Claim)
+	h.recognise(v.slot)
+	err = judgeResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
 		c.Note(h.lossOf(v.cl, no.Reason)) // Register settles it
@@ -101,12 +102,12 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		return 0, err
 	}
 	e := c.gather(Report{}) // after the disk, which may take long
-	goesOn := h.goesOn(v, e)
-	if !goesOn {
+	confirmed := h.continuesChain(v, e)
+	if !confirmed {
 		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
 	}
-	d := decision{confirms: goesOn, cluster: v.cl.withHorizon(e.agreedNow(), lease)}
-	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, goesOn)
+	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.agreedNow(), lease)}
+	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
 	d.slot.UnbrokenMs = h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
 	written, _, err := c.write(ctx, d, v, h.Worker)
 	if err != nil {
@@ -115,19 +116,18 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	clock := c.setReading(e.now, written)
 	sent := e.boot
 	e = c.gather(Report{})
-	//mutant:c13-late-restart-goes-on by TestLateRestartConfirms -> goesOn = goesOn || false
-	goesOn = goesOn && h.goesOn(v, e) // the write may have been late
+	//mutant:c13-late-restart-goes-on by TestLateRestartConfirms -> inTime := confirmed
+	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
 	h.begin(d.cluster, sent, v.stat.Version+1, d.slot.LeaseUntil)
 	// This process does not know what the earlier process saw of ZooKeeper.
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
-		goesOn = false
 	}
-	//mutant:c10-restart-does-not-confirm by sim -> if _ = goesOn; false {
-	if !goesOn {
+	//mutant:c10-restart-does-not-confirm by sim -> if _ = inTime; false {
+	if !inTime || h.doubt.raised {
 		confirm = confirmTime(*v.cl)
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.confirms(confirm, d.slot.Confirmed && confirm > 0)
+	h.confirmAfter(confirm, confirmed && confirm > 0)
 	return confirm, nil
 }

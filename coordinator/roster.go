@@ -75,8 +75,8 @@ func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error)
 	return entries, nil
 }
 
-// ReadSlot reads one slot of a cluster, as ReadSlots does all of them.
-func ReadSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entry, error) {
+// readSlot reads one slot of a cluster, as ReadSlots does all of them.
+func readSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entry, error) {
 	e := Entry{Worker: worker, Slot: freeSlot()}
 	data, stat, err := st.Get(ctx, slotPath(worker))
 	switch {

@@ -64,11 +64,12 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	v, err := h.readView(ctx)
+	v, err := c.readView(ctx, h.Worker)
 	if err != nil {
 		return err
 	}
 	slot := v.slot
+	h.recognise(slot)
 	if slot != nil && h.carriedBy(*slot) && slot.Released {
 		return nil // our earlier write arrived without an acknowledgement
 	}

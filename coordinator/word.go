@@ -68,7 +68,7 @@ func (w word) relyAt(confirm time.Duration) int64 {
 // Waits reports whether this node waits for its peers' word, or for one of them to vouch.
 func (h *Hold) Waits() bool {
 	w := h.word
-	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.state != confirmed) &&
+	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.stage != confirmed) &&
 		h.co.Boot() < w.began+int64(confirmTime(h.co.mine))
 }
 
@@ -104,11 +104,11 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 
 // vouched reports whether the peers have shown that ZooKeeper had lost nothing when this node took its slot. Then it
 // need not wait for the confirming time.
-func (hold holding) vouched() bool { return hold.word.vouched && !hold.beyond }
+func (hold holdState) vouched() bool { return hold.word.vouched && !hold.beyond }
 
 // MayConfirm reports whether the next heartbeat may confirm the slot.
 func (h *Hold) MayConfirm() bool {
-	return h.state == confirming && h.wait.mayEnd(h.co.Boot(), h.vouched())
+	return h.stage == confirming && h.wait.mayEnd(h.co.Boot(), h.vouched())
 }
 
 // RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has

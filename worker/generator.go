@@ -165,13 +165,6 @@ func (g *Generator) Close() Tick {
 	return g.end(g.active.Load().close())
 }
 
-// End returns the same as Close, without closing. It may grow until Close.
-func (g *Generator) End() Tick {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.end(g.active.Load().end())
-}
-
 // end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {

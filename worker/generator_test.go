@@ -313,3 +313,10 @@ func TestNewGeneratorRefuses(t *testing.T) {
 		}
 	}
 }
+
+// End returns the same as Close, without closing. It may grow until Close.
+func (g *Generator) End() Tick {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.end(g.active.Load().end())
+}

@@ -109,7 +109,7 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 }
 
 // nothingToRelease says why a worker is not released.
-func nothingToRelease(found coordinator.Holding, until string) string {
+func nothingToRelease(found coordinator.Examined, until string) string {
 	switch {
 	case found.Slot.Term == 0:
 		return fmt.Sprintf("worker %d is free, and no node has held it. Nothing was changed.", found.Worker)

@@ -16,7 +16,7 @@ func TestRestartServesWithoutZooKeeper(t *testing.T) {
 	before := n.identity()
 	n.get(1000)
 	// A node that has confirmed may start from its directory alone.
-	if r := n.stored(); !r.Claim.Confirmed {
+	if r := n.stored(); !r.Claim.EverConfirmed {
 		t.Fatalf("a node that serves has stored %+v", r)
 	}
 	zk.Kill(0)

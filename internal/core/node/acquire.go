@@ -21,9 +21,9 @@ type attempt struct {
 	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the
 	// lease runs.
 	cached bool
-	// moved: the state directory was last used with another ZooKeeper. The claim may be
-	// resumed only if this ZooKeeper has its record, and nothing is put back here.
-	moved bool
+	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
+	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
+	otherZK bool
 }
 
 // newcomer makes the node one without a slot, with a new identity.
@@ -45,7 +45,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 	n.keeper.heard = n.mono()
 	for {
 		began := n.mono()
-		n.releaseOwed(ctx) // this node may wait for a worker that it still has to release
+		n.releaseOld(ctx) // this node may wait for a worker that it still has to release
 		err := n.tryAcquire(ctx, &a)
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -115,7 +115,7 @@ func (a attempt) move(o outcome) move {
 	unanswered := errors.Is(o.err, store.ErrUnreachable)
 	var notOurs *coordinator.NotOursError
 	switch {
-	case o.lost && a.moved:
+	case o.lost && a.otherZK:
 		return moveRefuse
 	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
 	case a.cached && o.leased && (o.lost || unanswered): // (C16)
@@ -177,9 +177,9 @@ func (n *Node) giveUp(a *attempt, o outcome) {
 	}
 	n.log.Warn("registering as a new node", "worker", n.hold.Held().Worker, "reason", o.err)
 	n.forget()
-	moved := a.moved
+	otherZK := a.otherZK
 	*a = n.newcomer()
-	a.moved = moved
+	a.otherZK = otherZK
 	n.mu.Lock()
 	n.served, n.rotations = 0, nil
 	n.mu.Unlock()
@@ -204,7 +204,7 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 	}
 	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
 		o.lost = notOurs.Lost
-		if a.moved {
+		if a.otherZK {
 			n.coord.Forgive()
 		}
 	}

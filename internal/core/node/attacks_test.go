@@ -78,7 +78,7 @@ func TestUnconfirmedClusterDoesNotEndAHolder(t *testing.T) {
 	holder.session.Heal()
 	holder.until("its cluster is back", func() bool {
 		cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
-		return err == nil && cl.UUID == holder.clusterUUID() && cl.Confirmed
+		return err == nil && cl.UUID == holder.clusterUUID() && cl.InUse
 	})
 	if err := holder.Ready(); err != nil {
 		t.Error(err)
@@ -169,14 +169,14 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	lo := n.serving.Load().floor + 1
-	for n.layout.Start(n.serving.Load().gen.End()) <= lo { // until IDs are beyond lo
+	for last := worker.Tick(0); n.layout.Start(last) < lo; last, _ = n.serving.Load().gen.Last() {
 		n.next()
 	}
 	n.stop()
 	n.mu.Lock()
 	old, claim := n.held, n.claim
 	n.mu.Unlock()
-	end := n.layout.Start(old.gen.End())
+	end := n.layout.Start(old.gen.Close())
 	if err := n.acknowledged(coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It
 // checks the record against this node's settings and against the cluster of its state
 // directory. lost reports that ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper
-// (a.moved).
+// (a.otherZK).
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
@@ -39,7 +39,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	}
 	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
 	switch {
-	case finding == coordinator.FoundLost && (a.moved || a.cached):
+	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
 		//mutant:c16-another-cluster by TestAnotherConfirmedClusterDisablesOfflineStart -> _ = n.unconfirm
@@ -70,7 +70,7 @@ func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *att
 // ZooKeeper that has none. why is the error of the read that did not find it.
 func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
 	switch {
-	case a.moved:
+	case a.otherZK:
 		return n.otherZooKeeper()
 	case !n.cfg.Bootstrap:
 		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)

@@ -60,7 +60,7 @@ func (n *Node) step(ctx context.Context) error {
 		return err
 	}
 	n.publish()
-	n.releaseOwed(ctx)
+	n.releaseOld(ctx)
 	return n.rotateIfBehind(ctx)
 }
 
@@ -159,7 +159,7 @@ func (n *Node) passLoss() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.loss != nil {
-		n.loss.Holds, n.loss.LeaseUntil = n.claim.Confirmed, n.claim.LeaseUntil
+		n.loss.Holds, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
 		n.coord.Note(*n.loss)
 		n.loss = nil
 	}
@@ -170,11 +170,7 @@ func (n *Node) passLoss() {
 // lease had run out: a new tenure begins there, above all that the old one has issued.
 func (n *Node) acknowledged(beat coordinator.Beat) error {
 	n.noteBeat(beat)
-	end, lapsed := int64(0), n.closeIfLapsed(beat.Floor)
-	if lapsed != nil {
-		//mutant:c26-lapsed-below-what-was-issued by TestReconfirmedTenureBeginsAboveIssuedIDs -> _ = lapsed
-		end = n.layout.Start(lapsed.gen.Close()) // (C26)
-	}
+	end, lapsed := n.closeIfLapsed(beat.Floor)
 	first := beat.Confirmed && !n.hold.IsConfirmed()
 	if err := n.hold.Accept(beat, end); err != nil {
 		return err
@@ -183,7 +179,7 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 	if first {
 		n.cfg.WakeSequences()
 	}
-	if lapsed == nil {
+	if !lapsed {
 		return nil
 	}
 	return n.beginTenure()
@@ -219,21 +215,22 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 }
 
 // closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out,
-// and another node may have held the slot since. It returns the tenure that it has closed, now or in a heartbeat that
-// could not begin the next one, or nil.
-func (n *Node) closeIfLapsed(floor int64) *tenure {
+// and another node may have held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that
+// could not begin the next one, and returns the end of what that has issued, Unix ms.
+func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.held
 	if old == nil || floor <= old.floor && !old.lapsed {
-		return nil
+		return 0, false
 	}
-	if n.claim.Confirmed { // else the tenure never issued, and its refusal stays
+	if n.claim.EverConfirmed { // else the tenure never issued, and its refusal stays
 		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.lapsed = true
-	old.gen.Close()
-	return old
+	end = n.layout.Start(old.gen.Close())
+	//mutant:c26-lapsed-below-what-was-issued by TestReconfirmedTenureBeginsAboveIssuedIDs -> return 0, true
+	return end, true // (C26)
 }
 
 // show makes what the hold is now count for IDs. The next extension of the reserved bound stores its claim.
@@ -260,7 +257,7 @@ func (n *Node) stateFor(p Phase) string {
 // has ended, showLive deletes the lock instead.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.peek().claim
-	if claim.Confirmed && n.now() >= claim.LeaseUntil {
+	if claim.EverConfirmed && n.now() >= claim.LeaseUntil {
 		return n.hold.Hide(ctx)
 	}
 	if shown {

@@ -18,7 +18,7 @@ func TestMoves(t *testing.T) {
 	gone := func(leased bool) outcome {
 		return outcome{resumed: true, err: notOurs, lost: true, leased: leased, held: true}
 	}
-	cached, moved := attempt{usable: true, cached: true}, attempt{usable: true, moved: true}
+	cached, otherZK := attempt{usable: true, cached: true}, attempt{usable: true, otherZK: true}
 	for name, row := range map[string]struct {
 		got, want move
 	}{
@@ -37,9 +37,9 @@ func TestMoves(t *testing.T) {
 		"the clock is wrong":               {cached.move(resumed(errors.New("the clock"), true)), moveOver},
 		"the record is lost, a lease":      {cached.move(gone(true)), moveAlone},
 		"the record is lost":               {cached.move(gone(false)), moveAnew},
-		"it is another ZooKeeper's":        {moved.move(gone(true)), moveRefuse},
+		"it is another ZooKeeper's":        {otherZK.move(gone(true)), moveRefuse},
 		"another node has the slot":        {cached.move(resumed(notOurs, true)), moveAnew},
-		"another has it in that ZooKeeper": {moved.move(resumed(notOurs, true)), moveAnew},
+		"another has it in that ZooKeeper": {otherZK.move(resumed(notOurs, true)), moveAnew},
 		"the slot was never acquired": {attempt{usable: true}.move(outcome{resumed: true, err: notOurs}),
 			moveRegister},
 	} {

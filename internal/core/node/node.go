@@ -68,7 +68,7 @@ type keeper struct {
 	// lastWait is the confirming time that the slot waited for last. 0: none.
 	lastWait time.Duration
 	rounds   timeguard.Rounds
-	owed     []debt
+	old      []oldHold
 }
 
 // state is shared by the two loops and by callers.

@@ -12,7 +12,7 @@ import (
 // once the slot is confirmed again. mu is held.
 func (s *state) standing(now int64) (Phase, Cause) {
 	switch {
-	case !s.claim.Confirmed || now >= s.claim.LeaseUntil: // (C10)
+	case !s.claim.EverConfirmed || now >= s.claim.LeaseUntil: // (C10)
 		return Confirming, CauseConfirming
 	case s.skew.wrong, s.held.lapsed:
 		return "", ""

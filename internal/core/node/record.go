@@ -107,10 +107,10 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 }
 
 // kept returns the part of the cluster record that a node keeps: the settings, and the
-// incarnation in which the claim was last acknowledged. It leaves out Confirmed and the freeze,
+// incarnation in which the claim was last acknowledged. It leaves out InUse and the freeze,
 // which only ZooKeeper can know.
 func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
-	cl.Incarnation, cl.Confirmed = c.Incarnation, false
+	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""
 	return cl
 }

@@ -89,11 +89,11 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-// The local record keeps neither Confirmed nor the freeze: only ZooKeeper can know them.
+// The local record keeps neither InUse nor the freeze: only ZooKeeper can know them.
 func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
-	want.Incarnation, want.Confirmed, want.FrozenUntil, want.FrozenBy = claim.Incarnation, false, 0, ""
+	want.Incarnation, want.InUse, want.FrozenUntil, want.FrozenBy = claim.Incarnation, false, 0, ""
 	if got := kept(found, claim); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

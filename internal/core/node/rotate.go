@@ -41,12 +41,12 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.owed = append(n.keeper.owed, debt{n.hold, layout.Start(old.gen.Close())})
+	n.keeper.old = append(n.keeper.old, oldHold{n.hold, layout.Start(old.gen.Close())})
 	n.hold = next
 	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
-	n.releaseOwed(ctx)
+	n.releaseOld(ctx)
 	wake(n.wakeKeeper)
 	return ctx.Err()
 }
@@ -113,18 +113,18 @@ func (n *Node) keepOld(unanswered bool) {
 	}
 }
 
-// debt is a slot that must still be released. end is the end of what was issued for it, Unix ms.
-type debt struct {
+// oldHold is a slot that must still be released. end is the end of what was issued for it, Unix ms.
+type oldHold struct {
 	hold *coordinator.Hold
 	end  int64
 }
 
-// releaseOwed releases the slots that were left after rollbacks. It retries those that fail at
+// releaseOld releases the slots that were left after rollbacks. It retries those that fail at
 // the next heartbeat.
-func (n *Node) releaseOwed(ctx context.Context) {
-	owed := n.keeper.owed
-	n.keeper.owed = nil
-	for _, d := range owed {
+func (n *Node) releaseOld(ctx context.Context) {
+	olds := n.keeper.old
+	n.keeper.old = nil
+	for _, d := range olds {
 		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 		err := d.hold.Release(callCtx, d.end)
 		cancel()
@@ -132,6 +132,6 @@ func (n *Node) releaseOwed(ctx context.Context) {
 			n.log.Info("released the old worker", "worker", d.hold.Held().Worker)
 			continue
 		}
-		n.keeper.owed = append(n.keeper.owed, d)
+		n.keeper.old = append(n.keeper.old, d)
 	}
 }

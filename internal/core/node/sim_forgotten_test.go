@@ -42,7 +42,7 @@ func (s *sim) playForgotten() bool {
 		return false
 	}
 	b := s.queue(s.other(a.machine), w, 10*time.Second)
-	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.Confirmed || a.dead || a.held() != w ||
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.EverConfirmed || a.dead || a.held() != w ||
 		s.snapshot == nil {
 		return false
 	}

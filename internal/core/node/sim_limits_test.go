@@ -157,7 +157,7 @@ func (s *sim) playGrowth() bool {
 	}
 	w := s.between(known+1, s.layout.Workers()-1)
 	b := s.queue(s.other(first), w, 20*time.Second)
-	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.Confirmed {
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.EverConfirmed {
 		return false
 	}
 	s.cutOff(b)
@@ -174,7 +174,7 @@ func (s *sim) playGrowth() bool {
 		}
 		s.heal(a)
 		if !stopped && stops { // before its next heartbeat
-			must = wiped && s.now >= first.paused && a.n.claim.Confirmed && a.n.now() < a.n.claim.LeaseUntil
+			must = wiped && s.now >= first.paused && a.n.claim.EverConfirmed && a.n.now() < a.n.claim.LeaseUntil
 			s.stop(a)
 			return
 		}
@@ -223,7 +223,7 @@ func (s *sim) playThawedTooEarly() bool {
 		}
 	}
 	a := s.witness(m)
-	if a == nil || b.dead || b.held() != w || !b.n.claim.Confirmed {
+	if a == nil || b.dead || b.held() != w || !b.n.claim.EverConfirmed {
 		return false
 	}
 	b.n.cfg.ReleaseOnExit = false

@@ -72,7 +72,7 @@ func beyond(claim coordinator.Claim, bound int64) bool { return claim.LeaseUntil
 func (s *sim) mustNotice(p *process) bool {
 	claim := p.n.peek().claim
 	kept, lost := s.keptBounds[claim.Node]
-	return lost && beyond(claim, kept) && claim.Confirmed && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 &&
+	return lost && beyond(claim, kept) && claim.EverConfirmed && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 &&
 		!p.acquiring
 }
 
@@ -228,7 +228,7 @@ func (s *sim) taken() (*process, int) {
 	// With another holder in between, a new node's term after the loss would be lower than
 	// this node's. A record of a lower term counts as an older copy, and the promise does not
 	// hold if nobody notices the loss.
-	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.Confirmed ||
+	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.EverConfirmed ||
 		b.cut || s.snapshot == nil {
 		return nil, 0
 	}

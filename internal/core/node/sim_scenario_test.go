@@ -116,7 +116,7 @@ func (s *sim) holders() (holders []*process) {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused &&
 			!p.cut &&
-			p.n.serving.Load() != nil && p.n.claim.Confirmed &&
+			p.n.serving.Load() != nil && p.n.claim.EverConfirmed &&
 			p.n.claim.LeaseUntil-p.n.now() > s.lease.Milliseconds()/4 {
 			holders = append(holders, p)
 		}

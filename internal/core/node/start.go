@@ -21,8 +21,8 @@ func (n *Node) begin() (attempt, error) {
 		unfit = n.adoptCluster(rec.Cluster)
 	}
 	a := n.newcomer()
-	//mutant:c17-any-zookeeper by sim -> a.moved = false
-	a.moved = rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
+	//mutant:c17-any-zookeeper by sim -> a.otherZK = false
+	a.otherZK = rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
 	n.mu.Lock()
 	n.store.address = rec.ZooKeeper
 	if n.cfg.ZooKeeperReplaced {
@@ -41,13 +41,13 @@ func (n *Node) begin() (attempt, error) {
 	if unfit != nil {
 		return a, unfit
 	}
-	if a.moved {
+	if a.otherZK {
 		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the "+
 			"worker's record",
 			"last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
 	n.recall(loaded, rec)
-	a.usable, a.cached = true, n.hold.Held().Confirmed && !a.moved
+	a.usable, a.cached = true, n.hold.Held().EverConfirmed && !a.otherZK
 	return a, nil
 }
 
@@ -76,7 +76,7 @@ func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 
 // recall makes the claim of a local record the node's own.
 func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
-	//mutant:c16-unconfirmed by sim -> claim := rec.Claim; claim.Confirmed, claim.LeaseUntil = true, n.now()+60_000
+	//mutant:c16-unconfirmed by sim -> claim := rec.Claim; claim.EverConfirmed, claim.LeaseUntil = true, n.now()+60_000
 	claim := rec.Claim
 	//mutant:c13-chain-over-a-reboot by TestChainEndsWithTheBoot -> if false {
 	if rec.Boot == "" || rec.Boot != n.cfg.BootID { // (C13) the boot clock counts anew

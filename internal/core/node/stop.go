@@ -13,7 +13,7 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
-	//mutant:c29-stop-leaves-requests by TestStopEndsRequestsUnderWay -> end := n.layout.Start(t.gen.End())
+	//mutant:c29-stop-leaves-requests by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last + 1)
 	end := n.layout.Start(t.gen.Close())
 	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)

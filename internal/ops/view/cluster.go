@@ -41,7 +41,7 @@ type ClusterReport struct {
 func DescribeCluster(name string, cl coordinator.Cluster, now time.Time) ClusterReport {
 	r := ClusterReport{
 		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
-		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.Confirmed, OnRollback: node.OnRollback(cl),
+		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, Confirmed: cl.InUse, OnRollback: node.OnRollback(cl),
 		BorrowMs:      cl.BorrowMs,
 		SequenceStart: node.SequenceStart(cl), SegmentStart: node.SegmentStart(cl),
 	}

@@ -19,7 +19,7 @@ const Hour = int64(time.Hour / time.Millisecond)
 func Cluster() coordinator.Cluster {
 	return coordinator.Cluster{
 		UUID: "c1", Layout: "time=41@1ms,datacenter=0,worker=10,sequence=12,epoch=1288834974657",
-		Slots: 1024, LeaseMs: 24 * Hour, ConfirmMs: 12_000, HighestSlot: 63, Confirmed: true,
+		Slots: 1024, LeaseMs: 24 * Hour, ConfirmMs: 12_000, HighestSlot: 63, InUse: true,
 	}
 }
 

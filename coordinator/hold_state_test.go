@@ -18,13 +18,13 @@ const (
 	planConfirm = int64(10_000)
 )
 
-func planned() (holding, view, evidence, Report) {
-	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", Confirmed: true, Floor: planNow - 9_000,
+func planned() (holdState, view, evidence, Report) {
+	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", EverConfirmed: true, Floor: planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
-	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, Confirmed: true,
+	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := holding{Claim: claim, state: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
+	t := holdState{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
 		beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
@@ -35,7 +35,7 @@ func planned() (holding, view, evidence, Report) {
 func TestPlan(t *testing.T) {
 	frozen := func(v view) { v.cl.FrozenUntil = planNow + 1 }
 	for name, row := range map[string]struct {
-		change func(t *holding, v view, e *evidence, r *Report)
+		change func(t *holdState, v view, e *evidence, r *Report)
 		// The wanted decision: to be fenced for this reason, to renew, or what to write.
 		fenced                      string
 		renew                       bool
@@ -45,85 +45,85 @@ func TestPlan(t *testing.T) {
 		waits                       int64 // until it may confirm, ms; 0: any
 	}{
 		"well": {confirmed: true, h: 60_000},
-		"a clock that is not trusted moves nothing": {change: func(_ *holding, _ view, _ *evidence,
+		"a clock that is not trusted moves nothing": {change: func(_ *holdState, _ view, _ *evidence,
 			r *Report) {
 			r.Lease = 0
 		}, confirmed: true, h: 40_000},
-		"an old copy of its state": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			t.state, t.startedFrom, v.slot.Generation = alone, 4, 5
+		"an old copy of its state": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+			t.stage, t.startedFrom, v.slot.Generation = alone, 4, 5
 		},
 			fenced: "old copy of its state"},
-		"a restart": {change: func(t *holding, _ view, _ *evidence, _ *Report) { t.state, t.startedFrom = alone, 4 },
+		"a restart": {change: func(t *holdState, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
 			renew: true},
-		"a restart whose write was not acknowledged": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			t.state, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
+		"a restart whose write was not acknowledged": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+			t.stage, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
 		}, renew: true},
-		"a newcomer in a freeze": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+		"a newcomer in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
 			frozen(v)
-			t.Confirmed, v.slot.Confirmed = false, false
+			t.EverConfirmed, v.slot.Confirmed = false, false
 		},
 			fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a newcomer in a freeze, by the leader's clock": {change: func(t *holding, v view, e *evidence, _ *Report) {
+		"a newcomer in a freeze, by the leader's clock": {change: func(t *holdState, v view, e *evidence, _ *Report) {
 			v.cl.FrozenUntil = planNow - 1
 			e.reading.Stamp -= 2_000
-			t.Confirmed, v.slot.Confirmed = false, false
+			t.EverConfirmed, v.slot.Confirmed = false, false
 		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a holder in a freeze": {change: func(_ *holding, v view, _ *evidence, _ *Report) { frozen(v) },
+		"a holder in a freeze": {change: func(_ *holdState, v view, _ *evidence, _ *Report) { frozen(v) },
 			confirmed: true, h: 60_000},
-		"a newcomer that confirms": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state = false, false, confirming
+		"a newcomer that confirms": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+			t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
 		},
 			confirmed: true, confirms: true, h: 60_000},
-		"a restart that confirms in a freeze, by its lease": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+		"a restart that confirms in a freeze, by its lease": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
 			frozen(v)
-			v.slot.Confirmed, t.state = false, confirming
+			v.slot.Confirmed, t.stage = false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that would pass the horizon": {change: func(_ *holding, _ view, e *evidence,
+		"a lease that would pass the horizon": {change: func(_ *holdState, _ view, e *evidence,
 			_ *Report) {
 			e.horizon.usable = planNow + 50_000
 		}, confirmed: true, h: 50_000},
-		"a horizon that is below the lease": {change: func(_ *holding, _ view, e *evidence,
+		"a horizon that is below the lease": {change: func(_ *holdState, _ view, e *evidence,
 			_ *Report) {
 			e.horizon.usable = planNow + 30_000
 		}, confirmed: true, h: 40_000},
-		"a horizon that is near": {change: func(_ *holding, v view, _ *evidence, _ *Report) {
+		"a horizon that is near": {change: func(_ *holdState, v view, _ *evidence, _ *Report) {
 			v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 		}, confirmed: true, h: 60_000, raises: true},
-		"and the clock is not trusted": {change: func(_ *holding, v view, _ *evidence, r *Report) {
+		"and the clock is not trusted": {change: func(_ *holdState, v view, _ *evidence, r *Report) {
 			v.cl.Horizon,
 				r.Lease = planNow, 0
 		}, confirmed: true, h: 40_000},
-		"the same with a doubt": {change: func(t *holding, v view, _ *evidence, _ *Report) {
+		"the same with a doubt": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
 			frozen(v)
-			v.slot.Confirmed, t.state = false, confirming
+			v.slot.Confirmed, t.stage = false, confirming
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow}
 		}, h: 60_000},
-		"a doubt that would have it begin long from now": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			v.slot.Confirmed, t.state = false, confirming
+		"a doubt that would have it begin long from now": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+			v.slot.Confirmed, t.stage = false, confirming
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
 		}, h: 60_000},
-		"and that most do not believe": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.state, e.agreed = false, confirming, true
+		"and that most do not believe": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+			v.slot.Confirmed, t.stage, e.agreed = false, confirming, true
 			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
 		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that had run out": {change: func(t *holding, v view, _ *evidence, _ *Report) {
-			t.LeaseUntil, v.slot.LeaseUntil, t.state = planNow, planNow, confirming
+		"a lease that had run out": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+			t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
 		}, lapsed: true, h: 60_000, waits: planConfirm},
-		"and that has not waited yet": {change: func(t *holding, _ view, e *evidence, _ *Report) {
-			t.wait.until, t.wait.firm, t.state = e.boot+1, true, confirming
+		"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
+			t.wait.until, t.wait.firm, t.stage = e.boot+1, true, confirming
 		}, lapsed: true, h: 60_000, waits: planConfirm},
-		"and that has": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.wait.until, t.wait.firm, v.slot.Confirmed, t.state = e.boot, true, false, confirming
+		"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+			t.wait.until, t.wait.firm, v.slot.Confirmed, t.stage = e.boot, true, false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
-		"a newcomer that waits": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until = false, false, confirming, e.boot+1
+		"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+			t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until = false, false, confirming, e.boot+1
 		}, h: 60_000},
-		"and for which peers vouch": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			t.Confirmed, v.slot.Confirmed, t.state, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1,
+		"and for which peers vouch": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+			t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1,
 				true
 		}, confirmed: true, confirms: true, h: 60_000},
-		"but not after its lease had run out": {change: func(t *holding, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.state, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
+		"but not after its lease had run out": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+			v.slot.Confirmed, t.stage, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
 				true
 		}, h: 60_000},
 	} {
@@ -153,7 +153,7 @@ func TestPlan(t *testing.T) {
 			raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
-		hold.sends(p, v, e)
+		hold.beforeWrite(p, e)
 		if left := hold.wait.until - e.boot; row.waits > 0 && (left != row.waits*1e6 || !hold.wait.firm) {
 			t.Errorf("%s: may confirm in %d ns", name, left)
 		}
@@ -162,37 +162,37 @@ func TestPlan(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *holding, p *decision, v view, after *store.Stat, e *evidence)
+		change func(t *holdState, p *decision, v view, after *store.Stat, e *evidence)
 
 		confirmed, lapsed, again, doubted bool
 		lo                                int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"the lease had run out by the leader's clock": {change: func(_ *holding, _ *decision, _ view, after *store.Stat,
+		"the lease had run out by the leader's clock": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, doubted: true},
-		"the same where it was written unconfirmed": {change: func(_ *holding, p *decision, _ view, after *store.Stat,
+		"the same where it was written unconfirmed": {change: func(_ *holdState, p *decision, _ view, after *store.Stat,
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, lapsed: true, doubted: true, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *holding, _ *decision, _ view, after *store.Stat,
+		"a leader that most find ahead": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *holding, p *decision, v view, _ *store.Stat,
+		"confirmed after its lease had run out": {change: func(t *holdState, p *decision, v view, _ *store.Stat,
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"confirmed after a doubt": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"confirmed after a doubt": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700}
 		}, confirmed: true, lo: 701},
-		"a doubt that is over": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"a doubt that is over": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700, floor: planNow - 5}
 		}, confirmed: true, lo: -5},
-		"a doubt that is long over": {change: func(t *holding, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"a doubt that is long over": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow - 20_000, floor: planNow - 20_000}
 		}, confirmed: true, lo: -9_000},
 	} {
@@ -202,7 +202,7 @@ func TestAccept(t *testing.T) {
 		if row.change != nil {
 			row.change(&hold, &p, v, &after, &e)
 		}
-		beat, err := hold.accept(p, v, after, e)
+		beat, err := hold.afterWrite(p, v, after, e)
 		if again, lapsed := err != nil, beat.Wait > 0; again != row.again || lapsed != row.lapsed ||
 			hold.doubted() != row.doubted {
 			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, hold.doubted())
@@ -225,7 +225,7 @@ func TestPlanProperties(t *testing.T) {
 		small := func(name string) int64 { return rapid.Int64Range(-20, 60).Draw(t, name) * 1000 }
 		yes := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		hold, v, e, r := planned()
-		hold.Confirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"),
+		hold.EverConfirmed, hold.LeaseUntil, hold.Floor = yes("claim confirmed"), planNow+small("claim's H"),
 			planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
@@ -238,11 +238,11 @@ func TestPlanProperties(t *testing.T) {
 				floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
-		hold.state = rapid.SampledFrom([]holdState{confirming, confirmed}).Draw(t, "state")
+		hold.stage = rapid.SampledFrom([]stage{confirming, confirmed}).Draw(t, "state")
 		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
 		if p.fenced != "" {
-			if hold.Confirmed {
+			if hold.EverConfirmed {
 				t.Fatal("a holder is fenced")
 			}
 			return
@@ -261,8 +261,8 @@ func TestPlanProperties(t *testing.T) {
 		}
 		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
 		floor := hold.Floor
-		hold.sends(p, v, e)
-		beat, err := hold.accept(p, v, after, e)
+		hold.beforeWrite(p, e)
+		beat, err := hold.afterWrite(p, v, after, e)
 		switch again := err != nil; {
 		case again && !p.slot.Confirmed:
 			t.Fatal("takes back what does not count")

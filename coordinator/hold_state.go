@@ -9,25 +9,25 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// holdState is one of the states that the comment of Hold shows.
-type holdState int
+// stage is one of the stages that the comment of Hold shows.
+type stage int
 
 const (
 	// seeking: ZooKeeper has no record of this process. The zero value, also of a claim from the directory.
-	seeking    holdState = iota
-	alone                // likewise, and the process issues under the lease of the one before
-	confirming           // ZooKeeper has our record, which is not confirmed
-	confirmed            // and is confirmed
+	seeking    stage = iota
+	alone            // likewise, and the process issues under the lease of the one before
+	confirming       // ZooKeeper has our record, which is not confirmed
+	confirmed        // and is confirmed
 )
 
-// holding is all that a process knows of the slot that it holds. Its methods do no I/O.
-type holding struct {
+// holdState is all that a process knows of the slot that it holds. Its methods do no I/O.
+type holdState struct {
 	// Claim is also on disk.
 	Claim
 	// The process has these, whatever its grant is.
-	state   holdState
+	stage   stage
 	granted []string // the nonces of the grants that this process has made
-	// startedFrom is the generation of the local record from which the process went on alone. Valid in that state.
+	// startedFrom is the generation of the local record from which the process went on alone. Valid in that stage.
 	startedFrom uint64
 	wait        wait
 	sinceGrant
@@ -109,36 +109,37 @@ type decision struct {
 	slot     Slot
 	confirms bool
 	cluster  Cluster
-	// lapsed: the lease had run out, so the confirming time begins anew.
+	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write on.
 	lapsed bool
+	wait   wait
 }
 
 // plan decides what to write. v has a cluster and a slot, and both are ours.
-func (hold holding) plan(v view, e evidence, r Report) decision {
+func (hold holdState) plan(v view, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
 	// A record that this process wrote without an acknowledgement proves no later copy.
-	case hold.state == alone && found.Generation > hold.startedFrom && !slices.Contains(hold.granted, found.Nonce):
+	case hold.stage == alone && found.Generation > hold.startedFrom && !slices.Contains(hold.granted, found.Nonce):
 		return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen "+
 			"generation %d, the copy has generation %d", found.Generation, hold.startedFrom)}
-	case hold.state == alone:
+	case hold.stage == alone:
 		return decision{renew: true}
-	case !hold.Confirmed && v.cl.Frozen(e.earliest()):
+	case !hold.EverConfirmed && v.cl.Frozen(e.earliest()):
 		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
 		// day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease)}
-	// accept found that our last write must not stay confirmed: write it again, unconfirmed.
+	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
+	// afterWrite found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
-		hold.wait = e.firmWait(*v.cl)
+		d.wait = e.firmWait(*v.cl)
 	}
-	d.confirms = hold.state != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(*v.cl, e) &&
+	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
 		!hold.floorTooFarAhead(e)
-	d.cluster.Confirmed = v.cl.Confirmed || d.confirms
+	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.lapsed || d.confirms
 	d.slot = hold.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
 	d.slot.State, d.slot.Confirmed = r.State, confirmed
@@ -146,20 +147,18 @@ func (hold holding) plan(v view, e evidence, r Report) decision {
 	return d
 }
 
-// sends notes that a write is about to be sent. It may arrive although its answer is lost.
-func (hold *holding) sends(d decision, v view, e evidence) {
+// beforeWrite takes over what counts once a write is sent: it may arrive although its answer is lost.
+func (hold *holdState) beforeWrite(d decision, e evidence) {
 	hold.beyond = hold.beyond || d.slot.LeaseUntil > e.horizon.usable
-	if d.lapsed {
-		hold.wait = e.firmWait(*v.cl)
-	}
+	hold.wait = d.wait
 }
 
-// accept returns the result of the heartbeat after the write was acknowledged. after is the record's stat since then,
-// with the leader's time.
+// afterWrite returns the result of the heartbeat after the write was acknowledged, and takes over what that shows.
+// after is the record's stat since then, with the leader's time.
 //
 // The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 // It has to be written again, by another heartbeat.
-func (hold *holding) accept(d decision, v view, after store.Stat, e evidence) (Beat, error) {
+func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
 	hold.heardAt = after.Mzxid
 	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
 	lapsed := d.lapsed
@@ -195,11 +194,11 @@ func (hold *holding) accept(d decision, v view, after store.Stat, e evidence) (B
 	return beat, nil
 }
 
-// mayConfirm reports whether the slot may be confirmed now. While registration is frozen only a holder whose confirmed
+// mayConfirm reports whether the slot may be confirmed now, if its confirming time is wait. While registration is frozen only a holder whose confirmed
 // lease still runs may confirm again (C21). One whose lease had run out waits as a new node does: somebody else may
 // have held the slot meanwhile, or may be about to come back to a ZooKeeper that has lost them.
-func (hold holding) mayConfirm(cl Cluster, e evidence) bool {
-	return hold.wait.mayEnd(e.boot, hold.vouched()) &&
+func (hold holdState) mayConfirm(wait wait, cl Cluster, e evidence) bool {
+	return wait.mayEnd(e.boot, hold.vouched()) &&
 		(!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
 }
 
