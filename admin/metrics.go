@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
@@ -242,7 +241,7 @@ func (out sink) sequences(s *Server) {
 			"sequences.", float64(v.Held), "sequence", v.Name)
 		out.gauge("named_sequence_values_per_second", "Values that this node issues in a second. For the same 100 "+
 			"sequences.", v.PerSecond, "sequence", v.Name)
-		if v.Record.Mode == seq.Strict {
+		if !v.Record.Mode.Holds() {
 			out.gauge("named_sequence_unanswered_values", "Values of a strict sequence that this node has taken, or "+
 				"perhaps taken, and not answered: nobody gets them, but for those that are being answered. For the "+
 				"same 100 sequences.", float64(v.Unanswered), "sequence", v.Name)

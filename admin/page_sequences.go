@@ -110,12 +110,12 @@ func (v seqView) Waits() string {
 // that nobody got.
 func (v seqView) Holds() string {
 	switch {
-	case v.Record.Mode != seq.Strict:
+	case v.Record.Mode.Holds():
 		return view.Thousands(strconv.FormatInt(v.Held, 10))
 	case v.Unanswered == 0:
-		return "strict"
+		return v.Record.Mode.String()
 	}
-	return "strict: " + view.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
+	return v.Record.Mode.String() + ": " + view.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
 }
 
 // Used returns the used part in percent.

@@ -117,8 +117,8 @@ func tinyidBlockOf(u seq.Use) int {
 func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error) {
 	name := r.FormValue("bizType")
 	u, err := s.use(r, name)
-	if err == nil && u.Record.Mode == seq.Strict {
-		err = fmt.Errorf("%s is a strict sequence, so clients must not hold blocks of it. Use nextId", name)
+	if err == nil && u.Record.Mode.Ordered() {
+		err = fmt.Errorf("%s is a %s sequence, so clients must not hold blocks of it. Use nextId", name, u.Record.Mode)
 	}
 	if err != nil {
 		return nil, "", err

@@ -85,7 +85,7 @@ func createFlags() []cli.Flag {
 }
 
 func createSequence(ctx context.Context, c *cli.Context, o seq.Operator, d seq.Definition) error {
-	if !c.IsSet("hold") && d.Mode == seq.Segment {
+	if !c.IsSet("hold") && d.Mode.Holds() {
 		cl, err := coordinator.ReadCluster(ctx, o.Store)
 		if err != nil {
 			return err
@@ -117,15 +117,14 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.Name, err = sequenceArgument(c); err != nil {
 		return d, err
 	}
-	switch d.Mode = seq.Segment; c.String("mode") {
-	case seq.Segment.String():
-	case seq.Strict.String():
-		d.Mode, err = seq.Strict, unusedByStrict(c)
-	default:
-		err = usageError("--mode must be segment or strict, not %q", c.String("mode"))
+	var known bool
+	if d.Mode, known = seq.ParseMode(c.String("mode")); !known {
+		return d, usageError("--mode must be segment or strict, not %q", c.String("mode"))
 	}
-	if err != nil {
-		return d, err
+	if !d.Mode.Holds() {
+		if err := unusedByStrict(c); err != nil {
+			return d, err
+		}
 	}
 	d.StartGiven = c.IsSet("start")
 	d.Map = sequence.Map{
@@ -162,7 +161,7 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
 		d.HardCeiling = hard
 	}
-	if d.Mode == seq.Strict {
+	if !d.Mode.Holds() {
 		d.HoldMs = seq.AnswerFor.Milliseconds()
 	}
 	if err := d.Check(); err != nil {

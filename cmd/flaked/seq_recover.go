@@ -195,7 +195,7 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 	switch {
 	case err != nil || taken < 0 || taken > r.Positions():
 		return view.AnotherNode, fmt.Sprintf("it answered %.60q", line), 0
-	case fields["mode"] != seq.Strict.String(), fields["start"] != fmt.Sprint(r.Start),
+	case fields["mode"] != r.Mode.String(), fields["start"] != fmt.Sprint(r.Start),
 		fields["increment"] != fmt.Sprint(r.Increment):
 		return view.AnotherNode, "it knows another sequence with this name", 0
 	}

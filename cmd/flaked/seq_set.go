@@ -108,7 +108,7 @@ func changeSequence(
 	if r.Kind() == seq.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
-	if r.Mode == seq.Strict {
+	if !r.Mode.Holds() {
 		if err := unusedByStrict(c); err != nil {
 			return err
 		}

@@ -58,6 +58,19 @@ func (m Mode) String() string { return cmp.Or(string(m), "segment") }
 // Holds reports whether nodes hold positions of a sequence in this mode before they are asked for.
 func (m Mode) Holds() bool { return modes[m].holds }
 
+// Ordered reports whether a later request gets a higher value over all nodes.
+func (m Mode) Ordered() bool { return modes[m].ordered }
+
+// ParseMode returns the mode with this name. ok is false if there is none.
+func ParseMode(name string) (m Mode, ok bool) {
+	for m := range modes {
+		if m.String() == name {
+			return m, true
+		}
+	}
+	return "", false
+}
+
 // check returns an error if this version does not know the mode.
 func (m Mode) check() error {
 	if _, known := modes[m]; !known {
