@@ -215,13 +215,6 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 	check $(MAKE) mutants
 	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
-	admin() {
-	  local dir
-	  dir=$$(scripts/get-zk-admin.sh) &&
-	  FLAKED_TEST_ZK=require FLAKED_TEST_ZK_ADMIN="$$dir/*" $(GO) test -vet=off -count=1 ./internal/check/e2e -run ARestoreOfRunningServers
-	}
-	check admin
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_NIGHTLY=1 $(GO) test -vet=off -count=1 -parallel 1 ./internal/check/e2e -run 'LeadersClockLeaps|LeaseOfAClockAhead'
 	check $(MAKE) containers
 	check $(MAKE) processors
 	check $(MAKE) kubernetes

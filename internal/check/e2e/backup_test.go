@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -88,4 +91,51 @@ func (s *site) recovers(name string, next int64, nodes ...*node) {
 		args = append(args, "--next", found[1])
 	}
 	s.command(append(args, "--confirm", found[0])...).wants(s.t, 0, name)
+}
+
+// All nodes are killed, older data is put back, and the nodes start with their directories. In the
+// older data, one sequence is in its first life, which has ended since.
+func TestKilledNodesStartIntoOlderData(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr(), "--reserve", "1s", "--confirm-time", "2s").made("--confirm-time", "2s")
+	nodes := s.startedTogether(2)
+	all := map[string]*values{
+		"order": s.sequence("order"), "invoice": s.sequence("invoice", "--mode", "strict"),
+		"again": s.sequence("again"),
+	}
+	ask := func(count int64) {
+		for _, values := range all {
+			for _, n := range nodes {
+				values.from(n, count)
+			}
+		}
+	}
+	ask(10)
+	backup := zk.Backup(t, 0)
+	ask(100)
+	s.command("seq", "delete", "again", "--confirm", "delete sequence again").wants(t, 0, "again")
+	s.sequence("again") // its values go on in all
+	ask(100)
+	for _, n := range nodes {
+		n.kill()
+	}
+	zk.Restore(t, backup)
+	for _, n := range nodes {
+		n.start()
+	}
+	for _, n := range nodes {
+		n.ready()
+	}
+	for _, n := range nodes {
+		all["order"].from(n, 100)
+		all["again"].from(n, 100)
+		all["invoice"].during(n, time.Second, 1) // it may be frozen
+	}
+	// The nodes know fewer values than programs do, because they were killed.
+	highest := slices.Max(slices.Collect(maps.Keys(all["invoice"].seen)))
+	s.recovers("invoice", highest+1, nodes...)
+	for _, n := range nodes {
+		all["invoice"].from(n, 100)
+	}
 }

@@ -2,16 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
-
-// behindLastID matches the refusals of a node whose clock went back, as docs/protocol.md documents them.
-const behindLastID = `-CLOCK the clock is behind the last ID behind_ms=\d+ retry_after_ms=\d+`
 
 // time returns the time of the clock by which the node makes IDs.
 func (n *node) time() time.Time {
@@ -25,65 +21,6 @@ func (n *node) time() time.Time {
 		n.site.t.Fatalf("%s: TIME: %q %v", n.name, line, err)
 	}
 	return time.Unix(s, us*1000)
-}
-
-// goesBy waits until the clock by which the node makes IDs has the offset, within 20 ms.
-func (n *node) goesBy(offset time.Duration) {
-	n.site.t.Helper()
-	n.until("it goes by a clock "+offset.String()+" off", func() bool {
-		before := time.Now()
-		got := n.time()
-		const exact = 20 * time.Millisecond
-		return got.After(before.Add(offset-exact)) && got.Before(time.Now().Add(offset+exact))
-	})
-}
-
-// voters waits until the node compares its clock with those of ZooKeeper's leader and of so many
-// peers.
-func (n *node) voters(peers int) {
-	n.site.t.Helper()
-	n.until("it compares with all of the others",
-		func() bool { return n.stat("clock_voters") == strconv.Itoa(peers+1) })
-}
-
-// A node acquires a new worker after a step back at most four times within a lease, counted
-// across restarts. After that it waits. Otherwise clocks that jump back and forth would use up
-// the workers of a cluster.
-func TestNewWorkerAfterStepBackAtMostFourTimes(t *testing.T) {
-	t.Parallel()
-	var clock ownclock.Clock
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.node().on(&clock).start().ready()
-	for round := range 4 {
-		n.get(100)
-		before := n.identity()
-		clock.Step(-4 * time.Second)
-		n.until("a fresh worker", func() bool {
-			id, err := n.tryIdentity()
-			return err == nil &&
-				id.worker != before.worker
-		})
-		n.ready().get(100)
-		clock.Step(4 * time.Second) // a leap ahead, which ZooKeeper confirms
-		n.goesBy(0)
-		if round == 1 {
-			n.kill()
-			n.start().ready()
-		}
-	}
-	before := n.identity()
-	load := n.clients(1)
-	load.progress()
-	clock.Step(-4 * time.Second)
-	n.until("it refuses", func() bool { _, err := n.ask("READY"); return isRefusal(err) })
-	load.progress()
-	load.failedOnlyBy(behindLastID)
-	if load.gap < 3900*time.Millisecond {
-		t.Errorf("IDs after %s, where the clock went back by four seconds", load.gap)
-	}
-	if after := n.identity(); after != before {
-		t.Errorf("%+v after %+v", after, before)
-	}
 }
 
 // The clock of a node goes back by half a second. Each row gives a rollback policy, whether the

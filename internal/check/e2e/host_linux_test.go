@@ -1,13 +1,8 @@
 package e2e
 
 import (
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,45 +24,6 @@ func TestAbortedNodeEndsBySignal(t *testing.T) {
 	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
 		status.Signal() != syscall.SIGABRT {
 		t.Errorf("SIGABRT ended the node with %v", p.cmd.ProcessState)
-	}
-}
-
-// A node tells systemd when it serves, that it is alive, and that it stops.
-func TestSystemdIsToldOfANode(t *testing.T) {
-	t.Parallel()
-	dir, err := os.MkdirTemp("", "e2e") // short: socket paths have about 100 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "notify")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { manager.Close() })
-	var told []string
-	until := func(pattern string) { // reads until a line matches
-		t.Helper()
-		_ = manager.SetReadDeadline(time.Now().Add(patience))
-		buf := make([]byte, 4<<10)
-		for !slices.ContainsFunc(told, regexp.MustCompile("^("+pattern+")$").MatchString) {
-			n, err := manager.Read(buf)
-			if err != nil {
-				t.Fatalf("%s: %v, told %q", pattern, err, told)
-			}
-			told = append(told, strings.Split(string(buf[:n]), "\n")...)
-		}
-	}
-	env := []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=400000"}
-	p := launch(t, env, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--admin", "off")
-	until("READY=1")
-	until(`STATUS=serving worker 0, lease \w+`)
-	until("WATCHDOG=1")
-	p.signal(syscall.SIGTERM)
-	until("STOPPING=1")
-	if code := p.exit(); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -25,7 +25,6 @@ type site struct {
 	flags   []string
 	ids     *history
 	nodes   int
-	admin   *records // nil until records is called
 }
 
 // newSite returns a site whose nodes have short times. At the end of the test it checks the

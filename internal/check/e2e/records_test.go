@@ -83,14 +83,6 @@ func (r *records) slot(worker int) (s coordinator.Slot) {
 	return s
 }
 
-// ticket creates a ticket, as a node that ends before it acquires a worker, and returns its path.
-func (r *records) ticket() string {
-	r.t.Helper()
-	path, err := r.zk.Create(r.t.Context(), "/tickets/n-", nil, store.PersistentSequential)
-	r.must(err)
-	return path
-}
-
 // session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.
 func (r *records) session(worker int) int64 {
 	r.t.Helper()
@@ -109,36 +101,4 @@ func (r *records) tickets() []string {
 	names, err := r.zk.Children(r.t.Context(), "/tickets")
 	r.must(err)
 	return names
-}
-
-func (r *records) remove(path string) {
-	r.t.Helper()
-	r.must(r.zk.Delete(r.t.Context(), path, store.AnyVersion))
-}
-
-// leaderAhead returns how far the clock of ZooKeeper's leader is ahead of the test's.
-func (r *records) leaderAhead() time.Duration {
-	r.t.Helper()
-	_, err := r.zk.Create(r.t.Context(), "/now", nil, store.Persistent)
-	r.must(err)
-	stat, _ := r.read("/now", nil)
-	r.must(r.zk.Delete(r.t.Context(), "/now", store.AnyVersion))
-	return time.Until(time.UnixMilli(stat.Ctime))
-}
-
-// reported waits until each node has made another heartbeat.
-func (s *site) reported(nodes ...*node) {
-	s.t.Helper()
-	if s.admin == nil {
-		s.admin = s.records()
-	}
-	version := func(w int) int32 { stat, _ := s.admin.read(slotPath(w), nil); return stat.Version }
-	workers, before := make([]int, len(nodes)), make([]int32, len(nodes))
-	for i, n := range nodes {
-		workers[i] = n.worker()
-		before[i] = version(workers[i])
-	}
-	for i, n := range nodes {
-		n.until("another heartbeat", func() bool { return version(workers[i]) > before[i] })
-	}
 }

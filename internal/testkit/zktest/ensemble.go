@@ -31,7 +31,7 @@ func launch(prog program, dir string, n int) (_ *cluster, err error) {
 	}()
 	for i := range n {
 		s := &server{prog: prog, id: i + 1, dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}
-		for _, p := range []*int{&s.client, &s.quorum, &s.election, &s.admin} {
+		for _, p := range []*int{&s.client, &s.quorum, &s.election} {
 			var release func()
 			if *p, release, err = takePort(); err != nil {
 				return nil, err

@@ -20,8 +20,6 @@ import (
 // program holds the path of the Java binary and ZooKeeper's classpath.
 type program struct {
 	Java, Classpath string
-	Properties      []string // more arguments of Java
-	Admin           bool     // serve the admin commands
 }
 
 // addr returns the address for clients, host:port.
@@ -40,8 +38,7 @@ func (s *server) configure(all []*server) error {
 	fmt.Fprintln(&b, "tickTime=500") // allows sessions of 1 s
 	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n", s.dataDir(), s.client)
 	fmt.Fprintln(&b, "maxClientCnxns=0") // no limit: all clients have one address
-	fmt.Fprintf(&b, "admin.enableServer=%v\nadmin.serverAddress=127.0.0.1\nadmin.serverPort=%d\n"+
-		"4lw.commands.whitelist=*\n", s.prog.Admin, s.admin)
+	fmt.Fprintln(&b, "admin.enableServer=false\n4lw.commands.whitelist=*")
 	if len(all) > 1 {
 		fmt.Fprintf(&b, "initLimit=20\nsyncLimit=10\nstandaloneEnabled=false\n")
 		for _, o := range all {
@@ -77,7 +74,7 @@ type server struct {
 	dir  string // absolute path of the directory of zoo.cfg, log and data
 
 	// Ports on 127.0.0.1. A standalone server uses only client.
-	client, quorum, election, admin int
+	client, quorum, election int
 
 	cmd    *exec.Cmd // nil while no process runs
 	frozen bool
@@ -97,7 +94,7 @@ func (s *server) start() error {
 		return err
 	}
 	defer log.Close() // the child has its own
-	cmd := exec.Command(s.prog.Java, append(s.prog.Properties,
+	cmd := exec.Command(s.prog.Java,
 		"-Dzookeeper.forceSync=no",    // see the package comment
 		"-Dzookeeper.preAllocSize=64", // KiB; 64 MiB are slow to copy in Snapshot
 		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -108,7 +105,7 @@ func (s *server) start() error {
 		// At level info ZooKeeper logs a line for each `srvr` that mode sends.
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
 		"-cp", s.prog.Classpath,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())...)
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", s.config())
 	cmd.Dir, cmd.SysProcAttr = s.dir, DieWithUs()
 	cmd.Stdout, cmd.Stderr = log, log // files, so that os/exec starts no goroutines
 	if err := cmd.Start(); err != nil {

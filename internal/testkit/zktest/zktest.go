@@ -32,11 +32,7 @@ func Three(t testing.TB) *Ensemble {
 
 func start(t testing.TB, n int) *Ensemble {
 	t.Helper()
-	return startProgram(t, require(t), n)
-}
-
-func startProgram(t testing.TB, prog program, n int) *Ensemble {
-	t.Helper()
+	prog := require(t)
 	// Cleanups run in reverse order. TempDir comes before the cleanup below, so
 	// that the directory is removed when no server writes into it any more.
 	dir := t.TempDir()
