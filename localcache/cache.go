@@ -17,10 +17,9 @@ import (
 // returned nil. A caller may lower the bound at a clean stop. It has then given up all
 // timestamps at or above the new bound when it calls Save, not when Save returns.
 //
-// A holding is one node's hold on one slot. A record is a safe stand-in for another one if it is
-// of the same holding, claims nothing that was withdrawn, and its reserved bound plus the slack
-// is at least every reserved bound that has counted and was not given up. The slack is
-// limits.BoundSlack.
+// A holding is one node's hold on one slot. A record is a safe stand-in for another one if it is of the same holding,
+// claims nothing that was withdrawn, and its reserved bound plus the slack is at least every reserved bound that has
+// counted and was not given up. The slack is limits.BoundSlack.
 //
 // Invariant, at all times: each block, if it is found alone, is a safe stand-in for the
 // last record for which Save returned nil, or is a record that a later Save has tried.
@@ -43,20 +42,17 @@ import (
 //     returns nil, so that no superseded record is left. Between the two writes the newer
 //     block holds a record that was tried, and the older block is unchanged.
 //
-// A lower reserved bound needs no rule of its own. By 3 both blocks have it when Save returns.
-// Until then the bound of either block is at least the lower one, and the caller no longer
-// claims any timestamp above that.
+// A lower reserved bound needs no rule of its own. By 3 both blocks have it when Save returns. Until then the bound of
+// either block is at least the lower one, and the caller no longer claims any timestamp above that.
 //
-// A block that is found alone may be the older one of the pair, so load adds the slack to its
-// reserved bound. Zeros in the lost block do not prove that it was never written. Two valid
-// blocks need no slack: the higher generation is the last Save that returned nil, or one tried
-// since.
+// A block that is found alone may be the older one of the pair, so load adds the slack to its reserved bound. Zeros in
+// the lost block do not prove that it was never written. Two valid blocks need no slack: the higher generation is the
+// last Save that returned nil, or one tried since.
 //
-// After a restart no block is known to be durable. A failed sync leaves its block readable
-// from the page cache, and a later sync then returns nil without having written it. So the
-// first Save rewrites the block that it goes on from, byte for byte, before it overwrites the
-// other block. If that write is torn, the bytes are still the same. If the
-// disk held other bytes there, then the other block is the durable one, and it is intact.
+// After a restart no block is known to be durable. A failed sync leaves its block readable from the page cache, and a
+// later sync then returns nil without having written it. So the first Save rewrites the block that it goes on from,
+// byte for byte, before it overwrites the other block. If that write is torn, the bytes are still the same. If the disk
+// held other bytes there, then the other block is the durable one, and it is intact.
 
 // ErrClosed: the Cache was closed.
 var ErrClosed = errors.New("closed")
@@ -84,10 +80,9 @@ type Cache struct {
 	generation uint64
 }
 
-// New reads the state file and writes nothing. The Cache owns f, and Close closes it. If
-// New returns an error (ErrOtherFormat, or the file cannot be read), f stays with the
-// caller. fp is the present fingerprint of the file. Save stores it with each record, and adds
-// what the record that was found knows of the same file.
+// New reads the state file and writes nothing. The Cache owns f, and Close closes it. If New returns an error
+// (ErrOtherFormat, or the file cannot be read), f stays with the caller. fp is the present fingerprint of the file.
+// Save stores it with each record, and adds what the record that was found knows of the same file.
 func New(f File, fp Fingerprint) (*Cache, error) {
 	im, err := readImage(f)
 	if err != nil {
@@ -110,22 +105,19 @@ func New(f File, fp Fingerprint) (*Cache, error) {
 
 // Load returns the record that New found, or the last one saved since. It does no I/O.
 //
-// The record that New found may come from a Save or Invalidate that never returned. The
-// caller goes on from it, but only a Save of this Cache makes it durable. After
-// StatusReleased, call Invalidate again before giving the slot away.
+// The record that New found may come from a Save or Invalidate that never returned. The caller goes on from it, but
+// only a Save of this Cache makes it durable. After StatusReleased, call Invalidate again before giving the slot away.
 func (c *Cache) Load() Loaded { return c.loaded.Load().clone() }
 
-// Save makes r durable and returns its generation. The caller may rely on r only if the
-// error is nil. After an error a restart may find r or the record before it. The caller may
-// then call Save again, with r or with another record.
+// Save makes r durable and returns its generation. The caller may rely on r only if the error is nil. After an error a
+// restart may find r or the record before it. The caller may then call Save again, with r or with another record.
 //
 // Before a Save with a lower ReservedUntil, the caller must have given up all timestamps at or
 // above the new ReservedUntil.
 //
-// The usual Save writes 4 KiB in place and syncs once. Unless r follows the record before
-// it (see Record.follows), Save syncs twice. The first Save after a restart syncs once
-// more. Save works on a full disk where files are overwritten in place (ext4, XFS, tmpfs,
-// but not btrfs or ZFS).
+// The usual Save writes 4 KiB in place and syncs once. Unless r follows the record before it (see Record.follows), Save
+// syncs twice. The first Save after a restart syncs once more. Save works on a full disk where files are overwritten in
+// place (ext4, XFS, tmpfs, but not btrfs or ZFS).
 func (c *Cache) Save(r Record) (generation uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,9 +139,8 @@ func (c *Cache) Invalidate() error {
 // the file on another machine is noticed.
 func (c *Cache) TellsMachines() bool { return c.fp.TellsMachines() }
 
-// Remove deletes the file. Call it after Invalidate. A copy of the file that is written
-// back into the directory later is another file, and is not resumed. Remove returns
-// ErrUnsafeFile if another file has taken the file's place.
+// Remove deletes the file. Call it after Invalidate. A copy of the file that is written back into the directory later
+// is another file, and is not resumed. Remove returns ErrUnsafeFile if another file has taken the file's place.
 func (c *Cache) Remove() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

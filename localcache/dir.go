@@ -76,8 +76,7 @@ func checkDir(d *os.File) error {
 	return checkFilesystem(d)
 }
 
-// openState opens the state file in d. With O_RDWR it creates a missing file, and made
-// reports whether it did.
+// openState opens the state file in d. With O_RDWR it creates a missing file, and made reports whether it did.
 func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err error) {
 	path := filepath.Join(dir, stateName)
 	fd := int(d.Fd())
@@ -117,8 +116,7 @@ func checkState(f *os.File) (unix.Stat_t, error) {
 	return st, checkFilesystem(f)
 }
 
-// openat never follows a symbolic link and never blocks on a FIFO. Child processes do not
-// inherit the file.
+// openat never follows a symbolic link and never blocks on a FIFO. Child processes do not inherit the file.
 func openat(at int, rel, name string, flag int) (*os.File, error) {
 	flag |= unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	var fd int

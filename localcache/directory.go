@@ -23,14 +23,12 @@ var (
 
 // Examination describes a state directory that was looked at without using it.
 type Examination struct {
-	// Missing reports whether the directory does not exist yet. The other fields then
-	// describe Place, the nearest directory above it that exists. Otherwise Place is the
-	// directory itself.
+	// Missing reports whether the directory does not exist yet. The other fields then describe Place, the nearest
+	// directory above it that exists. Otherwise Place is the directory itself.
 	Missing bool
 	Place   string
-	// Refused is the error with which Open would refuse the directory, nil if there is
-	// none. The state file itself is not checked. Owner is the user id of the directory's
-	// owner.
+	// Refused is the error with which Open would refuse the directory, nil if there is none. The state file itself is
+	// not checked. Owner is the user id of the directory's owner.
 	Refused error
 	Owner   int
 	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
@@ -41,8 +39,7 @@ type Examination struct {
 	// 0 if the filesystem does not count inodes.
 	FreeBytes          uint64
 	FreeInodes, Inodes uint64
-	// Locked reports whether a running node uses the directory. LockedBy is its process id,
-	// 0 if that is not visible.
+	// Locked reports whether a running node uses the directory. LockedBy is its process id, 0 if that is not visible.
 	Locked   bool
 	LockedBy int
 }

@@ -2,9 +2,8 @@ package localcache
 
 import "fmt"
 
-// File is what a Cache needs of its file: writes in place, and a sync that returns nil only
-// for durable data. The package memfile has one that
-// injects faults.
+// File is what a Cache needs of its file: writes in place, and a sync that returns nil only for durable data. The
+// package memfile has one that injects faults.
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
@@ -14,14 +13,12 @@ type File interface {
 	Sync() error
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Remove deletes the file's name, durably. It fails if the name belongs to another file
-	// by now.
+	// Remove deletes the file's name, durably. It fails if the name belongs to another file by now.
 	Remove() error
 	Close() error
 }
 
-// preallocate fills the file with zeros, so that the filesystem has room for both blocks
-// before the first Save.
+// preallocate fills the file with zeros, so that the filesystem has room for both blocks before the first Save.
 func preallocate(f File) error {
 	if _, err := f.WriteAt(make([]byte, FileSize), 0); err != nil {
 		return fmt.Errorf("preallocate the state file: %w", err)

@@ -2,9 +2,8 @@ package localcache
 
 import "strings"
 
-// refusedMagics maps the magic numbers of refused filesystems, by statfs(2), to their
-// names. On these filesystems two hosts may both get the lock, or a sync may return before
-// the data are durable. The node cannot detect either.
+// refusedMagics maps the magic numbers of refused filesystems, by statfs(2), to their names. On these filesystems two
+// hosts may both get the lock, or a sync may return before the data are durable. The node cannot detect either.
 var refusedMagics = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",
@@ -15,8 +14,7 @@ var refusedMagics = map[uint32]string{
 	0x00c36400: "Ceph",
 }
 
-// refusedMagic reports whether the filesystem with this magic number is refused, and
-// returns its name.
+// refusedMagic reports whether the filesystem with this magic number is refused, and returns its name.
 func refusedMagic(magic uint32) (name string, refused bool) {
 	name, refused = refusedMagics[magic]
 	return name, refused

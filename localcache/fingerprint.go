@@ -17,17 +17,15 @@ const (
 	PartBirthTime   = "birth time"
 )
 
-// Fingerprint distinguishes a state file from its copies on another machine, on a cloned
-// disk, or beside the original. Each part is a short hash, because machine-id is
-// confidential. A part is "" if it cannot be read.
+// Fingerprint distinguishes a state file from its copies on another machine, on a cloned disk, or beside the original.
+// Each part is a short hash, because machine-id is confidential. A part is "" if it cannot be read.
 type Fingerprint struct {
 	// MachineID is the hash of /etc/machine-id. Some machines have a new one at each boot.
 	MachineID string `json:"machine_id,omitempty"`
 	// ProductUUID is the hash of the DMI product UUID, which mostly only root may read. On
 	// macOS it is the hash of the host's UUID.
 	ProductUUID string `json:"product_uuid,omitempty"`
-	// Filesystem is the hash of what identifies the file's filesystem in every mount of it,
-	// under any device number.
+	// Filesystem is the hash of what identifies the file's filesystem in every mount of it, under any device number.
 	Filesystem string `json:"filesystem,omitempty"`
 	// Inode is the hash of the number of the file's inode.
 	Inode string `json:"inode,omitempty"`
@@ -42,10 +40,9 @@ func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.Pro
 // Changed returns the names of the parts that show that the file was copied or moved since it
 // had the fingerprint then. It returns nil for the same file on the same machine.
 //
-// Filesystem and inode must be equal. The machine is the same one if its product UUID is, or if
-// machine-id is and one side lacks the product UUID. Without any of the four, the machine counts
-// as the same one. A birth time that one side lacks does not count on a machine that is proven
-// to be the same.
+// Filesystem and inode must be equal. The machine is the same one if its product UUID is, or if machine-id is and one
+// side lacks the product UUID. Without any of the four, the machine counts as the same one. A birth time that one side
+// lacks does not count on a machine that is proven to be the same.
 func (fp Fingerprint) Changed(then Fingerprint) []string {
 	sameMachine := fp.ProductUUID == then.ProductUUID
 	//mutant:c18-machine-id-excuses-another-machine by TestChanged -> if !sameMachine {

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inspect reads a state directory without locking or changing it, even while a node uses
-// it. locked reports whether a node does. locked is false if that node runs in a container
-// that is not visible from here, and always false on macOS.
+// Inspect reads a state directory without locking or changing it, even while a node uses it. locked reports whether a
+// node does. locked is false if that node runs in a container that is not visible from here, and always false on macOS.
 //
 // The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
 func Inspect(dir string) (l Loaded, locked bool, err error) {
@@ -55,9 +54,8 @@ func Inspect(dir string) (l Loaded, locked bool, err error) {
 	return l, locked, nil
 }
 
-// inspect reads the file a second time if a block looks torn, because a node may be writing
-// it. The node writes one block at a time, so only two separate writes can spoil both
-// reads.
+// inspect reads the file a second time if a block looks torn, because a node may be writing it. The node writes one
+// block at a time, so only two separate writes can spoil both reads.
 func inspect(f File, fp Fingerprint) (Loaded, error) {
 	im, err := readImage(f)
 	if err != nil {

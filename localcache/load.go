@@ -16,8 +16,7 @@ const (
 	StatusEmpty Status = iota
 	// StatusRecord: there is a record.
 	StatusRecord
-	// StatusReleased: the holding was given up on purpose. The record is only for display
-	// and must not be resumed.
+	// StatusReleased: the holding was given up on purpose. The record is only for display and must not be resumed.
 	StatusReleased
 	// StatusCorrupt: the file has content, but none of it can be trusted. There is no
 	// record, and the package does not guess one.
@@ -84,9 +83,8 @@ func readImage(f File) (image, error) {
 	return readBlocks(f, size)
 }
 
-// readBlocks reads both blocks of a file of size bytes. A block that cannot be read counts as
-// damaged. readBlocks returns an error if neither block can be read, and ErrOtherFormat if
-// either has another format.
+// readBlocks reads both blocks of a file of size bytes. A block that cannot be read counts as damaged. readBlocks
+// returns an error if neither block can be read, and ErrOtherFormat if either has another format.
 func readBlocks(f io.ReaderAt, size int64) (image, error) {
 	im := image{size: size}
 	unreadable := 0
@@ -122,16 +120,14 @@ func (im image) generation() uint64 {
 	return g
 }
 
-// best returns the index of the block to go on from, or -1 and the reason why there is
-// none.
+// best returns the index of the block to go on from, or -1 and the reason why there is none.
 func (im image) best() (int, string) {
 	a, b := im.blocks[0], im.blocks[1]
 	switch {
 	case im.size != FileSize:
 		return -1, fmt.Sprintf("the state file has %d bytes, not %d", im.size, FileSize)
 	case a.err == nil && b.err == nil && a.rec.Generation == b.rec.Generation:
-		// A Cache never gives two blocks the same generation, so somebody assembled this
-		// file.
+		// A Cache never gives two blocks the same generation, so somebody assembled this file.
 		return -1, fmt.Sprintf("both blocks of the state file have generation %d", a.rec.Generation)
 	case a.err == nil && (b.err != nil || a.rec.Generation > b.rec.Generation):
 		return 0, ""
@@ -141,8 +137,7 @@ func (im image) best() (int, string) {
 	return -1, fmt.Sprintf("both blocks of the state file are bad. Block 0: %v. Block 1: %v", a.err, b.err)
 }
 
-// load returns the content of the image, which was read from a file with the fingerprint
-// fp.
+// load returns the content of the image, which was read from a file with the fingerprint fp.
 func (im image) load(fp Fingerprint) Loaded {
 	i, reason := im.best()
 	if i < 0 {

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// lockHolder reads from /proc whether f is locked and by which process. pid is 0 if the
-// process is not visible. lockHolder does not touch the lock. Its result is only for
-// display, because the kernel does not list locks of processes in a container that is not
-// visible from here.
+// lockHolder reads from /proc whether f is locked and by which process. pid is 0 if the process is not visible.
+// lockHolder does not touch the lock. Its result is only for display, because the kernel does not list locks of
+// processes in a container that is not visible from here.
 func lockHolder(f *os.File) (pid int, held bool) {
 	fdinfo, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
 	if err != nil {
@@ -31,9 +30,8 @@ func lockHolder(f *os.File) (pid int, held bool) {
 	return findLock(string(locks), file)
 }
 
-// lockedFile returns the name that /proc/locks uses for the file described by fdinfo, "" if
-// the name is unknown. stat cannot give that name, because its device and inode differ on
-// btrfs and overlayfs.
+// lockedFile returns the name that /proc/locks uses for the file described by fdinfo, "" if the name is unknown. stat
+// cannot give that name, because its device and inode differ on btrfs and overlayfs.
 func lockedFile(fdinfo, mountinfo string) string {
 	var mount, inode string
 	for line := range strings.Lines(fdinfo) {

@@ -156,9 +156,8 @@ func next(t *rapid.T, m *model) Record {
 	return r
 }
 
-// TestNoSingleFaultLosesTheRecord runs a caller on a disk whose writes, syncs and power fail,
-// and whose blocks are damaged. After every step it simulates power cuts with and without
-// damage.
+// TestNoSingleFaultLosesTheRecord runs a caller on a disk whose writes, syncs and power fail, and whose blocks are
+// damaged. After every step it simulates power cuts with and without damage.
 func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens the state directory, creates it if it does not exist, and locks its state file
-// against every other process until Close. Open returns ErrLocked, ErrUnsafeDir,
-// ErrUnsafeFile, ErrFilesystem, ErrOtherFormat or an error of the system. It does not
-// change the owner or the mode of a directory that it refuses.
+// Open opens the state directory, creates it if it does not exist, and locks its state file against every other process
+// until Close. Open returns ErrLocked, ErrUnsafeDir, ErrUnsafeFile, ErrFilesystem, ErrOtherFormat or an error of the
+// system. It does not change the owner or the mode of a directory that it refuses.
 //
 // A state file with lost contents is not an error: see Load.
 func Open(dir string) (*Cache, error) {
@@ -61,14 +60,12 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	}
 	if made && st.Size == 0 {
 		if err := preallocate(osFile{f}); err != nil {
-			// There is no room. Remove the file, because it would look like a truncated
-			// one.
+			// There is no room. Remove the file, because it would look like a truncated one.
 			unix.Unlinkat(int(d.Fd()), stateName, 0)
 			return nil, err
 		}
 	}
-	// Sync even if the file was there: the process that created it may have died before it
-	// synced the directory.
+	// Sync even if the file was there: the process that created it may have died before it synced the directory.
 	if err := d.Sync(); err != nil {
 		return nil, fmt.Errorf("sync the state directory: %w", err)
 	}
@@ -79,8 +76,7 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	return New(osFile{f}, fp)
 }
 
-// lock locks the state file and does not wait. It returns ErrLocked if another process has
-// the lock.
+// lock locks the state file and does not wait. It returns ErrLocked if another process has the lock.
 func lock(f *os.File, dir string) error {
 	err := retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -126,8 +122,7 @@ func (f osFile) Remove() error {
 	return remove(d, f.File)
 }
 
-// remove deletes the state file f in d, durably. It returns ErrUnsafeFile if the name
-// belongs to another file by now.
+// remove deletes the state file f in d, durably. It returns ErrUnsafeFile if the name belongs to another file by now.
 func remove(d, f *os.File) error {
 	var opened, named unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &opened); err != nil {

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childDir is the environment variable that turns the test binary into a second flaked.
-// That process opens the directory, prints the result, and keeps the directory open until
-// its stdin is closed.
+// childDir is the environment variable that turns the test binary into a second flaked. That process opens the
+// directory, prints the result, and keeps the directory open until its stdin is closed.
 const childDir = "LOCALCACHE_TEST_OPEN"
 
 func TestMain(m *testing.M) {

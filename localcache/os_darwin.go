@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync uses os.File.Sync, which is F_FULLFSYNC on macOS. fsync(2) would leave the data
-// in the disk's own cache.
+// datasync uses os.File.Sync, which is F_FULLFSYNC on macOS. fsync(2) would leave the data in the disk's own cache.
 func datasync(f *os.File) error { return f.Sync() }
 
 func checkFilesystem(f *os.File) error {

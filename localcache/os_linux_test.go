@@ -25,8 +25,7 @@ func TestSaveOnFullExt4(t *testing.T) {
 	saveOnFull(t, dir)
 }
 
-// saveOnFull fills the filesystem while a Cache is open. Save must go on working, and a new
-// state file must be refused.
+// saveOnFull fills the filesystem while a Cache is open. Save must go on working, and a new state file must be refused.
 func saveOnFull(t *testing.T, mount string) {
 	dir := filepath.Join(mount, "state")
 	c := mustOpen(t, dir)

@@ -14,9 +14,8 @@ import (
 type Record struct {
 	// ReservedUntil is the reserved bound: no ID of this holding has a timestamp >= ReservedUntil.
 	ReservedUntil int64 `json:"reserved_until"`
-	// LeaseUntil is the lease bound. ServedMs is the time that the node has served, in
-	// milliseconds. An older value of either is safe, because it only shortens what the node may
-	// do.
+	// LeaseUntil is the lease bound. ServedMs is the time that the node has served, in milliseconds. An older value of
+	// either is safe, because it only shortens what the node may do.
 	LeaseUntil int64 `json:"lease_until"`
 	ServedMs   int64 `json:"served_ms,omitempty"`
 	// Heard is what the node knows of its last heartbeat. An older value is safe, too.
@@ -27,12 +26,10 @@ type Record struct {
 	// Fingerprint identifies the file and the machine that the record was written to. Save
 	// sets it and ignores the caller's value.
 	Fingerprint Fingerprint `json:"fingerprint"`
-	// Payload is everything else that the node stores, as JSON. After a successful Save of
-	// a new payload, a restart never finds any part of an older one. Save returns
-	// ErrTooLarge if it does not fit.
+	// Payload is everything else that the node stores, as JSON. After a successful Save of a new payload, a restart
+	// never finds any part of an older one. Save returns ErrTooLarge if it does not fit.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// Generation counts the writes of this file, failed ones included. Save sets it and
-	// ignores the caller's value.
+	// Generation counts the writes of this file, failed ones included. Save sets it and ignores the caller's value.
 	Generation uint64 `json:"-"`
 }
 

@@ -18,8 +18,7 @@ import (
 type attempt struct {
 	// usable: the hold has a claim to resume. Otherwise it has the identity of the node that registers.
 	usable bool
-	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the
-	// lease runs.
+	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
 	cached bool
 	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
 	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
@@ -35,10 +34,9 @@ func (n *Node) newcomer() attempt {
 // joinTime bounds how long a node that can start without ZooKeeper tries to reach it.
 const joinTime = 1500 * time.Millisecond
 
-// acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once
-// the node holds a tenure. If ZooKeeper is needed and does not answer, acquire retries, and
-// gives up when it could not read the cluster record for timeout (0: never). Failures of
-// later calls do not count: a slow ZooKeeper must not end a start.
+// acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once the node holds a tenure.
+// If ZooKeeper is needed and does not answer, acquire retries, and gives up when it could not read the cluster record
+// for timeout (0: never). Failures of later calls do not count: a slow ZooKeeper must not end a start.
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
@@ -233,8 +231,7 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	return n.beginTenure()
 }
 
-// beginTenure creates the tenure of the hold. The tenure issues nothing until publish has put it into
-// serving.
+// beginTenure creates the tenure of the hold. The tenure issues nothing until publish has put it into serving.
 func (n *Node) beginTenure() error {
 	claim := n.hold.Held()
 	if err := n.checkStart(claim.Floor); err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Each of these tests plays a sequence of events that must not break a promise of
-// docs/safety.md.
+// Each of these tests plays a sequence of events that must not break a promise of docs/safety.md.
 
 // A state directory that was copied, or invalidated by a fence, still names its cluster. The
 // node must not put that cluster back in another ZooKeeper, which is empty.
@@ -52,9 +51,8 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 	}
 }
 
-// ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second
-// cluster, has not confirmed in it when ZooKeeper is wiped again, and restarts. That must not end
-// the holder, which puts its own cluster back.
+// ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second cluster, has not confirmed
+// in it when ZooKeeper is wiped again, and restarts. That must not end the holder, which puts its own cluster back.
 func TestUnconfirmedClusterDoesNotEndAHolder(t *testing.T) {
 	r := newRig(t)
 	confirm := time.Second
@@ -128,9 +126,8 @@ func (r *rig) lapse() {
 	}
 }
 
-// A node has stored a claim on a fresh worker and does not get that worker. The local record
-// must name the old worker again. Its reserved bound must be above all that the node may have
-// issued: the bound in the old claim may be too low.
+// A node has stored a claim on a fresh worker and does not get that worker. The local record must name the old worker
+// again. Its reserved bound must be above all that the node may have issued: the bound in the old claim may be too low.
 func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()

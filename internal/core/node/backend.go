@@ -55,8 +55,7 @@ var errStopping = newRefusal(Refusal{Cause: CauseStopping, Phase: Stopping})
 // errDraining is the error of Ready after Drain.
 var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 
-// atBound returns the refusal of a clock that has reached the tenure's bound: it says why the
-// bound has not moved on.
+// atBound returns the refusal of a clock that has reached the tenure's bound: it says why the bound has not moved on.
 func (n *Node) atBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,9 +72,8 @@ func (n *Node) atBound() *Refusal {
 	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
 }
 
-// behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh
-// slot the node may serve sooner than with the old one. It wakes keep at most once a second,
-// however many requests come.
+// behindOnce wakes keep if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may serve
+// sooner than with the old one. It wakes keep at most once a second, however many requests come.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
 	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) &&

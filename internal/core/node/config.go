@@ -28,10 +28,9 @@ type Cache interface {
 type Config struct {
 	// Cluster is the cluster's name, for messages and the state directory.
 	Cluster string
-	// ZooKeeper names the ZooKeeper that Store reaches: servers and chroot. It is empty for
-	// a store in memory. If the state directory was last used with another ZooKeeper, the
-	// node puts nothing back in this one, and resumes only if its record is there.
-	// ZooKeeperReplaced lifts that: this ZooKeeper has taken the place of the other.
+	// ZooKeeper names the ZooKeeper that Store reaches: servers and chroot. It is empty for a store in memory. If the
+	// state directory was last used with another ZooKeeper, the node puts nothing back in this one, and resumes only if
+	// its record is there. ZooKeeperReplaced lifts that: this ZooKeeper has taken the place of the other.
 	ZooKeeper         string
 	ZooKeeperReplaced bool
 	// Bootstrap allows the node to create the cluster record if there is none.
@@ -44,8 +43,7 @@ type Config struct {
 	// InMemory says that only this process uses Store, and that Store loses nothing while
 	// the process runs. Only then may the confirming time be 0.
 	InMemory bool
-	// Reconnected, if not nil, receives a value when ZooKeeper is reached again. The node
-	// then reports at once.
+	// Reconnected, if not nil, receives a value when ZooKeeper is reached again. The node then reports at once.
 	Reconnected <-chan struct{}
 	Cache       Cache
 	// Clock reads the machine's clocks. nil means timeguard.System.
@@ -63,11 +61,9 @@ type Config struct {
 	// Reserve is how far ahead of the clock the reserved bound on the local disk is kept,
 	// from 100 ms to below 10 s. 0 means 3 s. The time that the cluster may borrow is added.
 	Reserve time.Duration
-	// ReleaseOnExit releases the slot at a clean stop. It is for nodes whose state directory
-	// does not outlive them.
+	// ReleaseOnExit releases the slot at a clean stop. It is for nodes whose state directory does not outlive them.
 	ReleaseOnExit bool
-	// Rand returns a number in [0, n), for a random first sequence value or segment. nil means
-	// math/rand/v2.
+	// Rand returns a number in [0, n), for a random first sequence value or segment. nil means math/rand/v2.
 	Rand func(n uint32) uint32
 	// Identity returns a new identity for a node. nil means a random UUID.
 	Identity func() string
@@ -130,6 +126,5 @@ func (c Config) CheckTimes() error {
 	return nil
 }
 
-// extendEvery returns the time between two extensions of the reserved bound: a third of
-// Reserve.
+// extendEvery returns the time between two extensions of the reserved bound: a third of Reserve.
 func (c Config) extendEvery() time.Duration { return c.Reserve / 3 }

@@ -1,10 +1,8 @@
-// Package node runs one flaked node. A node starts: it resumes the slot of its state
-// directory, or registers as a new node. It serves IDs, keeps its bounds ahead of the clock,
-// and stops. The package knows no wire protocol: a request that is refused gets a Refusal,
-// and the caller puts it into words.
+// Package node runs one flaked node. A node starts: it resumes the slot of its state directory, or registers as a new
+// node. It serves IDs, keeps its bounds ahead of the clock, and stops. The package knows no wire protocol: a request
+// that is refused gets a Refusal, and the caller puts it into words.
 //
-// Two loops keep a node serving. One extends the reserved bound on the local disk, every
-// second by default. The other reports to ZooKeeper every heartbeat. A GET does no I/O. It
-// takes IDs from the generator, below bounds that are already durable on the disk and
-// acknowledged by ZooKeeper.
+// Two loops keep a node serving. One extends the reserved bound on the local disk, every second by default. The other
+// reports to ZooKeeper every heartbeat. A GET does no I/O. It takes IDs from the generator, below bounds that are
+// already durable on the disk and acknowledged by ZooKeeper.
 package node

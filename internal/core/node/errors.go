@@ -22,8 +22,7 @@ const (
 	SettingSegmentStart  Setting = "segment-start"
 )
 
-// DiffersError says that the cluster has another value of a setting (Has) than this node asks
-// for (Asked).
+// DiffersError says that the cluster has another value of a setting (Has) than this node asks for (Asked).
 type DiffersError struct {
 	Setting    Setting
 	Asked, Has any
@@ -33,8 +32,7 @@ func (e *DiffersError) Error() string {
 	return fmt.Sprintf("%s %v differs from the cluster's %v", e.Setting, e.Asked, e.Has)
 }
 
-// FieldError says that the layout does not have the field that a setting needs. Value is the
-// value of the setting.
+// FieldError says that the layout does not have the field that a setting needs. Value is the value of the setting.
 type FieldError struct {
 	Setting Setting
 	Value   any
@@ -65,9 +63,8 @@ func (e *OtherClusterError) Error() string {
 		e.Found)
 }
 
-// OtherZooKeeperError says that the state directory was last used with another ZooKeeper
-// (State), and that this one (Given) does not have the record of its worker. If the node went
-// on here, there could be two copies of the cluster.
+// OtherZooKeeperError says that the state directory was last used with another ZooKeeper (State), and that this one
+// (Given) does not have the record of its worker. If the node went on here, there could be two copies of the cluster.
 type OtherZooKeeperError struct{ State, Given string }
 
 func (e *OtherZooKeeperError) Error() string {

@@ -46,8 +46,7 @@ func (r *rig) loaded() localcache.Loaded {
 	return cache.Load()
 }
 
-// A fenced node ends before it has another slot. The next start must not resume the lost slot
-// from the state directory.
+// A fenced node ends before it has another slot. The next start must not resume the lost slot from the state directory.
 func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
@@ -88,8 +87,7 @@ func TestFenceClearsTheClockVerdict(t *testing.T) {
 	n.untilReady()
 }
 
-// A node stops while it changes workers. The local record must stay that of the new worker,
-// without Stopped.
+// A node stops while it changes workers. The local record must stay that of the new worker, without Stopped.
 func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
@@ -167,9 +165,8 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
-// A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other
-// nodes of that cluster may still hold leases. So the node must put that cluster back, with
-// registration frozen.
+// A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other nodes of that cluster
+// may still hold leases. So the node must put that cluster back, with registration frozen.
 func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	r := newRig(t)
 	n := r.confirmedAndStopped()

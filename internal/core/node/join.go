@@ -12,10 +12,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It
-// checks the record against this node's settings and against the cluster of its state
-// directory. lost reports that ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper
-// (a.otherZK).
+// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
+// this node's settings and against the cluster of its state directory. lost reports that ZooKeeper has lost the cluster
+// of the claim, or that this is another ZooKeeper (a.otherZK).
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
@@ -108,10 +107,9 @@ func (n *Node) otherZooKeeper() error {
 	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
 }
 
-// unconfirm changes the local record so that the node no longer starts without ZooKeeper.
-// Another cluster has confirmed in the place of the node's own, which ends the leases of its
-// own. The record still names its own cluster. So the next start refuses too, and does not
-// join the other cluster unasked. If the node finds its own cluster again, it resumes.
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has confirmed
+// in the place of the node's own, which ends the leases of its own. The record still names its own cluster. So the next
+// start refuses too, and does not join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (n *Node) unconfirm() {
 	if err := n.hold.Unconfirm(); err != nil {
 		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",

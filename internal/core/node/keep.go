@@ -48,8 +48,7 @@ func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again
 	return n.acquire(ctx, n.newcomer(), 0)
 }
 
-// fencesApart is how long a node waits before it registers, if it was fenced twice within this
-// time.
+// fencesApart is how long a node waits before it registers, if it was fenced twice within this time.
 const fencesApart = 30 * time.Second
 
 // step runs one round: it lets the tenure issue if it may, reports, releases old slots, and
@@ -69,8 +68,7 @@ func (n *Node) idle(ctx context.Context) error {
 	return n.sleep(ctx, n.untilNext(), n.wakeKeeper)
 }
 
-// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause
-// returns its error.
+// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause returns its error.
 func (n *Node) pause(ctx context.Context, d time.Duration) error { return n.sleep(ctx, d, nil) }
 
 // sleep is pause, and wakes on a value of woken as well.

@@ -8,8 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
-// extendLoop turns least often with the longest reserve. Even then it must not count as stuck
-// between two turns.
+// extendLoop turns least often with the longest reserve. Even then it must not count as stuck between two turns.
 func TestLongestReserveIsNotStuck(t *testing.T) {
 	if longest := (Config{Reserve: limits.MaxReserve}).extendEvery(); longest >= stuckAfter {
 		t.Errorf("it turns every %s, and is stuck after %s", longest, stuckAfter)

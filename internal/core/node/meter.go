@@ -20,10 +20,9 @@ type CountsSnapshot struct {
 	DiskWrites       int64   `json:"disk_writes"`
 	DiskWritesFailed int64   `json:"disk_writes_failed"`
 	DiskWritesTookMs float64 `json:"disk_writes_took_ms"`
-	// TickWaits counts waits for the next tick, because the present one had no IDs left.
-	// RollbackWaits counts waits for a clock that had gone back a little. A request that
-	// waits more than once counts each time. RollbackRefusals counts requests that were
-	// refused because the clock had gone back further.
+	// TickWaits counts waits for the next tick, because the present one had no IDs left. RollbackWaits counts waits for
+	// a clock that had gone back a little. A request that waits more than once counts each time. RollbackRefusals
+	// counts requests that were refused because the clock had gone back further.
 	TickWaits        int64 `json:"tick_waits"`
 	RollbackWaits    int64 `json:"rollback_waits"`
 	RollbackRefusals int64 `json:"rollback_refusals"`

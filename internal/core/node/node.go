@@ -14,8 +14,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Node is one flaked node. Call Run once. All other methods may be called at any time, from
-// any goroutine.
+// Node is one flaked node. Call Run once. All other methods may be called at any time, from any goroutine.
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
@@ -38,9 +37,8 @@ type Node struct {
 	began     chan struct{}
 	beginOnce sync.Once
 
-	// startSlack lengthens the wait for the clock that checkStart allows. It is 0, or
-	// limits.BoundSlack if one copy of the local record was damaged: localcache has then
-	// raised the reserved bound by as much.
+	// startSlack lengthens the wait for the clock that checkStart allows. It is 0, or limits.BoundSlack if one copy of
+	// the local record was damaged: localcache has then raised the reserved bound by as much.
 	startSlack time.Duration
 
 	wakeKeeper chan struct{} // capacity 1: wakes keep
@@ -62,8 +60,7 @@ type Node struct {
 
 // keeper is the state of the goroutine that runs keep. No other goroutine uses it.
 type keeper struct {
-	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to
-	// the time of its call first.
+	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to the time of its call first.
 	heard int64
 	// lastWait is the confirming time that the slot waited for last. 0: none.
 	lastWait time.Duration
@@ -129,11 +126,9 @@ type skewState struct {
 
 // storeState is how reporting to ZooKeeper goes.
 type storeState struct {
-	// address names the ZooKeeper where the record of this node's slot was last found, in
-	// the form of Config.ZooKeeper.
+	// address names the ZooKeeper where the record of this node's slot was last found, in the form of Config.ZooKeeper.
 	address string
-	// err is why the last round of calls failed. It is nil if that round succeeded, and
-	// before the first round.
+	// err is why the last round of calls failed. It is nil if that round succeeded, and before the first round.
 	err error
 	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64
@@ -204,10 +199,9 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Run acquires a slot and holds it until the context ends. Then it stops: it records the end
-// on the disk, and reports it to ZooKeeper for up to Config.CallTimeout. Run returns nil if
-// the context was cancelled. A stop that could not be recorded is logged. Any other error
-// has ended the node.
+// Run acquires a slot and holds it until the context ends. Then it stops: it records the end on the disk, and reports
+// it to ZooKeeper for up to Config.CallTimeout. Run returns nil if the context was cancelled. A stop that could not be
+// recorded is logged. Any other error has ended the node.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var disk sync.WaitGroup

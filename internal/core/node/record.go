@@ -12,16 +12,13 @@ import (
 
 // LocalRecord is the record that a node keeps in its state directory.
 type LocalRecord struct {
-	// ClusterName is the cluster's name, as in Config.Cluster. The cluster's identity is
-	// Cluster.UUID.
+	// ClusterName is the cluster's name, as in Config.Cluster. The cluster's identity is Cluster.UUID.
 	ClusterName string `json:"cluster_name"`
-	// ZooKeeper names the ZooKeeper with the cluster's records: servers and chroot. It is
-	// empty for a store in memory.
+	// ZooKeeper names the ZooKeeper with the cluster's records: servers and chroot. It is empty for a store in memory.
 	ZooKeeper string              `json:"zookeeper,omitempty"`
 	Cluster   coordinator.Cluster `json:"cluster"`
 	Claim     coordinator.Claim   `json:"claim"`
-	// Stopped: the last run ended cleanly, and Claim.ReservedUntil is the exact end of what it
-	// issued.
+	// Stopped: the last run ended cleanly, and Claim.ReservedUntil is the exact end of what it issued.
 	Stopped bool `json:"stopped,omitempty"`
 	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
 	// sets the length of its leases.
@@ -33,9 +30,8 @@ type LocalRecord struct {
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil, Heard and
-// ServedMs change at nearly every save. They stand beside the payload, as a changed payload
-// costs a second sync.
+// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil, Heard and ServedMs change at
+// nearly every save. They stand beside the payload, as a changed payload costs a second sync.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
@@ -106,9 +102,8 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	}
 }
 
-// kept returns the part of the cluster record that a node keeps: the settings, and the
-// incarnation in which the claim was last acknowledged. It leaves out InUse and the freeze,
-// which only ZooKeeper can know.
+// kept returns the part of the cluster record that a node keeps: the settings, and the incarnation in which the claim
+// was last acknowledged. It leaves out InUse and the freeze, which only ZooKeeper can know.
 func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""

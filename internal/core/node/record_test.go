@@ -99,8 +99,7 @@ func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	}
 }
 
-// A state file is intact, but its record is not that of a node. The start must end, and must
-// not overwrite the file.
+// A state file is intact, but its record is not that of a node. The start must end, and must not overwrite the file.
 func TestForeignRecordIsRefused(t *testing.T) {
 	r := newRig(t)
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})

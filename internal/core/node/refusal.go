@@ -65,11 +65,9 @@ type Refusal struct {
 	Phase Phase
 	// Bound is set for CauseReservedBound if the node had begun to serve, otherwise empty.
 	Bound Bound
-	// Behind is how far the clock is behind the last ID, for CauseClockBehind. The node
-	// serves again after this time.
+	// Behind is how far the clock is behind the last ID, for CauseClockBehind. The node serves again after this time.
 	Behind time.Duration
-	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for
-	// CauseClockWrong.
+	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for CauseClockWrong.
 	Offset time.Duration
 
 	reply *ids.ReplyError

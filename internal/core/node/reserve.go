@@ -7,9 +7,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context
-// ends. It also publishes a tenure that waits for its floor, since keep may be waiting for
-// ZooKeeper at that moment.
+// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context ends. It also publishes a
+// tenure that waits for its floor, since keep may be waiting for ZooKeeper at that moment.
 func (n *Node) extendLoop(ctx context.Context) {
 	timer := time.NewTimer(n.cfg.extendEvery())
 	defer timer.Stop()
@@ -35,8 +34,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 // node may be refusing until the write succeeds.
 const retryDisk = 100 * time.Millisecond
 
-// untilExtend returns the time to the next extension. stored reports whether the last one was
-// written to the disk.
+// untilExtend returns the time to the next extension. stored reports whether the last one was written to the disk.
 func (n *Node) untilExtend(stored bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,9 +105,8 @@ func (n *Node) noteDisk(err error) {
 	n.disk.err = err
 }
 
-// save writes the local record and returns its generation. It notes since when the write is
-// under way: writers wait for each other, so a stall of any of them keeps the reserved bound
-// from moving. saveMu is held, mu is not.
+// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
+// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
 func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	local, err := rec.Encode()
 	if err != nil {
@@ -132,13 +129,11 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	return generation, err
 }
 
-// stallAfter is how long a write must be under way before the disk is blamed for a bound that
-// ran out. Until then the process may be to blame: it may have been stopped, and may have only
-// just begun the write.
+// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
+// process may be to blame: it may have been stopped, and may have only just begun the write.
 const stallAfter = time.Second
 
-// stalled reports whether a write to the state directory has been under way for more than
-// stallAfter. mu is held.
+// stalled reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
 func (n *Node) stalled() bool {
 	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
 }
@@ -160,8 +155,7 @@ func (n *Node) noteStall() {
 	}
 }
 
-// applyBounds lets the generator use the whole ticks below both the reserved bound and the
-// lease bound. mu is held.
+// applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
 func (n *Node) applyBounds() {
 	if n.held == nil {
 		return

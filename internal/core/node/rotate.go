@@ -15,10 +15,9 @@ import (
 // maxRotations bounds how many fresh slots a node takes within the longest lease.
 const maxRotations = 4
 
-// rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for
-// longer than limits.RotateBehind and the last confirming time. ZooKeeper and most peers must
-// agree with the new time. The old slot is released at the end of what was issued for it. If no
-// fresh slot can be acquired, the node waits for its clock.
+// rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for longer than
+// limits.RotateBehind and the last confirming time. ZooKeeper and most peers must agree with the new time. The old slot
+// is released at the end of what was issued for it. If no fresh slot can be acquired, the node waits for its clock.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, behind := n.mayRotate()
 	if old == nil {
@@ -119,8 +118,7 @@ type oldHold struct {
 	end  int64
 }
 
-// releaseOld releases the slots that were left after rollbacks. It retries those that fail at
-// the next heartbeat.
+// releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
 func (n *Node) releaseOld(ctx context.Context) {
 	olds := n.keeper.old
 	n.keeper.old = nil

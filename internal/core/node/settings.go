@@ -14,14 +14,12 @@ import (
 // defaultLease is the longest lease of a new cluster if Settings.Lease is nil.
 const defaultLease = 24 * time.Hour
 
-// maxSlots bounds how many of a layout's workers a cluster uses. Each worker is a record that
-// stays in ZooKeeper, and nodes without a state directory use every worker before one is used
-// again. 65,536 records take about 30 MB of ZooKeeper's memory. The four million workers of
-// uid-generator would take two gigabytes.
+// maxSlots bounds how many of a layout's workers a cluster uses. Each worker is a record that stays in ZooKeeper, and
+// nodes without a state directory use every worker before one is used again. 65,536 records take about 30 MB of
+// ZooKeeper's memory. The four million workers of uid-generator would take two gigabytes.
 const maxSlots = 1 << 16
 
-// Slots returns how many workers a cluster of this layout has: all of the layout's, but at most
-// 65,536.
+// Slots returns how many workers a cluster of this layout has: all of the layout's, but at most 65,536.
 func Slots(l worker.Layout) int { return min(l.Workers(), maxSlots) }
 
 // Settings are the cluster settings that the user asks for. A nil field accepts the value of
@@ -31,15 +29,13 @@ type Settings struct {
 	Layout *worker.Layout
 	// Datacenter is by default 0.
 	Datacenter *int64
-	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is the confirming
-	// time, 410 ms to 1 h. By default it is two heartbeats and 6 s, so 12 s for a heartbeat of
-	// 3 s. It may be 0 for a store in memory.
+	// Lease is the longest lease, 1 s or more, by default 24 h. ConfirmTime is the confirming time, 410 ms to 1 h. By
+	// default it is two heartbeats and 6 s, so 12 s for a heartbeat of 3 s. It may be 0 for a store in memory.
 	Lease, ConfirmTime *time.Duration
 	// OnRollback is the policy for a clock that goes back. The default is to count rollbacks
 	// if the layout has a rollback field, otherwise Leaf's rule.
 	OnRollback *timeguard.RollbackPolicy
-	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The
-	// default is 0.
+	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The default is 0.
 	Borrow *time.Duration
 	// SequenceStart is where the sequence field of an ID begins in a tick. It has nothing to
 	// do with named sequences. The default is worker.StartRandom.
@@ -99,8 +95,7 @@ func or[T any](asked *T, otherwise T) T {
 	return *asked
 }
 
-// Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or
-// nil.
+// Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or nil.
 func (s Settings) Agree(cl coordinator.Cluster) error {
 	switch {
 	case s.Layout != nil && s.Layout.String() != cl.Layout:
@@ -133,8 +128,7 @@ func SegmentStart(cl coordinator.Cluster) string {
 	return cmp.Or(cl.SegmentStart, worker.SegmentZero.String())
 }
 
-// OnRollback returns a cluster's rollback policy in the form that
-// timeguard.ParseRollbackPolicy reads.
+// OnRollback returns a cluster's rollback policy in the form that timeguard.ParseRollbackPolicy reads.
 func OnRollback(cl coordinator.Cluster) string {
 	return cmp.Or(cl.OnRollback, timeguard.RollbackPolicy{}.String())
 }

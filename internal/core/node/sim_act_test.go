@@ -143,8 +143,7 @@ func drain(c chan struct{}) {
 	}
 }
 
-// expireSome ends, sooner or later, the sessions of processes that have ended, are cut off or
-// stand still.
+// expireSome ends, sooner or later, the sessions of processes that have ended, are cut off or stand still.
 func (s *sim) expireSome() {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && (p.cut || s.now < m.paused) && s.chance(8) {
@@ -228,8 +227,7 @@ func (s *sim) ail(m *machine, t trouble) {
 	}
 }
 
-// copyDisk gives m a copy of another machine's disk, if no process runs on m. The other machine
-// may be running.
+// copyDisk gives m a copy of another machine's disk, if no process runs on m. The other machine may be running.
 func (s *sim) copyDisk(m, from *machine) {
 	if m.proc == nil && from != m {
 		s.note("%s: gets a copy of %s's disk", m.name, from.name)

@@ -174,9 +174,8 @@ func (s *sim) checkTwice(mine *issued, run worker.Run, f worker.Fields) {
 	}
 }
 
-// checkOrder checks that IDs grow: on a connection and within a tenure, for each value of the
-// rollback field, and over the tenures of a worker. For tenures of different nodes, that is
-// checked only as far as their clocks agree.
+// checkOrder checks that IDs grow: on a connection and within a tenure, for each value of the rollback field, and over
+// the tenures of a worker. For tenures of different nodes, that is checked only as far as their clocks agree.
 func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks, f worker.Fields) {
 	tick := f.Tick
 	if last, err := s.layout.Decode(c.last); err == nil && last.Worker == f.Worker && last.Rollback == f.Rollback &&
@@ -202,9 +201,8 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 	}
 }
 
-// checkBounds checks the issue rule for whole ticks: floor <= timestamp < min(reserved bound,
-// lease bound). The reserved bound is the durable one, read from the disk. The lease bound is
-// the one that the store has acknowledged.
+// checkBounds checks the issue rule for whole ticks: floor <= timestamp < min(reserved bound, lease bound). The
+// reserved bound is the durable one, read from the disk. The lease bound is the one that the store has acknowledged.
 func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 	p, t := mine.p, mine.t
 	start, end := s.layout.Start(tick), s.layout.Start(tick+1)
@@ -250,8 +248,7 @@ func (r *issued) closed() bool {
 	return r.end == 0 || r.p.stopping || !r.p.killed && (r.p.dead || r.p.n.held != r.t)
 }
 
-// killed is called before a process is killed. The reservations of its tenures that are closed
-// by then no longer count.
+// killed is called before a process is killed. The reservations of its tenures that are closed by then no longer count.
 func (s *sim) killed(p *process) {
 	for i := range s.workers {
 		for _, r := range s.workers[i].tenures {

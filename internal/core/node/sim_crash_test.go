@@ -83,9 +83,8 @@ func (s *sim) playCrash() bool {
 	return p != nil
 }
 
-// playGrant: a process saves a claim. It ends before the write that carries the claim, before
-// the answer to that write, or while the write is on its way. It restarts, perhaps with its
-// clock a little back.
+// playGrant: a process saves a claim. It ends before the write that carries the claim, before the answer to that write,
+// or while the write is on its way. It restarts, perhaps with its clock a little back.
 func (s *sim) playGrant() bool {
 	m := s.any()
 	if s.chance(2) {
@@ -149,8 +148,7 @@ func (s *sim) playGrant() bool {
 	return reached
 }
 
-// playCopy: a machine gets a copy of a holder's disk, and a node starts there. The original
-// runs on, or restarts later.
+// playCopy: a machine gets a copy of a holder's disk, and a node starts there. The original runs on, or restarts later.
 func (s *sim) playCopy() bool {
 	a := s.holder()
 	if a == nil {

@@ -61,9 +61,8 @@ func (s *sim) playElsewhere() bool {
 	return true
 }
 
-// playReleasedCopy: a state file is copied. Its node stops and releases its worker, and another
-// node takes the worker. Then the copy is written back in place, and a node starts from it
-// while it cannot reach ZooKeeper.
+// playReleasedCopy: a state file is copied. Its node stops and releases its worker, and another node takes the worker.
+// Then the copy is written back in place, and a node starts from it while it cannot reach ZooKeeper.
 func (s *sim) playReleasedCopy() bool {
 	a := s.holder()
 	if a == nil {

@@ -20,8 +20,7 @@ func (s *sim) ends(p *process) {
 	p.machine.proc = nil
 }
 
-// kill ends a process as kill -9 does. With power, the machine
-// crashes: its disk may lose what was not synced.
+// kill ends a process as kill -9 does. With power, the machine crashes: its disk may lose what was not synced.
 func (s *sim) kill(p *process, power bool) {
 	s.note("%s: killed, power cut %t", p.name, power)
 	s.sessions = append(s.sessions, p.session)
@@ -57,8 +56,7 @@ func (s *sim) stop(p *process) {
 	})
 }
 
-// writes returns a function that reports whether a call writes the record of worker w. A w of
-// -1 means any worker.
+// writes returns a function that reports whether a call writes the record of worker w. A w of -1 means any worker.
 func writes(w int) func(store.Call) bool {
 	path := "/workers/"
 	if w >= 0 {

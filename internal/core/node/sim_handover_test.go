@@ -10,9 +10,8 @@ import (
 
 // Scenarios about a worker that passes to another node.
 
-// playBound: a holder is cut off, perhaps with its last heartbeat on the way. It issues up to
-// its lease bound, by a clock that may be off. Other nodes wait for its worker, and take it as
-// soon as they may.
+// playBound: a holder is cut off, perhaps with its last heartbeat on the way. It issues up to its lease bound, by a
+// clock that may be off. Other nodes wait for its worker, and take it as soon as they may.
 func (s *sim) playBound() bool {
 	a := s.holder()
 	if a == nil {
@@ -50,9 +49,8 @@ func (s *sim) playBound() bool {
 	return got != nil
 }
 
-// playLateWrite: a process has read a record and stands still before it writes the record. It
-// is at a heartbeat, at its start, or takes the worker as a new node. Another node takes the
-// worker meanwhile. Then the late write goes out.
+// playLateWrite: a process has read a record and stands still before it writes the record. It is at a heartbeat, at its
+// start, or takes the worker as a new node. Another node takes the worker meanwhile. Then the late write goes out.
 func (s *sim) playLateWrite() bool {
 	a := s.holder()
 	if a == nil {
@@ -133,9 +131,8 @@ func (s *sim) playLateRelease() bool {
 	return reached
 }
 
-// playHandover: a holder whose clock is ahead releases its worker, and others take it at once.
-// They may release it before they have issued anything, or be killed. The first holder may
-// restart, and must find that it holds nothing.
+// playHandover: a holder whose clock is ahead releases its worker, and others take it at once. They may release it
+// before they have issued anything, or be killed. The first holder may restart, and must find that it holds nothing.
 func (s *sim) playHandover() bool {
 	a := s.holder()
 	if a == nil {
@@ -188,9 +185,8 @@ func (s *sim) playHandover() bool {
 	return reached
 }
 
-// playChain: a holder's clock goes back after it has issued. The holder reports once more, and is
-// lost with its disk. The next holder must begin above all that the holder has issued, and so
-// must the holder after that.
+// playChain: a holder's clock goes back after it has issued. The holder reports once more, and is lost with its disk.
+// The next holder must begin above all that the holder has issued, and so must the holder after that.
 func (s *sim) playChain() bool {
 	a := s.holder()
 	if a == nil {

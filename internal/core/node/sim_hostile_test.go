@@ -83,8 +83,7 @@ func (s *sim) playLeaderLeap() bool {
 }
 
 // playAhead: a holder whose clock is far ahead raises the horizon, and is cut off. ZooKeeper loses its data, perhaps
-// the
-// raise alone. Another holder notices. New nodes come when the freeze is over.
+// the raise alone. Another holder notices. New nodes come when the freeze is over.
 func (s *sim) playAhead() bool {
 	s.mend()
 	a := s.holder()
@@ -209,9 +208,8 @@ func (s *sim) playAllKilled() bool {
 }
 
 // playLateVouch: a holder stands still inside a heartbeat. Meanwhile a node takes a worker, confirms and is cut off.
-// Then
-// data from before that is put back, which has the holder's record as the heartbeat expects it. A new node takes the
-// worker, and the heartbeat arrives. The cut-off node comes back in time.
+// Then data from before that is put back, which has the holder's record as the heartbeat expects it. A new node takes
+// the worker, and the heartbeat arrives. The cut-off node comes back in time.
 func (s *sim) playLateVouch() bool {
 	s.mend()
 	p := s.holder()

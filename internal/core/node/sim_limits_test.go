@@ -42,10 +42,9 @@ func (s *sim) cluster() coordinator.Cluster {
 	return cl
 }
 
-// playNoticed: ZooKeeper loses its data while holders are connected. The holders come back by
-// themselves: their next heartbeat is due, and their clients have given up the silent server
-// and found another. Each of these takes at most as long as the holder has asked of its client.
-// Newcomers take at once what looks free.
+// playNoticed: ZooKeeper loses its data while holders are connected. The holders come back by themselves: their next
+// heartbeat is due, and their clients have given up the silent server and found another. Each of these takes at most as
+// long as the holder has asked of its client. Newcomers take at once what looks free.
 func (s *sim) playNoticed() bool {
 	s.mend()
 	if s.holder() == nil {
@@ -204,10 +203,9 @@ func (s *sim) playGrowth() bool {
 	return true
 }
 
-// playThawedTooEarly: an operator ends a freeze although the holder of a worker has only stopped.
-// A new node confirms that worker. The promise for IDs is broken then. Still the holder must
-// not overwrite the record that the new node has confirmed: the holder's own term is of an
-// earlier incarnation.
+// playThawedTooEarly: an operator ends a freeze although the holder of a worker has only stopped. A new node confirms
+// that worker. The promise for IDs is broken then. Still the holder must not overwrite the record that the new node has
+// confirmed: the holder's own term is of an earlier incarnation.
 func (s *sim) playThawedTooEarly() bool {
 	s.mend()
 	b := s.holder()

@@ -9,13 +9,11 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Scenarios about a ZooKeeper that loses data. If no holder notices a loss, the promise does not
-// hold. So in these scenarios a confirmed holder whose lease runs reaches ZooKeeper before any
-// new node confirms, or no holder is left.
+// Scenarios about a ZooKeeper that loses data. If no holder notices a loss, the promise does not hold. So in these
+// scenarios a confirmed holder whose lease runs reaches ZooKeeper before any new node confirms, or no holder is left.
 
-// playLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers
-// take what looks free, and the holders come back just in time, as the confirming time allows.
-// Holders and new nodes may restart meanwhile.
+// playLoss: ZooKeeper is wiped, is restored to old data, or loses the cluster record. Newcomers take what looks free,
+// and the holders come back just in time, as the confirming time allows. Holders and new nodes may restart meanwhile.
 func (s *sim) playLoss() bool {
 	s.mend()
 	if s.holder() == nil {
@@ -225,9 +223,8 @@ func (s *sim) taken() (*process, int) {
 		return nil, 0
 	}
 	s.watch(s.upTo(2 * time.Second))
-	// With another holder in between, a new node's term after the loss would be lower than
-	// this node's. A record of a lower term counts as an older copy, and the promise does not
-	// hold if nobody notices the loss.
+	// With another holder in between, a new node's term after the loss would be lower than this node's. A record of a
+	// lower term counts as an older copy, and the promise does not hold if nobody notices the loss.
 	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.EverConfirmed ||
 		b.cut || s.snapshot == nil {
 		return nil, 0
@@ -235,9 +232,8 @@ func (s *sim) taken() (*process, int) {
 	return b, w
 }
 
-// playAllGone: no process runs when ZooKeeper is restored to old data. A new node confirms a
-// worker before the worker's holder restarts, whose lease still runs. The holder must notice that
-// it has lost the worker.
+// playAllGone: no process runs when ZooKeeper is restored to old data. A new node confirms a worker before the worker's
+// holder restarts, whose lease still runs. The holder must notice that it has lost the worker.
 func (s *sim) playAllGone() bool {
 	s.mend()
 	b, w := s.taken()

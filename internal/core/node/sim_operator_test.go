@@ -38,8 +38,7 @@ func (s *sim) thaw() (freed int, err error) {
 }
 
 // playReleasedByHand: older data is put back, and an operator releases the worker of a cut-off holder before anybody
-// has
-// noticed. The holder is killed and starts again: it must make the loss known.
+// has noticed. The holder is killed and starts again: it must make the loss known.
 func (s *sim) playReleasedByHand() bool {
 	s.mend()
 	a := s.holder()

@@ -32,8 +32,7 @@ type process struct {
 	started   int64
 	ended     int64
 	cut       bool // disconnected
-	// extendAt and keepAt are when the loops are due. extended is when extendLoop last ran.
-	// All are true time in ns.
+	// extendAt and keepAt are when the loops are due. extended is when extendLoop last ran. All are true time in ns.
 	extendAt, keepAt, extended int64
 	// conns are the connections of two clients.
 	conns [2]conn
@@ -50,8 +49,7 @@ type process struct {
 	slow time.Duration
 }
 
-// conn is a connection: the tenure that its last request found, and the last ID
-// it was given.
+// conn is a connection: the tenure that its last request found, and the last ID it was given.
 type conn struct {
 	t    *tenure
 	last worker.ID
@@ -137,8 +135,7 @@ func (s *sim) drawHeartbeat() time.Duration {
 	return s.heartbeat
 }
 
-// asked is called before each call to the store. Other events may happen in it. It returns what
-// becomes of the call.
+// asked is called before each call to the store. Other events may happen in it. It returns what becomes of the call.
 func (s *sim) asked(p *process, c store.Call) store.Fault {
 	if s.calls++; s.calls > simCalls {
 		s.violated(wrongSim, "%s goes round in circles: %s %s", p.name, c.Op, c.Path)

@@ -9,8 +9,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// wrote is called for each write that the store has carried out. acked reports whether the
-// client got the answer.
+// wrote is called for each write that the store has carried out. acked reports whether the client got the answer.
 func (s *sim) wrote(c store.Call, acked bool) {
 	switch c.Op {
 	case "set", "create":

@@ -31,9 +31,8 @@ var (
 // simActions is how many actions a history has. A change of it changes the history of each seed.
 const simActions = 60
 
-// play plays the history of a seed. Contexts and timers of the code under test use the time of a
-// synctest bubble, which stands still while anything runs. So no history depends on the speed
-// of the machine.
+// play plays the history of a seed. Contexts and timers of the code under test use the time of a synctest bubble, which
+// stands still while anything runs. So no history depends on the speed of the machine.
 func play(t *testing.T, seed uint64) *sim { return playAs(t, seed, named(t, *simWorld)) }
 
 // playAs plays the history of a seed in a world that change has modified.

@@ -124,8 +124,7 @@ func (s *sim) holders() (holders []*process) {
 	return holders
 }
 
-// holder returns one of the holders, and waits for one if there is none. It returns nil if none
-// comes.
+// holder returns one of the holders, and waits for one if there is none. It returns nil if none comes.
 func (s *sim) holder() *process {
 	for i := range 40 {
 		if o := s.holders(); len(o) > 0 {
@@ -265,8 +264,7 @@ func (s *sim) quietly(f func()) {
 	s.depth = depth
 }
 
-// restart returns the process of a machine. If none runs, it starts one, disconnected from
-// ZooKeeper if cut.
+// restart returns the process of a machine. If none runs, it starts one, disconnected from ZooKeeper if cut.
 func (s *sim) restart(m *machine, cut bool) *process {
 	if m.proc != nil {
 		return m.proc

@@ -15,19 +15,17 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// The simulation runs the real code of node, coordinator, localcache, timeguard and worker in
-// one goroutine, with a ZooKeeper, disks and clocks in memory. A seeded scheduler calls the
-// rounds of keep and of extendLoop. Everything that would run at the same time, in another
-// process or in another goroutine, runs inside the calls to the store and the disk. At each of
-// those calls any other event may happen, even the end of the calling process. The same seed
-// gives the same history.
+// The simulation runs the real code of node, coordinator, localcache, timeguard and worker in one goroutine, with a
+// ZooKeeper, disks and clocks in memory. A seeded scheduler calls the rounds of keep and of extendLoop. Everything that
+// would run at the same time, in another process or in another goroutine, runs inside the calls to the store and the
+// disk. At each of those calls any other event may happen, even the end of the calling process. The same seed gives the
+// same history.
 //
 // Random events seldom form the sequence that a safeguard is there for. So each history also
 // plays scenarios (sim_scenario_test.go): scripted sequences of events, each aimed at one safeguard,
 // with random details and with some other events in between.
 
-// world is the configuration of a history: it differs between histories, and stays the same
-// within one.
+// world is the configuration of a history: it differs between histories, and stays the same within one.
 type world struct {
 	layout                             worker.Layout
 	lease, confirm, heartbeat, reserve time.Duration
@@ -49,9 +47,8 @@ type world struct {
 // mayLead returns how far ahead of the wall clock IDs may be.
 func (w *world) mayLead() time.Duration { return w.borrow + w.onRollback.Coast() }
 
-// drawWorld draws the configuration of the history. Coarse ticks that are seldom aligned to
-// anything reveal rounding faults. Short leases let slots change hands, and long ones are
-// what real clusters have.
+// drawWorld draws the configuration of the history. Coarse ticks that are seldom aligned to anything reveal rounding
+// faults. Short leases let slots change hands, and long ones are what real clusters have.
 func (s *sim) drawWorld() {
 	w := &s.world
 	w.heartbeat = pick(s, time.Second/2, time.Second, 2*time.Second)

@@ -77,10 +77,9 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	}
 }
 
-// judgeClock compares this clock with the voters' after each heartbeat. If most voters find it
-// wrong three times in a row, the node stops issuing and extends no bound until they no longer
-// do. A leap of the wall clock is followed once most voters agree with it. The error is that
-// of reading the peers' clocks.
+// judgeClock compares this clock with the voters' after each heartbeat. If most voters find it wrong three times in a
+// row, the node stops issuing and extends no bound until they no longer do. A leap of the wall clock is followed once
+// most voters agree with it. The error is that of reading the peers' clocks.
 func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	peers, err := n.coord.Peers(ctx, n.peek().claim.Worker)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Snapshot is what a node knows about itself and its worker at one moment. STATS, /v1/status
-// and /metrics report it. Scripts rely on its JSON: fields may be added, and must not be
-// changed. Instants are Unix milliseconds by the clock that IDs are made by. A value that is
-// not known is null.
+// Snapshot is what a node knows about itself and its worker at one moment. STATS, /v1/status and /metrics report it.
+// Scripts rely on its JSON: fields may be added, and must not be changed. Instants are Unix milliseconds by the clock
+// that IDs are made by. A value that is not known is null.
 type Snapshot struct {
 	Name   string `json:"name"`
 	Worker *int   `json:"worker"` // null before there is one
@@ -32,8 +31,7 @@ type Snapshot struct {
 	Confirmed bool `json:"confirmed"`
 	// ServedMs is how long the node has served, over all its restarts. The lease grows with it.
 	ServedMs int64 `json:"served_ms"`
-	// FromCache: the node started from its state directory alone, and ZooKeeper does not know
-	// of the restart yet.
+	// FromCache: the node started from its state directory alone, and ZooKeeper does not know of the restart yet.
 	FromCache bool `json:"from_cache"`
 	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the
 	// lease has ended. LeaseEndsMs is when the lease ends. Both are null before a worker is confirmed.
@@ -61,12 +59,10 @@ type ClockSnapshot struct {
 	// OffsetMs is the offset from ZooKeeper's leader, give or take UncertaintyMs.
 	OffsetMs      *float64 `json:"offset_ms"`
 	UncertaintyMs *float64 `json:"uncertainty_ms"`
-	// WorstMs is the largest offset from any voter (the leader or a peer), give or take
-	// WorstUncertaintyMs.
+	// WorstMs is the largest offset from any voter (the leader or a peer), give or take WorstUncertaintyMs.
 	WorstMs            *float64 `json:"worst_ms"`
 	WorstUncertaintyMs *float64 `json:"worst_uncertainty_ms"`
-	// Voters is how many clocks were compared last. This clock differs from Against of them
-	// by more than 5 s.
+	// Voters is how many clocks were compared last. This clock differs from Against of them by more than 5 s.
 	Voters  int `json:"voters"`
 	Against int `json:"against"`
 	// Wrong: most voters have found the clock wrong three times in a row, so the node refuses.
@@ -87,8 +83,7 @@ type ClockSnapshot struct {
 
 // ZooKeeperSnapshot is how reporting to ZooKeeper goes.
 type ZooKeeperSnapshot struct {
-	// OK: the last heartbeat succeeded. Otherwise Error says why it failed, or is empty
-	// before the first heartbeat.
+	// OK: the last heartbeat succeeded. Otherwise Error says why it failed, or is empty before the first heartbeat.
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
 	// Session: the node has a ZooKeeper session now.
@@ -120,8 +115,7 @@ type ClusterSnapshot struct {
 	BorrowMs   int64  `json:"borrow_ms"`
 	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
 	EpochEndsMs *int64 `json:"epoch_ends_ms"`
-	// Used is the number of workers that may ever have been held: the highest one that the node knows,
-	// plus 1.
+	// Used is the number of workers that may ever have been held: the highest one that the node knows, plus 1.
 	Used int `json:"-"`
 }
 

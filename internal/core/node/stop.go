@@ -18,8 +18,7 @@ func (n *Node) stop(ctx context.Context) {
 	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if t.owner != ownerOf(claim) {
-		// An attempt to take another slot was interrupted. The local record is about that
-		// slot, and needs no change.
+		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
 			"worker", t.worker)
 		return
@@ -50,9 +49,8 @@ func (n *Node) stop(ctx context.Context) {
 	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.worker, "term", claim.Term)
 }
 
-// release releases the slot. It first makes the local record invalid, durably, because another
-// node may take the slot at once after that. It returns false if the record could not be made
-// invalid: the slot is not released then.
+// release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
+// at once after that. It returns false if the record could not be made invalid: the slot is not released then.
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.peek().claim
 	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
@@ -60,9 +58,8 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}
-	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the
-	// higher one. Delete the file: a copy that is written back is then another file, which is
-	// not resumed.
+	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the higher one. Delete the
+	// file: a copy that is written back is then another file, which is not resumed.
 	//mutant:c29-released-before-the-file-is-invalid -> if err := error(nil); err != nil {
 	if err := n.cfg.Cache.Remove(); err != nil {
 		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)

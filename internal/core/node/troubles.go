@@ -20,8 +20,7 @@ const (
 	TroubleOffset = "clock-offset"
 	// TroubleLeap: the machine's clock has leapt ahead, and the leap is not confirmed.
 	TroubleLeap = "clock-leap"
-	// TroubleCoasting: the machine's clock went back, and the clock that IDs are made by
-	// coasts ahead of it.
+	// TroubleCoasting: the machine's clock went back, and the clock that IDs are made by coasts ahead of it.
 	TroubleCoasting = "clock-coasting"
 	// TroubleFrozen: registration is frozen, so new nodes get no worker. ZooKeeper has lost
 	// data, or an operator froze registration.
