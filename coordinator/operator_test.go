@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -79,77 +80,72 @@ func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 // Both stores behave alike when an operator takes a slot from a running node. Another node acquires the slot after the
 // lease bound, and the first node is in the slot's history.
 func TestByHandConformance(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) (open func() store.Store){"Mem": inMemory,
-		"ZooKeeper": inZooKeeper} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const lease = 3 * time.Second
-			open := make(t)
-			clock := func() int64 { return time.Now().UnixMilli() }
-			admin := open()
-			cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1,
-				LeaseMs: lease.Milliseconds()}, clock())
+	zkstore.Both(t, func(t *testing.T, open func() store.Store) {
+		const lease = 3 * time.Second
+		clock := func() int64 { return time.Now().UnixMilli() }
+		admin := open()
+		cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1,
+			LeaseMs: lease.Milliseconds()}, clock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func(name string) (*Hold, error) {
+			c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
+				Ledger: openLedger{}, Labels: Labels{Name: name}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			take := func(name string) (*Hold, error) {
-				c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
-					Ledger: openLedger{}, Labels: Labels{Name: name}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Join(cl)
-				h := c.Enlist("node-" + name)
-				if _, err := h.Register(t.Context(), cl, lease, func(Reading,
-					[]Reading) error {
-					return nil
-				}); err != nil {
-					return nil, err
-				}
-				if err := h.Show(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				beat, err := h.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
-				return h, errors.Join(err, h.Accept(beat, 0))
+			c.Join(cl)
+			h := c.Enlist("node-" + name)
+			if _, err := h.Register(t.Context(), cl, lease, func(Reading,
+				[]Reading) error {
+				return nil
+			}); err != nil {
+				return nil, err
 			}
-			a, err := take("a")
-			if err != nil {
+			if err := h.Show(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			hand := Operator{Store: admin, Now: clock, By: "test"}
-			found, err := hand.Examine(t.Context(), 0)
-			if err != nil || found.Availability != Live || found.Slot.Name != "a" {
-				t.Fatalf("%+v, %v", found, err)
-			}
-			e, err := hand.ForceRelease(t.Context(), found)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = a.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
-			wantFenced(t, err) // and deletes its lock
-			_, err = take("too early")
-			wantErrAs[*FullError](t, err)
-			free := e.Slot.LeaseUntil + cl.graceMs()
-			zktest.Poll(time.Minute, func() bool {
-				_, err = take("b")
-				return !errors.As(err, new(*FullError))
-			})
-			if at := clock(); err != nil || at < free {
-				t.Fatalf("%v at %d, the worker is free at %d", err, at, free)
-			}
-			now, err := readSlot(t.Context(), admin, cl, 0)
-			if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.ends()[0] != "taken" {
-				t.Errorf("%+v, %v", now, err)
-			}
-			if _, is, err := hand.Freeze(t.Context(), time.Hour); err != nil || !is.Frozen(clock()) {
-				t.Errorf("%+v, %v", is, err)
-			}
-			found.Slot = now.Slot
-			_, err = hand.ForceRelease(t.Context(), found)
-			wantErrAs[*StillFrozenError](t, err)
-			if names, err := admin.Children(t.Context(), livePath); err != nil || len(names) != 1 {
-				t.Errorf("left behind: %q, %v", names, err)
-			}
+			beat, err := h.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
+			return h, errors.Join(err, h.Accept(beat, 0))
+		}
+		a, err := take("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hand := Operator{Store: admin, Now: clock, By: "test"}
+		found, err := hand.Examine(t.Context(), 0)
+		if err != nil || found.Availability != Live || found.Slot.Name != "a" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		e, err := hand.ForceRelease(t.Context(), found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
+		wantFenced(t, err) // and deletes its lock
+		_, err = take("too early")
+		wantErrAs[*FullError](t, err)
+		free := e.Slot.LeaseUntil + cl.graceMs()
+		zktest.Poll(time.Minute, func() bool {
+			_, err = take("b")
+			return !errors.As(err, new(*FullError))
 		})
-	}
+		if at := clock(); err != nil || at < free {
+			t.Fatalf("%v at %d, the worker is free at %d", err, at, free)
+		}
+		now, err := readSlot(t.Context(), admin, cl, 0)
+		if err != nil || !now.Live || now.Slot.Name != "b" || now.Slot.Term != 3 || now.Slot.ends()[0] != "taken" {
+			t.Errorf("%+v, %v", now, err)
+		}
+		if _, is, err := hand.Freeze(t.Context(), time.Hour); err != nil || !is.Frozen(clock()) {
+			t.Errorf("%+v, %v", is, err)
+		}
+		found.Slot = now.Slot
+		_, err = hand.ForceRelease(t.Context(), found)
+		wantErrAs[*StillFrozenError](t, err)
+		if names, err := admin.Children(t.Context(), livePath); err != nil || len(names) != 1 {
+			t.Errorf("left behind: %q, %v", names, err)
+		}
+	})
 }

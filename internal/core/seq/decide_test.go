@@ -1,9 +1,7 @@
 package seq
 
 import (
-	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -25,95 +23,7 @@ func usual(change func(*Record)) Record {
 	return r
 }
 
-func TestJudge(t *testing.T) {
-	known := usual(nil)
-	tombstone := usual(func(r *Record) { r.DeletedAt = 1 })
-	for name, c := range map[string]struct {
-		found, known *Record
-		purged       int64
-		want         finding
-	}{
-		"nothing is known": {nil, nil, 0, foundAbsent},
-		"a new record":     {&known, nil, 0, foundGood},
-		"the known record": {&known, &known, 0, foundGood},
-		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
-		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
-		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })),
-			&known, 0, foundGood},
-		"an earlier incarnation with more writes": {&known,
-			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
-		"missing":                      {nil, &known, 9, foundLost},
-		"deleted and purged meanwhile": {nil, &known, 10, foundAbsent},
-		"a tombstone is missing":       {nil, &tombstone, 9, foundLost},
-		"a tombstone was purged":       {nil, &tombstone, 10, foundAbsent},
-		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
-			foundLost},
-	} {
-		if got := judge(c.found, c.known, c.purged); got != c.want {
-			t.Errorf("%s: %d, not %d", name, got, c.want)
-		}
-	}
-}
-
 func ptr[T any](v T) *T { return &v }
-
-func TestJudgeState(t *testing.T) {
-	known := State{Incarnation: 2, Changes: 5, Time: 1000}
-	for name, c := range map[string]struct {
-		cluster int64 // the incarnation of /cluster, never: it is missing
-		found   *State
-		known   *State
-		want    finding
-	}{
-		"nothing is known":                     {2, nil, nil, foundAbsent},
-		"the first look":                       {2, &known, nil, foundGood},
-		"the same":                             {2, &known, &known, foundGood},
-		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, foundGood},
-		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, foundGood},
-		"a later incarnation with few changes": {3, &State{}, &known, foundLater},
-		"a later incarnation without a state":  {3, nil, &known, foundLater},
-		"missing":                              {2, nil, &known, foundLost},
-		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, foundLost},
-		"no cluster":                           {never, &known, &known, foundLost},
-		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, foundLost},
-		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, foundLost},
-		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, foundGood},
-	} {
-		v := view{state: c.found}
-		if c.cluster != never {
-			v.cluster = &clusterRecord{"c", c.cluster}
-		}
-		if got := (knowledge{incarnation: 2, state: c.known}).judge(v); got != c.want {
-			t.Errorf("%s: %d, not %d", name, got, c.want)
-		}
-	}
-}
-
-// A node puts back what it knows of /seq, and lowers nothing.
-func TestPutBackState(t *testing.T) {
-	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
-	for name, c := range map[string]struct {
-		found *State
-		want  State
-		due   bool
-	}{
-		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
-			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
-		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
-		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
-	} {
-		next, due := known.putBack(c.found, 4, 3000)
-		c.want.Jumped, c.want.PutIn = c.want.Time, 4
-		if due != c.due || !reflect.DeepEqual(next, c.want) {
-			t.Errorf("%s: %+v, %v", name, next, due)
-		}
-	}
-}
 
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -227,67 +137,11 @@ func TestReturnOf(t *testing.T) {
 	}
 }
 
-func TestPutBack(t *testing.T) {
-	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
-	for name, c := range map[string]struct {
-		found         *Record
-		known         Record
-		highest       int64
-		due           bool
-		id            string
-		next, gen, at int64
-	}{
-		"missing":         {nil, usual(nil), 100, true, "id", 100, 10, 0},
-		"an older record": {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
-		"the known one":   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
-		"a newer one": {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })),
-			usual(nil), 100, false, "id", 130, 12, 0},
-		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })),
-			usual(nil), 100, true, "id", 100, 12, 7},
-		"next was once higher": {ptr(usual(func(r *Record) { r.Gen = 12 })),
-			usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
-		"an older life": {ptr(usual(func(r *Record) {
-			r.ID, r.Gen, r.Next = "old", 8,
-				900
-		})), usual(nil), 100, true, "id", 100, 10, 0},
-		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })),
-			usual(nil), 100, false, "new", 5, 12, 0},
-		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) {
-			r.Incarnation, r.Gen, r.Next = 2, 3,
-				900
-		})), usual(nil), 100, false, "id", 900, 10, 0},
-	} {
-		r, due := putBack(c.found, c.known, c.highest)
-		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
-			t.Errorf("%s: %v, %+v", name, due, r)
-		}
-	}
-}
-
 func TestEveryWriteIsNewer(t *testing.T) {
 	r := usual(nil)
 	w := r.written("other", "me")
 	if !w.newer(r) || w.Nonce != "other" || w.By != "me" {
 		t.Errorf("%+v", w)
-	}
-}
-
-func TestSince(t *testing.T) {
-	var s State
-	for k := range 70 {
-		s = s.after(fmt.Sprint("s", k))
-	}
-	for changes, want := range map[int64]struct {
-		names int
-		all   bool
-	}{70: {0, false}, 69: {1, false}, 6: {64, false}, 5: {0, true}, 71: {0, true}} {
-		names, all := s.since(changes)
-		if len(names) != want.names || all != want.all || len(names) > 0 && names[len(names)-1] != "s69" {
-			t.Errorf("since %d: %v, %v", changes, names, all)
-		}
-	}
-	if names, _ := s.since(68); !slices.Equal(names, []string{"s68", "s69"}) {
-		t.Error(names)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -123,12 +124,7 @@ func (n liveNode) next(t *testing.T, name string, count int) int64 {
 // Many clients of three nodes share a sequence. Sorted by the time of asking, no value is below one that was answered
 // before, and no value is missing.
 func TestStrictOrderOverNodes(t *testing.T) {
-	for name, place := range map[string]func(*testing.T) func() store.Store{"Mem": inMemory, "ZooKeeper": inZooKeeper} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			strictOrder(t, place(t))
-		})
-	}
+	zkstore.Both(t, strictOrder)
 }
 
 func strictOrder(t *testing.T, open func() store.Store) {

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/sequence"
 )
@@ -19,41 +18,10 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 // TestMemAndZooKeeperBehaveAlike plays the same courses of events on a ZooKeeper in memory and on a real one,
 // so that the simulation holds for the real one.
 func TestMemAndZooKeeperBehaveAlike(t *testing.T) {
-	for name, place := range map[string]func(*testing.T) func() store.Store{"Mem": inMemory, "ZooKeeper": inZooKeeper} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for course, run := range courses {
-				t.Run(course, func(t *testing.T) { run(newHouse(t, place(t))) })
-			}
+	for course, run := range courses {
+		t.Run(course, func(t *testing.T) {
+			zkstore.Both(t, func(t *testing.T, open func() store.Store) { run(newHouse(t, open)) })
 		})
-	}
-}
-
-// inMemory returns a function that opens clients of one server in memory.
-func inMemory(t *testing.T) (open func() store.Store) {
-	m := store.NewMem(nil)
-	return func() store.Store {
-		s := m.Session()
-		t.Cleanup(func() { _ = s.Close() })
-		return s
-	}
-}
-
-// inZooKeeper returns a function that opens clients of one chroot in a real ZooKeeper.
-func inZooKeeper(t *testing.T) (open func() store.Store) {
-	connect := zktest.Chroot(t, zktest.Shared(t))
-	return func() store.Store {
-		z, err := store.NewZK(store.ZKConfig{
-			Connect: connect, Cluster: "test", SessionTimeout: 5 * time.Second, CallTimeout: 10 * time.Second,
-			Logger: hclog.New(&hclog.LoggerOptions{Name: "zk", Level: hclog.Warn, Output: t.Output()}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var running sync.WaitGroup
-		running.Go(func() { _ = z.Run(t.Context()) })
-		t.Cleanup(func() { _ = z.Close(); running.Wait() })
-		return z
 	}
 }
 
