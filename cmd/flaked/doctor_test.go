@@ -76,7 +76,6 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	finding(t, report, "layout", doctor.OK, "until 2080-07-10")
 	finding(t, report, "workers", doctor.OK, "1024 of 1024 workers are free")
 	finding(t, report, "clock-peers", doctor.OK, "no other node reports")
-	finding(t, report, "sequences", doctor.OK, "there are no named sequences")
 	finding(t, report, "ports", doctor.Warn, "though a node runs here")
 	if r.code != exitDegraded || report.Summary.Fail > 0 {
 		t.Errorf("exit code %d: %+v", r.code, report)

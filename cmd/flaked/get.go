@@ -15,9 +15,7 @@ func getCommand() *cli.Command {
 		Name:      "get",
 		Usage:     "print new IDs",
 		ArgsUsage: "[N]",
-		Description: `Asks a node for N new IDs (default: 1), and prints them, one per line. More than 10,000
-are fetched and printed in batches. If a batch fails, the error says how many were
-printed, and exits with 1 or 3.
+		Description: `Asks a node for N new IDs (default: 1, at most 10,000), and prints them, one per line.
 
 Examples:
   flaked get
@@ -36,16 +34,13 @@ func get(c *cli.Context) error {
 		return usageError("expected one N, got %d arguments", c.NArg())
 	case c.NArg() == 1:
 		var err error
-		if n, err = strconv.Atoi(c.Args().First()); err != nil || n < 1 {
-			return usageError("N must be a whole number of at least 1, not %q", c.Args().First())
+		if n, err = strconv.Atoi(c.Args().First()); err != nil || !within(n, mostNumbers) {
+			return usageError("N must be a whole number from 1 to %d, not %q", mostNumbers, c.Args().First())
 		}
 	}
-	return printBatches(c, n, batches{what: "an ID", request: func(n int) string {
-		if n == 1 {
-			return "GET"
-		}
-		return "GET " + strconv.Itoa(n)
-	}, advice: func(reply *ids.ReplyError) string { return cmp.Or(meaning(reply.Code), accessAdvice(reply)) }})
+	return printNumbers(c, "GET", "an ID", n, func(reply *ids.ReplyError) string {
+		return cmp.Or(meaning(reply.Code), accessAdvice(reply))
+	})
 }
 
 // meaning returns what an error reply means and what to do, after a full stop. It returns ""

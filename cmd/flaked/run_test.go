@@ -90,8 +90,8 @@ func TestUsageErrors(t *testing.T) {
 		{"status --zk h --cluster a/b", `cluster name "a/b"`},
 		{"status --zk h --zk-tls=maybe", `--zk-tls: "maybe" is not true or false`},
 		{"status --zk h -o json --output json", `two forms of the same flag`},
-		{"get 0", "N must be a whole number of at least 1, not \"0\". See `flaked get --help`."},
-		{"get -5", `N must be a whole number of at least 1, not "-5"`},
+		{"get 0", "N must be a whole number from 1 to 10000, not \"0\". See `flaked get --help`."},
+		{"get -5", `N must be a whole number from 1 to 10000, not "-5"`},
 		{"get 1 2", `expected one N, got 2 arguments`},
 		{"get --addr 1.2.3.4:99999", `"99999" is not a port`},
 		{"get --addr unix:/" + strings.Repeat("a", 200), "the path has 201 bytes, and a unix socket's may have "},
@@ -125,7 +125,7 @@ func TestUsageErrors(t *testing.T) {
 		{"seq set --zk h a", `nothing to change. Give at least one flag, such as --ceiling`},
 		{"seq set --zk h a --vouch-after-loss", `--vouch-after-loss needs --next VALUE`},
 		{"seq set --zk h a --next=-1", `--next must be 0 or more, not -1`},
-		{"seq next a -n 0", `--count must be 1 or more, not 0`},
+		{"seq next a -n 0", `--count must be 1 to 10000, not 0`},
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			r := call(t, "", strings.Fields(row.args)...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,16 +17,14 @@ func seqNext() *cli.Command {
 		Name:      "next",
 		Usage:     "print new values of a named sequence",
 		ArgsUsage: "NAME",
-		Description: `Asks a node for new values of a sequence, and prints them, one per line. More than
-10,000 are fetched and printed in batches. If a batch fails, the error says how many
-were printed, and exits with 1 or 3.
+		Description: `Asks a node for new values of a sequence, and prints them, one per line.
 
 Examples:
   flaked seq next order
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
 		Flags: append(in(callFlags,
-			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values", Value: 1}),
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "the number of values, at most 10000", Value: 1}),
 			append(accessFlags(), addrFlag(), timeoutFlag(3*time.Second))...),
 		Action: nextValues,
 	}
@@ -43,15 +40,10 @@ func nextValues(c *cli.Context) error {
 			"`%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
 	}
 	n := c.Int("count")
-	if n < 1 {
-		return usageError("--count must be 1 or more, not %d", n)
+	if !within(n, mostNumbers) {
+		return usageError("--count must be 1 to %d, not %d", mostNumbers, n)
 	}
-	return printBatches(c, n, batches{what: "a value", request: func(n int) string {
-		if n == 1 {
-			return "NEXT " + name
-		}
-		return "NEXT " + name + " " + strconv.Itoa(n)
-	}, advice: refusedValues})
+	return printNumbers(c, "NEXT "+name, "a value", n, refusedValues)
 }
 
 // refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for

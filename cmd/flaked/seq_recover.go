@@ -63,7 +63,7 @@ type recoverer struct {
 	c     *cli.Context
 	o     seq.Operator
 	name  string
-	nodes *asker // nil: no node is asked
+	nodes *asker
 	named []string
 }
 
@@ -142,9 +142,6 @@ func lastOf(r seq.Record, n int64) string {
 
 // ask asks the nodes of --addr, and those of the cluster that run.
 func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, error) {
-	if r.nodes == nil {
-		return nil, nil
-	}
 	report, err := view.Read(ctx, r.o.Store, r.c.String("cluster"))
 	if err != nil {
 		return nil, err

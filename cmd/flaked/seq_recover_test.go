@@ -43,10 +43,10 @@ func TestSeqRecover(t *testing.T) {
 
 func TestSeqRecoverByAnotherValue(t *testing.T) {
 	w := frozenSequence(t)
-	w.call("recover", "order", "--no-ask", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest")
-	w.call("recover", "order", "--no-ask", "--next", "9007199254740992").wants(t, exitFailure, "",
+	w.call("recover", "order", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest")
+	w.call("recover", "order", "--next", "9007199254740992").wants(t, exitFailure, "",
 		"too close to the max")
-	w.call("recover", "order", "--no-ask", "--next", "100", "--confirm", "order is unused from 100 on in incarnation "+
+	w.call("recover", "order", "--next", "100", "--confirm", "order is unused from 100 on in incarnation "+
 		"1").wants(t, exitOK, "changed sequence order", "")
 }
 

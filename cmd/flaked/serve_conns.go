@@ -2,8 +2,6 @@ package main
 
 import (
 	"github.com/hashicorp/go-hclog"
-
-	"github.com/flaked/flaked/internal/ops/doctor"
 )
 
 const (
@@ -19,7 +17,7 @@ const (
 // maxConns returns how many connections the node serves at once. It warns if the limit on open files
 // allows fewer than usual.
 func (o options) maxConns(listeners int, log hclog.Logger) int {
-	limit, known := doctor.OpenFiles()
+	limit, known := openFiles()
 	if !known {
 		return mostConns
 	}

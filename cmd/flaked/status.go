@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,15 +70,13 @@ func status(c *cli.Context) error {
 	}
 	return withStore(c, func(ctx context.Context, st store.Store) error {
 		r, err := view.Read(ctx, st, c.String("cluster"))
-		if errors.Is(err, store.ErrUnreachable) && nodes != nil && ctx.Err() == nil {
+		if errors.Is(err, store.ErrUnreachable) && ctx.Err() == nil {
 			return statusWithoutZooKeeper(c, nodes, err)
 		}
 		if err != nil {
 			return err
 		}
-		if r.Summary.Asked = nodes != nil; r.Summary.Asked {
-			nodes.askWorkers(ctx, r.Workers)
-		}
+		nodes.askWorkers(ctx, r.Workers)
 		r.Judge()
 		return showStatus(c, withSequences(ctx, st, r))
 	})
@@ -96,13 +95,8 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 // statusOfAddrs asks the nodes of --addr.
 func statusOfAddrs(c *cli.Context, nodes *asker) error {
 	addrs, err := namedAddrs(c)
-	switch {
-	case nodes == nil:
-		return usageError("--addr asks nodes, and --no-ask asks none. Leave one out")
-	case err != nil:
+	if err := cmp.Or(err, nodes.tlsErr); err != nil {
 		return err
-	case nodes.tlsErr != nil:
-		return nodes.tlsErr
 	}
 	found := make([]view.WorkerReport, len(addrs))
 	allAtOnce(len(addrs), func(i int) { found[i], _ = nodes.askStatus(c.Context, addrs[i]) })

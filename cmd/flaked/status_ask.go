@@ -38,14 +38,13 @@ const httpsPrefix = "https://"
 
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
-	return append(in(security, append([]cli.Flag{
+	return in(security, append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to " +
 			"those with https://. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this " +
 			"machine, to that of --addr, " +
 			"and with --tls-ca to https:// addresses"),
 	}, tlsFlags("tls", "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. "+
-		"Admin addresses with https:// always use TLS", "the node's")...)...),
-		&cli.BoolFlag{Name: "no-ask", Usage: "read only ZooKeeper, and ask no node", DisableDefaultText: true})
+		"Admin addresses with https:// always use TLS", "the node's")...)...)
 }
 
 // asker asks nodes for their own state.
@@ -62,11 +61,8 @@ type asker struct {
 	client *http.Client
 }
 
-// nodeAsker returns the asker that the flags describe, nil for --no-ask.
+// nodeAsker returns the asker that the flags describe.
 func nodeAsker(c *cli.Context) (*asker, error) {
-	if c.Bool("no-ask") {
-		return nil, nil
-	}
 	token, err := nodeToken(c)
 	if err != nil {
 		return nil, err

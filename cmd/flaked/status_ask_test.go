@@ -296,6 +296,5 @@ func TestStatusOfAddresses(t *testing.T) {
 		"The node has had no answer from ZooKeeper")
 	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable, "nodes asked: 1 did not answer",
 		"no node answered: 1 problem\ncritical: The node does not answer at "+nobody+" (connection refused)")
-	call(t, "", "status", "--addr", well, "--no-ask").wants(t, exitUsage, "", "--no-ask asks none")
 	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks")
 }

@@ -75,7 +75,7 @@ func (r statusReport) footer() (lines []string) {
 		add("if ZooKeeper fails now, every serving node lasts at least "+shortest(r.Report), true)
 	}
 	add(r.ClocksLine(), true)
-	add(askedLine(r.Workers), s.Asked)
+	add(askedLine(r.Workers), true)
 	add("no node has registered yet: start one with `flaked serve`", s.Used == 0)
 	add("named sequences: "+r.SequencesError+". See `flaked seq list`", r.SequencesError != "")
 	if r.Sequences != nil {

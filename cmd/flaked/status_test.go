@@ -18,7 +18,7 @@ var (
 	dead, expired, stopped, released = slots.Dead, slots.Expired, slots.Stopped, slots.Released
 )
 
-// judged returns the report of `flaked status --no-ask`.
+// judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) view.Report {
 	r := view.Assess(name, cl, entries, local)
 	r.Judge()
@@ -37,7 +37,6 @@ func exampleReport() view.Report {
 		}),
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
-	r.Summary.Asked = true
 	r.Workers[0].Asked, r.Workers[0].Says = view.Answered, &view.Answer{Ready: true}
 	r.Workers[1].Asked = view.NoAnswer
 	r.Workers[4].Asked, r.Workers[4].Says = view.Answered,
@@ -100,7 +99,7 @@ func TestStatusJSONGolden(t *testing.T) {
 		liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 			e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 		})}, local(t0))
-	r.Workers[0].Asked, r.Summary.Asked = view.Answered, true
+	r.Workers[0].Asked = view.Answered
 	r.Workers[0].Says = &view.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"},
 		LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
@@ -132,5 +131,5 @@ const statusGolden = `{"source":"zookeeper","zookeeper_error":"",
 "says":{"ready":true,"reason":"","cause":"","phase":"serving","degraded":["zookeeper"],"lease_left_ms":3,"reserved_left_ms":4,"zookeeper_ok":false,"ids":5}},
 {"worker":10,"name":"","address":"","state":"free","phase":"released","term":3,"clock_offset_ms":null,"clock_uncertainty_ms":null,"lease_left_ms":null,"lease_ends_ms":null,"report_age_ms":null,
 "version":"","node":"","host":"","pid":0,"confirmed":true,"heartbeat_ms":3000,"admin":"","granted_ms":null,"released_by":"","asked":"","why":"","says":null}],
-"summary":{"slots":1024,"used":2,"held":1,"live":1,"disconnected":0,"stopped":0,"releasing":0,"record_missing":0,"free":1023,"asked":true,"shortest_lease_ms":3600000,"now_ms":1795196809000,"degraded":false,"problems":[{"cause":"","severity":"warning","text":"a <problem>","advice":"mend it"}]},
+"summary":{"slots":1024,"used":2,"held":1,"live":1,"disconnected":0,"stopped":0,"releasing":0,"record_missing":0,"free":1023,"shortest_lease_ms":3600000,"now_ms":1795196809000,"degraded":false,"problems":[{"cause":"","severity":"warning","text":"a <problem>","advice":"mend it"}]},
 "sequences":null,"sequences_error":""}`

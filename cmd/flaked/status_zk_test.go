@@ -160,25 +160,16 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 	}
 	cl.HighestSlot = cl.Slots - 1
 	put(t, st, "/cluster", cl, false)
-	for _, row := range []struct {
-		flag  string
-		most  time.Duration
-		asked string
-	}{
-		{"--no-ask", 3 * time.Second, ""}, // under the race detector, on a busy machine
-		{"--output=table", 3*time.Second + askTime, "nodes asked: 1024 did not answer in time\n"},
-	} {
-		began := time.Now()
-		r := call(t, "", "status", row.flag)
-		took := time.Since(began)
-		r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with "+
-			"--release-on-exit")
-		if n := strings.Count(r.stdout, " disconnected "); n != 1024 || !strings.Contains(r.stdout, row.asked) {
-			t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
-		}
-		t.Logf("status %s took %v", row.flag, took)
-		if took > row.most {
-			t.Errorf("status %s took %v", row.flag, took)
-		}
+	began := time.Now()
+	r := call(t, "", "status")
+	took := time.Since(began)
+	r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with "+
+		"--release-on-exit")
+	if n := strings.Count(r.stdout, " disconnected "); n != 1024 ||
+		!strings.Contains(r.stdout, "nodes asked: 1024 did not answer in time\n") {
+		t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
+	}
+	if took > 3*time.Second+askTime { // under the race detector, on a busy machine
+		t.Errorf("status took %v", took)
 	}
 }

@@ -17,6 +17,14 @@ const (
 	releaseSignal = syscall.SIGUSR2
 )
 
+// openFiles returns how many files this process may open, and whether that is known. It is the hard limit, as Go
+// programs raise the soft limit to the hard one.
+func openFiles() (uint64, bool) {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return uint64(limit.Max), err == nil
+}
+
 // bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
 // process, so bindClosed must run before anything else in it creates files.
 func bindClosed(path string) (net.Listener, error) {

@@ -264,42 +264,6 @@ func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
 	}
 }
 
-// The end of a certificate is announced in the log, and again every day.
-func TestCertificateExpiryIsLoggedDaily(t *testing.T) {
-	dir, log := t.TempDir(), &logs{}
-	end := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	pair := certtest.NewCA(t, "ca").Pair("one", end) // valid for 48 h
-	now := end.Add(-49 * time.Hour)
-	s, err := Load(Config{
-		Cert: certtest.Write(t, dir, "cert", pair.Cert), Key: certtest.Write(t, dir, "key", pair.Key),
-		Logger: log.logger(), Now: func() time.Time { return now },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
-		at                  time.Duration
-		early, soon, passed int
-	}{
-		{-49 * time.Hour, 1, 0, 0},
-		{-47 * time.Hour, 1, 0, 0},
-		{-5 * time.Hour, 1, 0, 0},
-		{-4 * time.Hour, 1, 1, 0},
-		{-1 * time.Hour, 1, 1, 0},
-		{time.Second, 1, 1, 1},
-		{23 * time.Hour, 1, 1, 1},
-		{25 * time.Hour, 1, 1, 2},
-		{26 * time.Hour, 1, 1, 2},
-	} {
-		now = end.Add(row.at)
-		s.refresh(false)
-		if log.count("is not valid yet") != row.early || log.count("expires soon") != row.soon ||
-			log.count("has expired") != row.passed {
-			t.Errorf("at %s:\n%s", row.at, log)
-		}
-	}
-}
-
 func TestOpenFilePermissionsAreLogged(t *testing.T) {
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		log, file := &logs{}, certtest.Write(t, t.TempDir(), "tokens", []byte("short\n"))

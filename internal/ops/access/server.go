@@ -33,8 +33,6 @@ type Config struct {
 	Token string
 	// Every is the time between two readings of the files. 0 means one second.
 	Every time.Duration
-	// Now returns the time that certificates are compared with. nil means time.Now.
-	Now func() time.Time
 	// Logger gets a line for each change and each problem. nil means that nothing is logged.
 	Logger hclog.Logger
 }
@@ -46,20 +44,11 @@ type Server struct {
 
 	tokens tokens
 	tls    atomic.Pointer[tls.Config]
-	leaf   atomic.Pointer[x509.Certificate]
-
-	// said is the certificate's validity at the last check. saidAt is when a warning about
-	// it was last logged.
-	said   validity
-	saidAt time.Time
 }
 
 // Load reads all files once. It returns an error if one of them cannot be used.
 func Load(cfg Config) (*Server, error) {
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	s := &Server{cfg: cfg}
 	if cfg.Cert != "" {
@@ -84,7 +73,6 @@ func Load(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.checkValidity()
 	return s, nil
 }
 
@@ -167,7 +155,6 @@ func (s *Server) refresh(asked bool) {
 			s.cfg.Logger.Info("credential files match those in use again", "files", source.files)
 		}
 	}
-	s.checkValidity()
 }
 
 func (s *Server) useTokens(where string, text []byte) error {
@@ -207,8 +194,6 @@ func (s *Server) useTLS(texts [][]byte) error {
 		}
 	}
 	s.tls.Store(config)
-	s.leaf.Store(pair.Leaf)
-	s.said = valid
 	s.cfg.Logger.Info("using a certificate", "subject", pair.Leaf.Subject.String(), "not_after",
 		pair.Leaf.NotAfter.UTC().Format(time.RFC3339), "client_certificates", len(texts) > 2)
 	s.warnOpen("key", s.cfg.Key)
@@ -219,50 +204,4 @@ func (s *Server) warnOpen(what, file string) {
 	if file != "" && isOpen(file) {
 		s.cfg.Logger.Warn("other users have access to this file. Run chmod o= FILE", "what", what, "file", file)
 	}
-}
-
-// validity says in words whether a certificate is valid at a moment, "" if it is.
-type validity string
-
-const (
-	valid     validity = ""
-	early     validity = "is not valid yet"
-	endsSoon  validity = "expires soon"
-	expired   validity = "has expired"
-	sayAgain           = 24 * time.Hour
-	soonAtMax          = 14 * 24 * time.Hour
-)
-
-// validityOf returns the validity of a certificate. It is endsSoon in the last tenth of the
-// certificate's life, and in its last two weeks at most. A certificate that is valid for a
-// day is thus reported only 2.4 hours before its end.
-func validityOf(c *x509.Certificate, now time.Time) validity {
-	switch soon := min(c.NotAfter.Sub(c.NotBefore)/10, soonAtMax); {
-	case now.Before(c.NotBefore):
-		return early
-	case now.After(c.NotAfter):
-		return expired
-	case now.After(c.NotAfter.Add(-soon)):
-		return endsSoon
-	}
-	return valid
-}
-
-// checkValidity logs a warning if clients refuse the certificate or soon will. It repeats the
-// warning every 24 hours.
-func (s *Server) checkValidity() {
-	leaf := s.leaf.Load()
-	if leaf == nil {
-		return
-	}
-	now := s.cfg.Now()
-	is := validityOf(leaf, now)
-	if is != valid && (is != s.said || now.Sub(s.saidAt) >= sayAgain) {
-		s.cfg.Logger.Warn("the certificate "+string(is)+". Replace the file: the node reloads it by itself", "file",
-			s.cfg.Cert,
-			"not_before", leaf.NotBefore.UTC().Format(time.RFC3339), "not_after",
-			leaf.NotAfter.UTC().Format(time.RFC3339))
-		s.saidAt = now
-	}
-	s.said = is
 }

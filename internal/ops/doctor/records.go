@@ -44,7 +44,7 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 			found = append(found, judgeOffsets(p, others)...)
 		}
 		if missing == nil {
-			found = append(found, checkSequences(ctx, z, entries, now)...)
+			found = append(found, checkFollowers(ctx, z, entries, now)...)
 		}
 		return nil
 	})

@@ -1,49 +1,12 @@
 package doctor
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/ops/view"
 )
-
-func TestSequences(t *testing.T) {
-	some := func(names ...string) view.SomeSequences {
-		return view.SomeSequences{Count: len(names), Names: names}
-	}
-	for _, tc := range []struct {
-		name  string
-		s     *view.Sequences
-		level Level
-		text  string
-	}{
-		{"none", nil, OK, "there are no named sequences"},
-		{"all is well", &view.Sequences{Count: 3}, OK, "3 named sequences. None is frozen"},
-		{"frozen", &view.Sequences{Count: 3, Frozen: some("a", "b")}, Warn, "Frozen sequences, which issue no"},
-		{"exhausted", &view.Sequences{Count: 3, Exhausted: some("a")}, Warn, "Exhausted sequences, whose values are"},
-		{"nearly used", &view.Sequences{Count: 3, NearlyUsed: some("a")}, Warn, "used to 80 % or more: a. Raise the"},
-	} {
-		found := judgeSequences(tc.s)
-		if len(found) != 1 {
-			t.Errorf("%s: %+v", tc.name, found)
-		}
-		found[0].wants(t, tc.name, tc.level, tc.text)
-	}
-	if found := judgeSequences(&view.Sequences{Frozen: some("a"), Exhausted: some("b"),
-		NearlyUsed: some("c")}); len(found) != 3 {
-		t.Errorf("%+v", found)
-	}
-	over, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	unreadSequences(t.Context(), seq.ErrNoState).wants(t, "no state", OK, "there are no named sequences")
-	unreadSequences(over, context.DeadlineExceeded).wants(t, "too many", Skip, "--timeout")
-	unreadSequences(t.Context(), fmt.Errorf("/seq/s/000/a: %w", seq.ErrDamaged)).wants(t, "damaged", Fail,
-		"/seq/s/000/a: ")
-}
 
 func TestNodesThatHaveNotFollowed(t *testing.T) {
 	const now = 1_790_000_000_000

@@ -202,7 +202,7 @@ func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain >
 // AssessNodes returns the report of nodes that were asked because ZooKeeper was not read. why is the reason.
 func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {
 	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers,
-		Summary: Summary{Asked: true, NowMs: now.UnixMilli()}}
+		Summary: Summary{NowMs: now.UnixMilli()}}
 	r.Judge()
 	return r
 }

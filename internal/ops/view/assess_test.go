@@ -17,7 +17,7 @@ var (
 	dead, expired, stopped, released = slots.Dead, slots.Expired, slots.Stopped, slots.Released
 )
 
-// judged returns the report of `flaked status --no-ask`.
+// judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
 	r := Assess(name, cl, entries, local)
 	r.Judge()

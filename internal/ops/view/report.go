@@ -85,8 +85,6 @@ type Summary struct {
 	Releasing     int `json:"releasing"`
 	RecordMissing int `json:"record_missing"`
 	Free          int `json:"free"`
-	// Asked is true if nodes were asked for their own state.
-	Asked bool `json:"asked"`
 	// ShortestLeaseMs is the time for which all live nodes that do not refuse may go on without
 	// ZooKeeper. It is null if there are none.
 	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/flaked/flaked/ids"
+)
+
+// mostNumbers is the most numbers of one request.
+const mostNumbers = 10_000
+
+// printNumbers prints n numbers, one per line, that a node answers to request. what is a number, for people: "an ID".
+// advice returns what to do about an error reply, after a full stop.
+func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.ReplyError) string) error {
+	node, err := newConversation(c)
+	if err != nil {
+		return err
+	}
+	if n > 1 {
+		request += " " + strconv.Itoa(n)
+	}
+	lines, err := node.ask(c.Context, request, readLines(n))
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
+		return exitWith(exitFailure, "%w%s", err, advice(reply))
+	}
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
+			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node", node.addr,
+				line, what)
+		}
+	}
+	_, err = fmt.Fprintln(c.App.Writer, strings.Join(lines, "\n"))
+	return err
+}
