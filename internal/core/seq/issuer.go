@@ -203,13 +203,19 @@ func (i *Issuer) Take(
 	}
 }
 
-// seriesOf returns the series of a name.
+// seriesOf returns the series of a name, of which the node may not have heard before.
 func (i *Issuer) seriesOf(name []byte) (*series, error) {
 	// The catalog has templates, too, which give no values.
 	if s := i.find(name); s != nil && !sequence.IsTemplate(s.name) {
 		return s, nil
 	}
-	return i.meet(string(name))
+	if err := sequence.CheckName(string(name)); err != nil {
+		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
+	}
+	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
+		return nil, tooManyNames()
+	}
+	return i.named(string(name)), nil
 }
 
 type following struct {
@@ -240,17 +246,6 @@ type lookups struct {
 
 // absentFor is the time for which a node believes that a sequence does not exist.
 const absentFor = 2 * time.Second
-
-// meet returns the series of a name that nobody has asked for.
-func (i *Issuer) meet(name string) (*series, error) {
-	if err := sequence.CheckName(name); err != nil {
-		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
-	}
-	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
-		return nil, tooManyNames()
-	}
-	return i.named(name), nil
-}
 
 // forget removes the names that have no record, as far as the node knows. If they are asked for again, they
 // count as unknown.

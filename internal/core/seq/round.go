@@ -142,9 +142,14 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	}
 	err = group.Wait()
 	i.unfinished = early.Load()
-	if sign := lost.Load(); sign != nil {
-		i.endOn(sign)
-	} else if i.unfinished && err == nil {
+	sign := lost.Load()
+	if sign != nil {
+		i.follows = 0 // the next round reads /cluster and /seq first
+	}
+	switch {
+	case sign != nil && !sign.later:
+		i.report(sign.reason) // package coordinator wakes this one
+	case sign != nil, i.unfinished && err == nil:
 		i.Wake()
 	}
 	return !i.unfinished, err
@@ -166,24 +171,21 @@ func (i *Issuer) unusable(s *series, err error) {
 	}
 }
 
-// endOn ends a round in which a series has met a loss of data, or a later incarnation. The next round reads /cluster
-// and /seq first.
-func (i *Issuer) endOn(sign *lostError) {
-	i.follows = 0
-	if sign.later {
-		i.Wake()
-		return
-	}
-	i.report(sign.reason) // package coordinator wakes this one
-}
-
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(read bool) (due []*series) {
 	all := i.popReady()
 	if read || i.unfinished {
 		all = i.list()
-		i.spread = spread(countUsed(all), i.nodes)
+		var used int64
+		for _, s := range all {
+			s.mu.Lock()
+			if s.mode != nil && s.mode.used() {
+				used++
+			}
+			s.mu.Unlock()
+		}
+		i.spread = spread(used, i.nodes)
 	}
 	mono := i.cfg.Mono()
 	e := situation{sent: mono, now: i.known.now(mono), spread: i.spread}
@@ -194,18 +196,6 @@ func (i *Issuer) due(read bool) (due []*series) {
 	}
 	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
 	return slices.Concat(by[awaited], by[needed], renewals)
-}
-
-// countUsed returns the number of series that this node takes blocks of.
-func countUsed(all []*series) (n int64) {
-	for _, s := range all {
-		s.mu.Lock()
-		if s.mode != nil && s.mode.used() {
-			n++
-		}
-		s.mu.Unlock()
-	}
-	return n
 }
 
 // lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.

@@ -98,24 +98,20 @@ func (s *segment) renewAfter(e situation) time.Duration {
 
 func (s *segment) lacks() bool { return s.needs().lacking }
 
-// saw finds out which of the attempts was written, and obeys an operator who has raised the next value.
+// saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
+// another write followed, the blocks of all attempts are lost. Then saw obeys an operator who has raised the next
+// value.
 func (s *segment) saw(v view, before *Record, _ situation) {
-	s.resolve(v, before)
-	s.stock.SkipTo(v.record.From)
-}
-
-// resolve finds out which of the attempts was written. At most one was, because all were made at one
-// version (S2). If another write followed, the blocks of all attempts are lost.
-func (s *segment) resolve(v view, before *Record) {
-	if len(s.attempts) == 0 || v.stat.Version == s.tried && v.record.Nonce == before.Nonce {
-		return // a write may still arrive: the next attempt is made at the same version
-	}
-	for _, t := range s.attempts {
-		if t.record.Nonce == v.record.Nonce {
-			s.accept(t, 0)
+	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
+	if len(s.attempts) > 0 && (v.stat.Version != s.tried || v.record.Nonce != before.Nonce) {
+		for _, t := range s.attempts {
+			if t.record.Nonce == v.record.Nonce {
+				s.accept(t, 0)
+			}
 		}
+		s.attempts = nil
 	}
-	s.attempts = nil
+	s.stock.SkipTo(v.record.From)
 }
 
 func (s *segment) accept(t blockWrite, mono int64) {

@@ -194,25 +194,20 @@ func (s *strict) others(now int64) int {
 	return len(s.writers)
 }
 
+// saw also notes the node that has written the record.
 func (s *strict) saw(v view, _ *Record, e situation) {
 	s.last = view{}
 	if v.keys != nil {
 		s.keys = v.keys.entries
 	}
-	s.sawWriter(v.record.Nonce, e)
-}
-
-// sawWriter notes the node that has written a record with this nonce.
-func (s *strict) sawWriter(nonce string, e situation) {
 	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
-	if process(nonce) == process(e.nonce) {
-		return
+	if by := process(v.record.Nonce); by != process(e.nonce) {
+		if s.writers == nil {
+			s.writers = make(map[string]int64)
+		}
+		s.writers[by] = e.sent
+		s.others(e.sent) // forgets old ones
 	}
-	if s.writers == nil {
-		s.writers = make(map[string]int64)
-	}
-	s.writers[process(nonce)] = e.sent
-	s.others(e.sent) // forgets old ones
 }
 
 // wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
@@ -226,7 +221,7 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		if t.keys != nil {
 			s.keys = t.keys.entries
 		}
-		s.remember(t, v)
+		s.keepLast(t, v)
 		if others := s.others(now); others > 0 {
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
@@ -241,8 +236,8 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 	return t.requests, pause
 }
 
-// remember notes what a write has left in ZooKeeper. v is what was read before.
-func (s *strict) remember(t blockWrite, v view) {
+// keepLast notes what a write has left in ZooKeeper. v is what was read before.
+func (s *strict) keepLast(t blockWrite, v view) {
 	if v.stat.Version == store.AnyVersion-1 {
 		return // two writes were needed: see setVersion
 	}

@@ -70,8 +70,10 @@ func (i *Issuer) toPutBack() (n int) {
 	return n
 }
 
-// tellInTime makes rounds short while the node puts records back, and tells so unless it has just begun with few of
-// them.
+// tellInTime makes rounds short while the node puts records back, and tells so at each heartbeat (S9), unless it has
+// just begun with few of them. Nobody takes positions before the confirming time has passed since the last time: with
+// many records it takes longer than that to put them back, and the node may be the only one that knows a raised next
+// value.
 func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
 	i.roundTime = roundTime
 	lost := i.toPutBack()
@@ -81,19 +83,13 @@ func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (t
 	if cluster.ConfirmTime > 0 { // a store in memory has none
 		i.roundTime = min(roundTime, cluster.ConfirmTime/4)
 	}
-	if late := i.cfg.Mono()-i.known.entered > int64(i.cfg.Follow/2); late || lost > soonPutBack {
-		return true, i.tellPuttingBack(ctx, v)
+	now := i.cfg.Mono()
+	if late := now-i.known.entered > int64(i.cfg.Follow/2); !late && lost <= soonPutBack {
+		return false, nil
 	}
-	return false, nil
-}
-
-// tellPuttingBack writes that the node still puts records back, at each heartbeat (S9). Nobody takes positions before
-// the confirming time has passed since the last time: with many records it takes longer than that to put them back, and
-// the node may be the only one that knows a raised next value.
-func (i *Issuer) tellPuttingBack(ctx context.Context, v view) error {
 	next := *i.known.state
-	next.PutAt = max(next.PutAt+1, i.known.now(i.cfg.Mono()))
-	return i.raise(ctx, v, next, false)
+	next.PutAt = max(next.PutAt+1, i.known.now(now))
+	return true, i.raise(ctx, v, next, false)
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.

@@ -40,11 +40,19 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
-// gather reads /cluster, /seq and the record of a series, and what else a decision needs. With reuse, what the last
-// write of the series has left will do, if the node knows that. It returns a *lostError if ZooKeeper has lost data.
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. It returns a *lostError if
+// ZooKeeper has lost data.
+//
+// With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
+// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
+// within a session.
 func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
-	v, known := i.lastWritten(s)
-	if !known || !reuse {
+	s.mu.Lock()
+	if reuse && s.mode != nil && !s.stale { // a new session makes all records stale
+		v = s.mode.lastWrite()
+	}
+	s.mu.Unlock()
+	if v.state == nil || i.known.judge(v) != foundGood {
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
@@ -104,18 +112,6 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		}
 	}
 	return nil
-}
-
-// lastWritten returns what the last write of a series left in ZooKeeper, if it was made in this session, and /seq was
-// not read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only
-// grow within a session.
-func (i *Issuer) lastWritten(s *series) (v view, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mode != nil {
-		v = s.mode.lastWrite()
-	}
-	return v, v.state != nil && i.known.judge(v) == foundGood && !s.stale // a new session makes all records stale
 }
 
 // pauseSeries lets a round that comes a little later try again.
