@@ -14,14 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// poll is the record of a sequence as it was read.
-type poll struct {
-	kind       int
-	asked, got int64 // ns since the start of the run
-	record     seq.Record
-	state      seq.State
-}
-
 // flakedSeq runs `flaked seq` with ZooKeeper's address. It fails if ZooKeeper is away for 30 s.
 func (c *campaign) flakedSeq(args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -199,33 +191,5 @@ func (c *campaign) awaitFollowers() {
 	})
 	if !ok && c.t.Context().Err() == nil {
 		c.violated("operator", "%s after a command not all nodes have followed: %v", healthyWithin(), last)
-	}
-}
-
-// watchRecords reads the records of all sequences every half a second until the run is over.
-func (c *campaign) watchRecords() {
-	for c.playing.Err() == nil {
-		_ = c.withZooKeeperFor(10*time.Minute, func(ctx context.Context, zk *store.ZK) error {
-			for c.playing.Err() == nil && ctx.Err() == nil {
-				pass(c.playing, 500*time.Millisecond)
-				c.pollRecords(ctx, zk)
-			}
-			return nil
-		})
-	}
-}
-
-func (c *campaign) pollRecords(ctx context.Context, zk *store.ZK) {
-	asked := c.now()
-	all, st, err := seq.Operator{Store: zk}.List(ctx, "")
-	if err != nil {
-		return
-	}
-	for kind, k := range sequenceKinds {
-		for _, r := range all {
-			if r.Name == k.name {
-				c.seq.polls = append(c.seq.polls, poll{kind, asked, c.now(), r.Record, st})
-			}
-		}
 	}
 }

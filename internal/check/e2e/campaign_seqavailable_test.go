@@ -138,23 +138,15 @@ func (c *campaign) judgeSequences() string {
 		unanswered[client.kind] += client.unanswered
 		numbers[sequenceKinds[client.kind].name] += client.answered
 	}
-	lost := c.lossWindows()
 	var f sequenceFindings
 	f.twice(all)
 	f.order(all)
 	missing := f.gaps(all, c.seq.jumps, unanswered)
-	f.records(all, c.seq.polls, lost, c.frozenWindows())
-	f.regress(c.seq.polls, lost)
-	f.ceiling(c.seq.polls, lost)
 	due := c.sequenceAvailability(&f)
 	if len(all) == 0 {
 		f.found("answers", "no node has answered a value")
 	}
 	c.wrong = append(c.wrong, f.text...)
-	incarnation := int64(0)
-	for _, p := range c.seq.polls {
-		incarnation = max(incarnation, p.state.Incarnation)
-	}
 	return fmt.Sprintf("sequences: values by name: %v\n", numbers) +
 		fmt.Sprintf("%d requests, %d of them not answered, %d answers where a node had to answer\n", asked, refused,
 			due) +
@@ -162,5 +154,5 @@ func (c *campaign) judgeSequences() string {
 			unanswered[strictKind]) +
 		fmt.Sprintf("%d commands of operators, who said %d times where a strict sequence goes on\n", c.seq.done,
 			len(c.seq.jumps)) +
-		fmt.Sprintf("%d looks at records, incarnation %d; violations: %v\n", len(c.seq.polls), incarnation, f.count)
+		fmt.Sprintf("violations: %v\n", f.count)
 }

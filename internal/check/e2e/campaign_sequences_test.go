@@ -60,7 +60,6 @@ type sequenceClient struct {
 type sequences struct {
 	clients []*sequenceClient
 	highest [len(sequenceKinds)]atomic.Int64 // value that was answered, by kind
-	polls   []poll
 	// gone are the times in which "life" may not exist.
 	gone []window
 	// vouched are the times at which an operator made sure that "invoices" is not frozen, and jumps are the values

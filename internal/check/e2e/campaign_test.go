@@ -154,7 +154,6 @@ func (c *campaign) play(over func()) {
 	defer cancel()
 	var tracks, watch sync.WaitGroup
 	watch.Go(c.watch)
-	watch.Go(c.watchRecords)
 	watch.Go(func() { c.watchDisk(filepath.Join(c.watched, "watched")) })
 	for _, m := range c.machines {
 		tracks.Go(func() { c.faultTrack(ctx, m) })

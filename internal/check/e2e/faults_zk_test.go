@@ -123,16 +123,12 @@ func (c *campaign) noticed(ctx context.Context) error {
 // withZooKeeper calls do with a connection of its own to ZooKeeper. All of it must end within
 // 10 s.
 func (c *campaign) withZooKeeper(do func(context.Context, *store.ZK) error) error {
-	return c.withZooKeeperFor(10*time.Second, do)
-}
-
-func (c *campaign) withZooKeeperFor(limit time.Duration, do func(context.Context, *store.ZK) error) error {
 	zk, stop, err := connect(c.zk.Addr(), 10*time.Second)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return do(ctx, zk)
 }
