@@ -44,6 +44,17 @@ func ensureRoot(ctx context.Context, st store.Store) error {
 	return st.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
 }
 
+// create creates a record, and its parents if ZooKeeper has lost them.
+func create(ctx context.Context, st store.Store, path string, data []byte, mode store.Kind) error {
+	_, err := st.Create(ctx, path, data, mode)
+	if errors.Is(err, store.ErrNoNode) {
+		if err = ensureRoot(ctx, st); err == nil {
+			_, err = st.Create(ctx, path, data, mode)
+		}
+	}
+	return err
+}
+
 // CreateCluster creates the cluster record if there is none, and returns the record that ZooKeeper has then. now is our
 // clock, Unix ms.
 func CreateCluster(ctx context.Context, st store.Store, want Cluster, now int64) (Cluster, error) {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -86,12 +87,8 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Interval < 0 {
 		return nil, fmt.Errorf("the heartbeat interval %s must not be negative", cfg.Interval)
 	}
-	if cfg.Interval == 0 {
-		cfg.Interval = DefaultHeartbeat
-	}
-	if cfg.RetryAfter == 0 {
-		cfg.RetryAfter = 100 * time.Millisecond
-	}
+	cfg.Interval = cmp.Or(cfg.Interval, DefaultHeartbeat)
+	cfg.RetryAfter = cmp.Or(cfg.RetryAfter, 100*time.Millisecond)
 	if cfg.Nonce == nil {
 		cfg.Nonce = randomNonce
 	}

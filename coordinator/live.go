@@ -38,12 +38,7 @@ func (h *Hold) Show(ctx context.Context) error {
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
-		_, err = c.Store.Create(ctx, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), store.Ephemeral)
-		if errors.Is(err, store.ErrNoNode) {
-			if err = ensureRoot(ctx, c.Store); err == nil {
-				continue
-			}
-		}
+		err = create(ctx, c.Store, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), store.Ephemeral)
 		if !errors.Is(err, store.ErrExists) {
 			return err
 		}

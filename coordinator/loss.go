@@ -124,10 +124,8 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		if !ok {
 			return Cluster{}, 0, nil
 		}
-		_, err = c.Store.Create(ctx, clusterPath, made.marshal(), store.Persistent)
-		if wrote = err == nil; errors.Is(err, store.ErrNoNode) {
-			err = ensureRoot(ctx, c.Store)
-		}
+		err = create(ctx, c.Store, clusterPath, made.marshal(), store.Persistent)
+		wrote = err == nil
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return Cluster{}, 0, err
 		} // then read what is there now

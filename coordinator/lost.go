@@ -23,12 +23,9 @@ func (c *Coordinator) lostUntil(cl Cluster) int64 { return cl.lostUntil(max(c.No
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
 	c.Logger.Warn("ZooKeeper has lost the record of a worker, which stays kept for its holder", "worker", worker)
 	h := c.lostUntil(cl)
-	if err := ensureRoot(ctx, c.Store); err != nil {
-		return 0, err
-	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot()
 	kept := Slot{LeaseUntil: h, Lost: true}
-	_, err := c.Store.Create(ctx, slotPath(worker), kept.marshal(), store.Persistent)
+	err := create(ctx, c.Store, slotPath(worker), kept.marshal(), store.Persistent)
 	if errors.Is(err, store.ErrExists) {
 		err = nil // by its holder or another new node: the slot is held either way
 	}

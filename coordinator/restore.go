@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -64,7 +63,7 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	slot.State = r.State
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
-		err = h.co.createSlot(ctx, h.Worker, slot)
+		err = create(ctx, h.co.Store, slotPath(h.Worker), slot.marshal(), store.Persistent)
 	} else {
 		version = v.stat.Version + 1
 		_, err = h.co.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
@@ -85,15 +84,4 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 		beat.ends = endsAt(slot.LeaseUntil, e.now, e.boot)
 	}
 	return beat, nil
-}
-
-// createSlot creates the record of a slot, and its parent if that is lost as well.
-func (c *Coordinator) createSlot(ctx context.Context, worker int, s Slot) error {
-	_, err := c.Store.Create(ctx, slotPath(worker), s.marshal(), store.Persistent)
-	if errors.Is(err, store.ErrNoNode) {
-		if err = ensureRoot(ctx, c.Store); err == nil {
-			_, err = c.Store.Create(ctx, slotPath(worker), s.marshal(), store.Persistent)
-		}
-	}
-	return err
 }

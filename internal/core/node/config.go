@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -83,18 +84,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Store == nil || c.Cache == nil || c.Cluster == "" {
 		return c, errors.New("a cluster's name, a store and a state directory are required")
 	}
-	for _, d := range []struct {
-		value    *time.Duration
-		fallback time.Duration
-	}{
-		{&c.Heartbeat, limits.DefaultHeartbeat},
-		{&c.CallTimeout, limits.Round},
-		{&c.Reserve, limits.DefaultReserve},
-	} {
-		if *d.value == 0 {
-			*d.value = d.fallback
-		}
-	}
+	c.Heartbeat = cmp.Or(c.Heartbeat, limits.DefaultHeartbeat)
+	c.CallTimeout = cmp.Or(c.CallTimeout, limits.Round)
+	c.Reserve = cmp.Or(c.Reserve, limits.DefaultReserve)
 	if err := c.CheckTimes(); err != nil {
 		return c, err
 	}
