@@ -13,9 +13,9 @@ func confirmTime(cl Cluster) time.Duration {
 	return time.Duration(cl.ConfirmMs+cl.BorrowMs) * time.Millisecond
 }
 
-// continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the process
-// before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a slot, and it is
-// ours.
+// continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
+// process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a slot,
+// and it is ours.
 func (hold holdState) continuesChain(v view, e evidence) bool {
 	return v.slot.Confirmed && hold.Leased(e.now, e.boot) && hold.Heard.goesOn(e.boot, e.beat)
 }

@@ -109,7 +109,8 @@ type decision struct {
 	slot     Slot
 	confirms bool
 	cluster  Cluster
-	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write on.
+	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write
+	// on.
 	lapsed bool
 	wait   wait
 }
@@ -194,9 +195,10 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 	return beat, nil
 }
 
-// mayConfirm reports whether the slot may be confirmed now, if its confirming time is wait. While registration is frozen only a holder whose confirmed
-// lease still runs may confirm again (C21). One whose lease had run out waits as a new node does: somebody else may
-// have held the slot meanwhile, or may be about to come back to a ZooKeeper that has lost them.
+// mayConfirm reports whether the slot may be confirmed now, if its confirming time is wait. While registration is
+// frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had run out waits as a
+// new node does: somebody else may have held the slot meanwhile, or may be about to come back to a ZooKeeper that has
+// lost them.
 func (hold holdState) mayConfirm(wait wait, cl Cluster, e evidence) bool {
 	return wait.mayEnd(e.boot, hold.vouched()) &&
 		(!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())

@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 			t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
 		},
 			confirmed: true, confirms: true, h: 60_000},
-		"a restart that confirms in a freeze, by its lease": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		"a restart that confirms in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
 			frozen(v)
 			v.slot.Confirmed, t.stage = false, confirming
 		}, confirmed: true, confirms: true, h: 60_000},
@@ -119,8 +119,8 @@ func TestPlan(t *testing.T) {
 			t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until = false, false, confirming, e.boot+1
 		}, h: 60_000},
 		"and for which peers vouch": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until, t.word.vouched = false, false, confirming, e.boot+1,
-				true
+			t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
+			t.wait.until, t.word.vouched = e.boot+1, true
 		}, confirmed: true, confirms: true, h: 60_000},
 		"but not after its lease had run out": {change: func(t *holdState, v view, e *evidence, _ *Report) {
 			v.slot.Confirmed, t.stage, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
@@ -168,7 +168,7 @@ func TestAccept(t *testing.T) {
 		lo                                int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"the lease had run out by the leader's clock": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
+		"had run out by the leader's clock": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, doubted: true},

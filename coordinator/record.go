@@ -50,8 +50,8 @@ type Cluster struct {
 	// HighestSlot is the highest slot that has ever had a record, -1 at first. If a slot up to HighestSlot has no
 	// record, ZooKeeper has lost it, and the slot is not free.
 	HighestSlot int `json:"highest_slot"`
-	// InUse: a node has confirmed a worker under this record. Until then the record gives way to holders of the cluster that
-	// was here before.
+	// InUse: a node has confirmed a worker under this record. Until then the record gives way to holders of the cluster
+	// that was here before.
 	InUse bool `json:"confirmed"`
 	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the records of slots and of
 	// named sequences, whose own counters begin again after a loss.

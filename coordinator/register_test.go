@@ -17,8 +17,8 @@ func TestRegisterOnANewCluster(t *testing.T) {
 	a := l.node("A")
 	a.must(a.register())
 	c := a.claim
-	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.EverConfirmed || c.LeaseUntil != 0 || c.PendingNonce != "" ||
-		c.Nonce == "" {
+	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.EverConfirmed || c.LeaseUntil != 0 ||
+		c.PendingNonce != "" || c.Nonce == "" {
 		t.Errorf("claim %+v", c)
 	}
 	if a.disk.claim.PendingNonce != c.Nonce || a.disk.claim.PendingTerm != 1 || a.disk.claim.Worker != 0 {

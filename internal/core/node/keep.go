@@ -212,9 +212,9 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 	n.cluster.HighestSlot = used
 }
 
-// closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out,
-// and another node may have held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that
-// could not begin the next one, and returns the end of what that has issued, Unix ms.
+// closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out, and another node may have
+// held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
+// one, and returns the end of what that has issued, Unix ms.
 func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

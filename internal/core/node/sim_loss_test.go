@@ -225,8 +225,8 @@ func (s *sim) taken() (*process, int) {
 	s.watch(s.upTo(2 * time.Second))
 	// With another holder in between, a new node's term after the loss would be lower than this node's. A record of a
 	// lower term counts as an older copy, and the promise does not hold if nobody notices the loss.
-	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil || !b.n.claim.EverConfirmed ||
-		b.cut || s.snapshot == nil {
+	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil ||
+		!b.n.claim.EverConfirmed || b.cut || s.snapshot == nil {
 		return nil, 0
 	}
 	return b, w

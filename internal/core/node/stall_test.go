@@ -91,8 +91,8 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 	}
 }
 
-// A stop that cannot be recorded on the disk is not reported to ZooKeeper. If ZooKeeper has lost data, the node says so all
-// the same: nobody else may have noticed, and its next start may have no ZooKeeper.
+// A stop that cannot be recorded on the disk is not reported to ZooKeeper. If ZooKeeper has lost data, the node says so
+// all the same: nobody else may have noticed, and its next start may have no ZooKeeper.
 func TestLossIsNoticedByAStopWithoutADisk(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()

@@ -13,7 +13,7 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
-	//mutant:c29-stop-leaves-requests by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last + 1)
+	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
 	end := n.layout.Start(t.gen.Close())
 	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
@@ -35,7 +35,7 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		//mutant:c20-stop-without-a-disk-is-silent by TestLossIsNoticedByAStopWithoutADisk -> if err := error(nil); err != nil {
+		//mutant:c20-silent-stop by TestLossIsNoticedByAStopWithoutADisk -> if err := error(nil); err != nil {
 		if err := n.hold.Notice(ctx); err != nil { // (C20)
 			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
