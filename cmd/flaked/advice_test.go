@@ -57,7 +57,8 @@ func TestAdvised(t *testing.T) {
 			" has none. Leave it out"},
 		{"no rollback field", noField, "--on-rollback rollback-bits needs a layout with a rollback field, but " +
 			leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
-		{"a part of a millisecond", tooLittle, "borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
+		{"a part of a millisecond", tooLittle,
+			"borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
 		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"},
 			"the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point " +
 				"--zk at the first one. If that one is gone for good and this one replaces it, start once with " +

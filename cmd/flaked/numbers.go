@@ -33,8 +33,8 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	}
 	for _, line := range lines {
 		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node", node.addr,
-				line, what)
+			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node",
+				node.addr, line, what)
 		}
 	}
 	_, err = fmt.Fprintln(c.App.Writer, strings.Join(lines, "\n"))

@@ -105,8 +105,8 @@ func TestUsageErrors(t *testing.T) {
 		{"cluster inti", `there is no command "inti". See ` + "`flaked cluster --help`."},
 		{"cluster init --zk h --layout worker=99", `--layout: bad layout`},
 		{"cluster init --zk h --datacenter 1", `datacenter 1 does not fit into 0 bits`},
-		{"serve --dev --layout " +
-			"uid-generator", `--layout: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=20`},
+		{"serve --dev --layout uid-generator",
+			`--layout: its time field was used up on 2024-11-20. Give it another epoch, as in uid-generator,epoch=20`},
 		{"serve --dev --layout leaf,epoch=2199-01-01",
 			`--layout: its epoch, 2199-01-01T00:00:00Z, is in the future. Give it another epoch, as in ...,epoch=20`},
 		{"help xyzzy", `there is no command "xyzzy"`},

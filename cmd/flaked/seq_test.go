@@ -175,9 +175,8 @@ func TestSeqSet(t *testing.T) {
 	w.call("set", "order", "--ceiling", "5").wants(t, exitFailure, "", "order: sequence not found. `flaked seq list`")
 	w.call("create", "order", "--max", "1000", "--ceiling", "100").wants(t, exitOK, "created", "")
 	w.call("set", "order", "--ceiling", "50", "--hold", "1h").wants(t, exitOK,
-		"changed sequence order. Connected nodes follow at their next heartbeat.\n         BEFORE        AFTER\nhold     "+
-			""+
-			"2h0m0s        1h0m0s\nceiling  100 a second  50 a second\n", "")
+		"changed sequence order. Connected nodes follow at their next heartbeat.\n         BEFORE        AFTER\n"+
+			"hold     2h0m0s        1h0m0s\nceiling  100 a second  50 a second\n", "")
 	got, st := w.show("order")
 	if got.Ceiling != 50 || got.HoldMs != 3_600_000 || got.HardCeiling != 100 || got.Block != 32 ||
 		got.Max != 1000 || got.SupplyMs != 900_000 || st.Changes != 2 {

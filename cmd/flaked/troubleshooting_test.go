@@ -1,9 +1,6 @@
 package main
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,15 +20,6 @@ func TestTroubleshootingHasEveryErrorOfClients(t *testing.T) {
 	for _, c := range ids.Codes {
 		if !strings.Contains(page, "\n| `-"+string(c)+" ") && c != ids.NOTREADY {
 			t.Errorf("docs/troubleshooting.md has no row for -%s", c)
-		}
-	}
-}
-
-func TestTroubleshootingHasEveryExitCode(t *testing.T) {
-	section := sectionOf(readFile(t, "docs/troubleshooting.md"), "## Exit codes and signals")
-	for name, code := range exitConstants(t) {
-		if !strings.Contains(section, "\n| "+code+" | ") {
-			t.Errorf("docs/troubleshooting.md does not say what to do about exit code %s (%s)", code, name)
 		}
 	}
 }
@@ -69,13 +57,4 @@ func sectionOf(page, heading string) string {
 		section = section[:end[0]]
 	}
 	return "\n" + section
-}
-
-func parseGo(t *testing.T, path string) *ast.File {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
