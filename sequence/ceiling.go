@@ -71,7 +71,6 @@ func (c Ceiling) Spend(b Budget, n, now int64) (after Budget, wait int64) {
 // the hard ceiling of the sequence.
 func (c Ceiling) Skip(b Budget, now int64) (skip, wait int64) {
 	earned := c.over(now - b.At)
-	//mutant:s14-losses-add-up by TestLossesInARowDoNotAddUp -> if b.Credit = max(0, b.Credit); true {
 	if b.Credit >= 0 {
 		return saturate(b.Credit, earned), 0
 	}

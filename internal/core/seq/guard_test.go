@@ -96,17 +96,24 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 			t.Errorf("step %d: %v after %d ms", k, err, s.now-began)
 		}
 	}
-	// What a node has followed in an earlier incarnation says nothing.
+}
+
+// What a node has followed in an earlier incarnation says nothing. A node that is cut off does not count, and ZooKeeper
+// may fail meanwhile.
+func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	f := s.follower()
+	s.create("order", plain(), settings(1000))
 	f.follow(100, 0)
 	s.raise(0)
-	asleep = func() {}
 	var late *NotFollowedError
-	if err := set(Change{Next: new(int64(5000))}); !errors.As(err, &late) {
+	jump := Change{Next: new(int64(5000))}
+	if _, err := s.operator().Set(t.Context(), "order", jump); !errors.As(err, &late) {
 		t.Error(err)
 	}
-	// A node that is cut off does not count, and ZooKeeper may fail meanwhile.
 	admin := s.mem.Session()
-	o.Store, asleep = admin, func() { admin.SetFault(nil) }
+	o := Operator{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
 	admin.SetFault(func(c store.Call) store.Fault {
 		if c.Path == "/live" {
 			return store.FailBefore
@@ -114,7 +121,7 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 		return store.NoFault
 	})
 	f.Expire()
-	if err := set(Change{Next: new(int64(5000))}); err != nil {
+	if _, err := o.Set(t.Context(), "order", jump); err != nil {
 		t.Error(err)
 	}
 }

@@ -86,17 +86,6 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 	}
 }
 
-// A burst of the last life was much more than the new one may ever take.
-func TestNewLifeHasNoCreditAboveItsBurst(t *testing.T) {
-	s := newStage(t)
-	s.node()
-	s.create("order", plain(), settings(1000))
-	s.remove("order")
-	if r := s.create("order", plain(), settings(10)); r.Credit != 100 || r.HardCeiling != 10 {
-		t.Errorf("credit %d, hard ceiling %d", r.Credit, r.HardCeiling)
-	}
-}
-
 // The time for which nodes that are cut off issue passes in sequence time. An operator's clock that is ahead ends it no
 // sooner, and a node that puts the sequence time back after a loss may put it far ahead.
 func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {

@@ -9,27 +9,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// A node with values in stock follows an operator at its next heartbeat.
-func TestStockBelowARaisedNextIsDropped(t *testing.T) {
-	s, a := newOrder(t)
-	a.ask("order", 10, false).first()
-	s.setNext("order", 5000)
-	s.run(4 * time.Second)
-	if v := a.ask("order", 1, false).first(); v != 5000 {
-		t.Error(v)
-	}
-}
-
-func TestStockOfADeletedSequenceIsDropped(t *testing.T) {
-	s, a := newOrder(t)
-	a.ask("order", 10, false).first()
-	s.remove("order")
-	s.run(4 * time.Second)
-	if r := a.ask("order", 1, false).reason(); r != NoSequence {
-		t.Error(r)
-	}
-}
-
 func TestNameCreatedAgainHasNoMoreCredit(t *testing.T) {
 	s := newStage(t)
 	a := s.node()

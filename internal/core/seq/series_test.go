@@ -25,14 +25,7 @@ func owner(n int64) *series {
 func TestTake(t *testing.T) {
 	inTwo := func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }
 	refusal := &Refusal{Reason: CeilingReached}
-	for name, c := range map[string]struct {
-		change func(*series)
-		since  int64 // when the request began to wait, 0: it is new
-		n      int64
-		whole  bool
-		now    int64
-		want   string // a reason, "waits" or ""
-	}{
+	for name, c := range map[string]takeCase{
 		"enough in stock":                   {n: 100, now: second},
 		"not enough in stock":               {n: 101, now: second, want: "waits"},
 		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(TooMany)},
@@ -64,31 +57,45 @@ func TestTake(t *testing.T) {
 		"whole, but the stock is in two parts": {change: inTwo, n: 120, whole: true, now: second, want: "waits"},
 		"not whole, and the stock is in two":   {change: inTwo, n: 120, now: second},
 	} {
-		s := owner(100)
-		if c.change != nil {
-			c.change(s)
+		t.Run(name, c.run)
+	}
+}
+
+// takeCase is a request to a series that holds the positions from 0 to 99, after a change.
+type takeCase struct {
+	change func(*series)
+	since  int64 // when the request began to wait, 0: it is new
+	n      int64
+	whole  bool
+	now    int64
+	want   string // a reason, "waits" or ""
+}
+
+func (c takeCase) run(t *testing.T) {
+	s := owner(100)
+	if c.change != nil {
+		c.change(s)
+	}
+	before := len(s.waiting)
+	w := sequence.Wait{Since: c.since}
+	runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
+	var refused *Refusal
+	switch errors.As(err, &refused); {
+	case c.want == "waits":
+		if !errors.Is(err, sequence.ErrPending) || !low || len(s.waiting) != before+1 || w.Since == 0 {
+			t.Errorf("%v, %v", err, low)
 		}
-		before := len(s.waiting)
-		w := sequence.Wait{Since: c.since}
-		runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
-		var refused *Refusal
-		switch errors.As(err, &refused); {
-		case c.want == "waits":
-			if !errors.Is(err, sequence.ErrPending) || !low || len(s.waiting) != before+1 || w.Since == 0 {
-				t.Errorf("%s: %v, %v", name, err, low)
-			}
-		case c.want != "":
-			if refused == nil || string(refused.Reason) != c.want || len(s.waiting) != before {
-				t.Errorf("%s: %v", name, err)
-			}
-		default:
-			var n int64
-			for _, r := range runs {
-				n += int64(r.Len)
-			}
-			if err != nil || n != c.n || c.whole && len(runs) != 1 {
-				t.Errorf("%s: %v, %v", name, runs, err)
-			}
+	case c.want != "":
+		if refused == nil || string(refused.Reason) != c.want || len(s.waiting) != before {
+			t.Errorf("%v", err)
+		}
+	default:
+		var n int64
+		for _, r := range runs {
+			n += int64(r.Len)
+		}
+		if err != nil || n != c.n || c.whole && len(runs) != 1 {
+			t.Errorf("%v, %v", runs, err)
 		}
 	}
 }
@@ -142,15 +149,7 @@ func TestDecide(t *testing.T) {
 	good := situation{sent: 10 * second, now: 0, nonce: "mine"}
 	unconfirmed := good
 	unconfirmed.unconfirmed = 5 * time.Second
-	for name, c := range map[string]struct {
-		series func() *series
-		found  *Record // nil: missing
-		e      situation
-		block  sequence.Block
-		reason Reason
-		lost   bool
-		left   int64
-	}{
+	for name, c := range map[string]decideCase{
 		"nothing is due": {series: func() *series { return owner(100) }, found: ptr(usual(nil)),
 			e: good, left: 100},
 		"a tenth is used": {series: used(11), found: ptr(usual(nil)), e: good,
@@ -178,28 +177,43 @@ func TestDecide(t *testing.T) {
 			found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
 			block: sequence.Block{First: 700, End: 850}},
 	} {
-		s := c.series()
-		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
-			before: s.known, stat: store.Stat{Version: 3}}
-		taken, err := s.decide(v, c.e)
-		var lost *lostError
-		var left int64
-		if s.mode != nil {
-			left = s.segment().stock.Left()
-		}
-		if errors.As(err, &lost) != c.lost || left != c.left {
-			t.Errorf("%s: %v, %d left", name, err, left)
-		}
-		if (taken.kind == takeStep) != (c.block.Len() > 0) || taken.kind == takeStep &&
-			(taken.block != c.block || taken.record.Nonce != "mine") {
-			t.Errorf("%s: takes %+v", name, taken)
-		}
-		if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
-			t.Errorf("%s: refuses with %v", name, s.refusal)
-		}
-		if !c.lost && len(s.waiting) > 0 {
-			t.Errorf("%s: the requests are not woken", name)
-		}
+		t.Run(name, c.run)
+	}
+}
+
+// decideCase is what a node reads of a series, and what it decides.
+type decideCase struct {
+	series func() *series
+	found  *Record // nil: missing
+	e      situation
+	block  sequence.Block
+	reason Reason
+	lost   bool
+	left   int64
+}
+
+func (c decideCase) run(t *testing.T) {
+	s := c.series()
+	v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
+		before: s.known, stat: store.Stat{Version: 3}}
+	taken, err := s.decide(v, c.e)
+	var lost *lostError
+	var left int64
+	if s.mode != nil {
+		left = s.segment().stock.Left()
+	}
+	if errors.As(err, &lost) != c.lost || left != c.left {
+		t.Errorf("%v, %d left", err, left)
+	}
+	if (taken.kind == takeStep) != (c.block.Len() > 0) || taken.kind == takeStep &&
+		(taken.block != c.block || taken.record.Nonce != "mine") {
+		t.Errorf("takes %+v", taken)
+	}
+	if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
+		t.Errorf("refuses with %v", s.refusal)
+	}
+	if !c.lost && len(s.waiting) > 0 {
+		t.Error("the requests are not woken")
 	}
 }
 

@@ -185,83 +185,93 @@ func (h *history) play() {
 	if *simStaged > 0 {
 		return
 	}
-	keeps := h.seed%8 == 7
 	for range 120 {
 		if h.wrong != "" {
 			return
 		}
-		n := h.nodes[h.rng.IntN(len(h.nodes))]
-		free := !h.mustNotice(n)
-		switch k := h.rng.IntN(100); {
-		case k < 60:
-			count := 1
-			switch h.rng.IntN(6) {
-			case 0, 1:
-				count = 1 + h.rng.IntN(200)
-			case 2:
-				count = 1 + h.rng.IntN(3000)
-			}
-			name, kind := h.names[h.rng.IntN(len(h.names))], 9
-			if h.strict[name] != nil {
-				kind = h.rng.IntN(6)
-			}
-			switch kind {
-			case 0, 1:
-				h.askTogether(n, name)
-			case 2, 3:
-				h.askKeyed(n, name)
-			default:
-				h.ask(n, name, count, h.rng.IntN(4) == 0)
-			}
-			h.answerLate()
-		case k < 70:
-			h.run(h.rng.Int64N(2000))
-		case k < 74:
-			h.run(h.rng.Int64N(60_000))
-		case k < 78:
-			h.copies = append(h.copies, simCopy{h.now, h.mem.Snapshot()})
-		case k < 82 && keeps, k >= 84 && k < 86 && keeps: // data are never lost
-		case k < 82:
-			h.lose()
-		case k < 84:
-			h.jump()
-		case k < 86:
-			h.stage()
-		case k < 87 && free:
-			n.cut = true
-			n.store.Partition()
-			h.note("node %d is cut off", n.id)
-		case k < 91:
-			n.cut = false
-			n.store.Heal()
-			h.note("node %d is back", n.id)
-		case k < 93 && free:
-			if h.rng.IntN(2) == 0 && !n.busy && h.now >= n.pauseTill {
-				n.busy = true
-				err := n.is.giveBack(context.Background())
-				n.busy = false
-				h.note("node %d stops: %v", n.id, err)
-			} else {
-				h.note("node %d is killed and started", n.id)
-			}
-			n.start(h.rng.IntN(3) > 0)
-		case k < 95 && free:
-			n.pauseTill = h.now + h.rng.Int64N(40_000)
-			h.note("node %d stands still until %d", n.id, n.pauseTill)
-		case k < 96 && len(h.lives) > 0:
-			h.loseKey()
-		case k < 97 && free && h.rng.IntN(3) == 0:
-			n.reboot()
-			h.note("the machine of node %d starts again", n.id)
-		case k < 97:
-			n.store.Expire()
-			h.note("node %d: session expired", n.id)
-		case k < 98:
-			h.mem.Deliver()
-		case k < 99:
-			n.store.Lag()
-		default:
-			h.setClocks(n)
+		h.turn()
+	}
+}
+
+// turn plays one random event.
+func (h *history) turn() {
+	keeps := h.seed%8 == 7
+	n := h.nodes[h.rng.IntN(len(h.nodes))]
+	free := !h.mustNotice(n)
+	switch k := h.rng.IntN(100); {
+	case k < 60:
+		h.request(n)
+		h.answerLate()
+	case k < 70:
+		h.run(h.rng.Int64N(2000))
+	case k < 74:
+		h.run(h.rng.Int64N(60_000))
+	case k < 78:
+		h.copies = append(h.copies, simCopy{h.now, h.mem.Snapshot()})
+	case k < 82 && keeps, k >= 84 && k < 86 && keeps: // data are never lost
+	case k < 82:
+		h.lose()
+	case k < 84:
+		h.jump()
+	case k < 86:
+		h.stage()
+	case k < 87 && free:
+		n.cut = true
+		n.store.Partition()
+		h.note("node %d is cut off", n.id)
+	case k < 91:
+		n.cut = false
+		n.store.Heal()
+		h.note("node %d is back", n.id)
+	case k < 93 && free:
+		if h.rng.IntN(2) == 0 && !n.busy && h.now >= n.pauseTill {
+			n.busy = true
+			err := n.is.giveBack(context.Background())
+			n.busy = false
+			h.note("node %d stops: %v", n.id, err)
+		} else {
+			h.note("node %d is killed and started", n.id)
 		}
+		n.start(h.rng.IntN(3) > 0)
+	case k < 95 && free:
+		n.pauseTill = h.now + h.rng.Int64N(40_000)
+		h.note("node %d stands still until %d", n.id, n.pauseTill)
+	case k < 96 && len(h.lives) > 0:
+		h.loseKey()
+	case k < 97 && free && h.rng.IntN(3) == 0:
+		n.reboot()
+		h.note("the machine of node %d starts again", n.id)
+	case k < 97:
+		n.store.Expire()
+		h.note("node %d: session expired", n.id)
+	case k < 98:
+		h.mem.Deliver()
+	case k < 99:
+		n.store.Lag()
+	default:
+		h.setClocks(n)
+	}
+}
+
+// request sends a random request to a node.
+func (h *history) request(n *simNode) {
+	count := 1
+	switch h.rng.IntN(6) {
+	case 0, 1:
+		count = 1 + h.rng.IntN(200)
+	case 2:
+		count = 1 + h.rng.IntN(3000)
+	}
+	name, kind := h.names[h.rng.IntN(len(h.names))], 9
+	if h.strict[name] != nil {
+		kind = h.rng.IntN(6)
+	}
+	switch kind {
+	case 0, 1:
+		h.askTogether(n, name)
+	case 2, 3:
+		h.askKeyed(n, name)
+	default:
+		h.ask(n, name, count, h.rng.IntN(4) == 0)
 	}
 }

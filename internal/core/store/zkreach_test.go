@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -74,18 +75,26 @@ func testZKNobodyThere(t *testing.T) {
 				Connect: tc.addr(t), SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond,
 			})
 			wantPrompt(t, z, 300*time.Millisecond, false)
-			eventually(t, 10*time.Second, func() error {
-				_, _, err := z.Get(t.Context(), "/")
-				if !errors.Is(err, ErrUnreachable) {
-					t.Fatalf("got %v", err)
-				}
-				if !strings.Contains(err.Error(), "no connection: ") || !strings.Contains(err.Error(), tc.want) {
-					return fmt.Errorf("%q lacks %q", err, tc.want)
-				}
-				return nil
-			})
+			wantReason(t, z, "no connection: ", tc.want)
 		})
 	}
+}
+
+// wantReason waits until a call says why there is no connection.
+func wantReason(t *testing.T, z *ZK, parts ...string) {
+	t.Helper()
+	eventually(t, 10*time.Second, func() error {
+		_, _, err := z.Get(t.Context(), "/")
+		if !errors.Is(err, ErrUnreachable) {
+			t.Fatalf("got %v", err)
+		}
+		for _, want := range parts {
+			if !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("%q lacks %q", err, want)
+			}
+		}
+		return nil
+	})
 }
 
 // testZKLostWhileAuthenticating checks that the error says why the connection
@@ -101,17 +110,34 @@ func testZKLostWhileAuthenticating(t *testing.T) {
 	z := newZK(t, ZKConfig{
 		Connect: addr, SessionTimeout: time.Second, CallTimeout: 300 * time.Millisecond, DigestAuth: "a:b",
 	})
-	const want = "reply of 4 bytes"
-	eventually(t, 10*time.Second, func() error {
-		_, _, err := z.Get(t.Context(), "/")
-		if !errors.Is(err, ErrUnreachable) {
-			t.Fatalf("got %v", err)
-		}
-		if !strings.Contains(err.Error(), want) {
-			return fmt.Errorf("%q lacks %q", err, want)
-		}
-		return nil
+	wantReason(t, z, "reply of 4 bytes")
+}
+
+// keeper has the clients of testZKDigest.
+type keeper struct {
+	*testing.T
+	connect Connect
+	link    *faultnet.Link
+}
+
+func (k *keeper) as(cluster, auth string, readable bool) *ZK {
+	return newZK(k.T, ZKConfig{
+		Connect: k.link.Addr() + k.connect.Chroot, Cluster: cluster, SessionTimeout: 4 * time.Second,
+		CallTimeout: 10 * time.Second, DigestAuth: auth, WorldReadable: readable,
 	})
+}
+
+// hers returns alice's client, who has made /x in the cluster.
+func (k *keeper) hers(cluster string, readable bool) *ZK {
+	k.Helper()
+	alice := k.as(cluster, "alice:secret:with:colons", readable)
+	if err := alice.EnsureRoot(k.Context()); err != nil {
+		k.Fatal(err)
+	}
+	if _, err := alice.Create(k.Context(), "/x", []byte("hers"), Persistent); err != nil {
+		k.Fatal(err)
+	}
+	return alice
 }
 
 func testZKDigest(t *testing.T) {
@@ -119,20 +145,15 @@ func testZKDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := newLink(t, connect.Hosts[0], nil)
-	as := func(cluster, auth string, readable bool) *ZK {
-		return newZK(t, ZKConfig{
-			Connect: link.Addr() + connect.Chroot, Cluster: cluster, SessionTimeout: 4 * time.Second,
-			CallTimeout: 10 * time.Second, DigestAuth: auth, WorldReadable: readable,
-		})
-	}
-	alice := as("closed", "alice:secret:with:colons", false)
-	if err := alice.EnsureRoot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := alice.Create(t.Context(), "/x", []byte("hers"), Persistent); err != nil {
-		t.Fatal(err)
-	}
+	k := &keeper{t, connect, newLink(t, connect.Hosts[0], nil)}
+	alice := k.hers("closed", false)
+	k.closedToOthers()
+	k.readableByOthers()
+	k.authenticatesAgain(alice)
+}
+
+func (k *keeper) closedToOthers() {
+	t, as := k.T, k.as
 	for name, other := range map[string]*ZK{
 		"another user":   as("closed", "bob:secret:with:colons", false),
 		"wrong password": as("closed", "alice:guess", false),
@@ -158,15 +179,10 @@ func testZKDigest(t *testing.T) {
 	if err := as("below-hers", "", false).EnsureRoot(t.Context()); !errors.Is(err, ErrDenied) {
 		t.Errorf("making a cluster below a record of another's: %v", err)
 	}
+}
 
-	open := as("readable", "alice:secret:with:colons", true)
-	if err := open.EnsureRoot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := open.Create(t.Context(), "/x", []byte("hers"), Persistent); err != nil {
-		t.Fatal(err)
-	}
-	reader := as("readable", "", false)
+func (k *keeper) readableByOthers() {
+	t, open, reader := k.T, k.hers("readable", true), k.as("readable", "", false)
 	if data, _, err := reader.Get(t.Context(), "/x"); err != nil || string(data) != "hers" {
 		t.Errorf("a world-readable record: %q, %v", data, err)
 	}
@@ -182,9 +198,11 @@ func testZKDigest(t *testing.T) {
 	if data, _, err := reader.Get(t.Context(), "/key"); !errors.Is(err, ErrDenied) {
 		t.Errorf("a secret record of another user: %q, %v", data, err)
 	}
+}
 
-	// The client must authenticate again on every new connection: after a cut, and after
-	// its session has ended.
+// The client must authenticate again on every new connection: after a cut, and after its session has ended.
+func (k *keeper) authenticatesAgain(alice *ZK) {
+	t, link := k.T, k.link
 	set := func() error { _, err := alice.Set(t.Context(), "/x", nil, AnyVersion); return err }
 	lost := alice.Changed()
 	link.Cut()
@@ -192,11 +210,11 @@ func testZKDigest(t *testing.T) {
 	link.Heal()
 	eventually(t, 15*time.Second, set)
 	// The next client has its own link, because all others reconnect through the old one.
-	link = newLink(t, connect.Hosts[0], nil)
-	last := as("closed", "alice:secret:with:colons", false)
+	k.link = newLink(t, k.connect.Hosts[0], nil)
+	last := k.as("closed", "alice:secret:with:colons", false)
 	eventually(t, 10*time.Second, works(t, last))
 	old := last.SessionID()
-	endSession(t, link)
+	endSession(t, k.link)
 	eventually(t, 15*time.Second, func() error {
 		_, err := last.Set(t.Context(), "/x", nil, AnyVersion)
 		if errors.Is(err, ErrDenied) {
