@@ -8,11 +8,16 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
-// Claim is what a node's local record says of the slot that it holds.
-type Claim struct {
+// Owner says which node holds which worker. It stays the same while the node holds the slot.
+type Owner struct {
 	Node   string `json:"node"` // the node's identity, a UUID
-	Ticket string `json:"ticket,omitempty"`
 	Worker int    `json:"worker"`
+}
+
+// Claim is what a node's local record says of the slot that it holds: whose it is, the grant, and the bounds.
+type Claim struct {
+	Owner
+	Ticket string `json:"ticket,omitempty"`
 	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant that is being written. They
 	// are saved before that write, so that the node recognises the record as its own if the acknowledgement is lost.
 	Term         int64  `json:"term,omitempty"`

@@ -9,7 +9,8 @@ import (
 )
 
 func TestJudgeSlot(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", LeaseUntil: 100, Incarnation: 7}
+	mine := Claim{Owner: Owner{Node: "me"}, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", LeaseUntil: 100,
+		Incarnation: 7}
 	of := func(incarnation int64, s *Slot) *Slot { s.Incarnation = incarnation; return s }
 	held := func(node, nonce string, term int64, confirmed bool) *Slot {
 		return &Slot{Node: node, Nonce: nonce, Term: term, LeaseUntil: 200, Confirmed: confirmed, Incarnation: 7}
@@ -54,7 +55,7 @@ func TestJudgeSlot(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := judgeSlot(held("me", "", 5, true), Claim{Node: "me", Term: 5}); got != FoundFenced {
+	if got := judgeSlot(held("me", "", 5, true), Claim{Owner: Owner{Node: "me"}, Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
 	}
 }
@@ -80,7 +81,7 @@ func TestJudgeCluster(t *testing.T) {
 
 // A rightful next holder has a later first term, and our holding in its history.
 func TestWasLost(t *testing.T) {
-	mine := Claim{Node: "me", Term: 5, Nonce: "n5", LeaseUntil: 100, EverConfirmed: true, Incarnation: 7}
+	mine := Claim{Owner: Owner{Node: "me"}, Term: 5, Nonce: "n5", LeaseUntil: 100, EverConfirmed: true, Incarnation: 7}
 	past := func(of ...PastHolder) History { return of }
 	other := func(term int64) PastHolder { return PastHolder{Node: "x", Term: term, Ended: EndedVanished} }
 	us := PastHolder{Node: "me", Term: 4, Ended: EndedVanished}
@@ -137,7 +138,7 @@ func TestWasLost(t *testing.T) {
 }
 
 func TestJudgeResume(t *testing.T) {
-	mine := Claim{Node: "me", Worker: 7, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40,
+	mine := Claim{Owner: Owner{"me", 7}, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40,
 		ReservedUntil: 1000}
 	ours := Slot{Node: "me", Nonce: "n5", Term: 5, LeaseUntil: 1, Confirmed: true, Generation: 40}
 	with := func(change func(*Slot)) *Slot {

@@ -23,12 +23,12 @@ type Hold struct {
 }
 
 // Enlist returns the Hold of a node that has no slot.
-func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Node: node}) }
+func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Owner: Owner{Node: node}}) }
 
 // Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's
 // until the other has acquired a slot.
 func (h *Hold) Another() *Hold {
-	return &Hold{co: h.co, holdState: holdState{Claim: Claim{Node: h.Node, Ticket: h.Ticket}}}
+	return &Hold{co: h.co, holdState: holdState{Claim: Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}}}
 }
 
 // Recall returns the Hold of the claim in the state directory.

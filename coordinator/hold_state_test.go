@@ -19,7 +19,7 @@ const (
 )
 
 func planned() (holdState, view, evidence, Report) {
-	claim := Claim{Node: "me", Worker: 3, Term: 5, Nonce: "n", EverConfirmed: true, Floor: planNow - 9_000,
+	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", EverConfirmed: true, Floor: planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}

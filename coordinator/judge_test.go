@@ -27,7 +27,7 @@ func slots() *rapid.Generator[Slot] {
 func claims() *rapid.Generator[Claim] {
 	return rapid.Custom(func(t *rapid.T) Claim {
 		return Claim{
-			Node: "me", Worker: 3, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"",
+			Owner: Owner{"me", 3}, Term: rapid.Int64Range(0, 4).Draw(t, "term"), Nonce: rapid.SampledFrom([]string{"",
 				"a"}).Draw(t, "nonce"),
 			PendingNonce: rapid.SampledFrom([]string{"", "b"}).Draw(t, "pending"), EverConfirmed: rapid.Bool().Draw(t,
 				"confirmed"),
@@ -124,7 +124,7 @@ func TestJudgeFreeProperties(t *testing.T) {
 // Another node has raised the incarnation. Before our record was written in it, ZooKeeper was put back to data from
 // before.
 func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
-	ours := Claim{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}
+	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
 	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
 		got, why := (holdState{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})

@@ -103,7 +103,7 @@ func (m *member) trust(Reading, []Reading) error { return nil }
 func (m *member) register() error {
 	if m.claim.Node == "" {
 		m.ids++
-		m.claim = Claim{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}
+		m.claim = Claim{Owner: Owner{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}}
 	}
 	if m.h == nil || m.h.Claim != m.claim {
 		m.h = m.co.Recall(m.claim)

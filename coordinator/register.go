@@ -210,7 +210,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
 	h.holdState = holdState{Claim: Claim{
-		Node: h.Node, Ticket: h.Ticket, Worker: worker, Term: old.Term, Floor: floor, ReservedUntil: floor,
+		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	}}
 	if err := h.pend(old); err != nil {
 		return err

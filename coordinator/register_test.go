@@ -226,7 +226,7 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.node("A")
 	a.claim = Claim{
-		Node: "a", Worker: 3, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", EverConfirmed: true,
+		Owner: Owner{"a", 3}, Term: 9, Nonce: "old", PendingTerm: 10, PendingNonce: "older", EverConfirmed: true,
 		Floor: 1, LeaseUntil: l.now + millis(labW), ReservedUntil: 2, Generation: 7,
 	}
 	a.must(a.register())

@@ -39,7 +39,7 @@ func exampleRecord() node.LocalRecord {
 	return node.LocalRecord{
 		ClusterName: "prod", Cluster: coordinator.Cluster{UUID: "c1", Layout: "time=41@1ms"},
 		Claim: coordinator.Claim{
-			Node: "n1", Worker: 7, Term: 3, Nonce: "secret", EverConfirmed: true,
+			Owner: coordinator.Owner{Node: "n1", Worker: 7}, Term: 3, Nonce: "secret", EverConfirmed: true,
 			Floor: 1795196800000, ReservedUntil: 1795196812128, LeaseUntil: 1795200000000,
 		},
 		ServedMs: 65_000,

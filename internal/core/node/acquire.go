@@ -250,7 +250,7 @@ func (n *Node) beginTenure() error {
 		return err
 	}
 	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
-	n.held = &tenure{owner: ownerOf(claim), floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
+	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }
 

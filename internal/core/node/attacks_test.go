@@ -136,8 +136,8 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	old, gen := n.claim, n.held.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
-	other := coordinator.Claim{Node: old.Node, Worker: old.Worker + 1, PendingTerm: 1, PendingNonce: "p",
-		Floor: old.Floor}
+	other := coordinator.Claim{Owner: coordinator.Owner{Node: old.Node, Worker: old.Worker + 1}, PendingTerm: 1,
+		PendingNonce: "p", Floor: old.Floor}
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func (n *Node) Worker() string {
 	defer n.mu.Unlock()
 	number := "none"
 	if n.held != nil {
-		number = strconv.Itoa(n.held.worker)
+		number = strconv.Itoa(n.held.Worker)
 	}
 	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node,
 		n.cfg.Labels.Name, n.phase)

@@ -93,8 +93,8 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	other := coordinator.Claim{Node: n.claim.Node, Worker: 7, Term: 3, PendingTerm: 4, PendingNonce: "p",
-		Floor: n.now() + 9000}
+	other := coordinator.Claim{Owner: coordinator.Owner{Node: n.claim.Node, Worker: 7}, Term: 3, PendingTerm: 4,
+		PendingNonce: "p", Floor: n.now() + 9000}
 	n.mu.Unlock()
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)

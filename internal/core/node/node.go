@@ -145,18 +145,10 @@ func (n *Node) peek() state {
 	return n.state
 }
 
-// owner identifies a holding: which node has which worker. The bounds of the holding change, and its owner does not.
-type owner struct {
-	node   string
-	worker int
-}
-
-func ownerOf(c coordinator.Claim) owner { return owner{c.Node, c.Worker} }
-
 // tenure is one holding of one slot by this process. A request may still be using a tenure
 // after another has replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
-	owner
+	coordinator.Owner
 	floor  int64 // (C2) Unix ms
 	gen    *worker.Generator
 	counts bool // IDs count rollbacks

@@ -162,7 +162,7 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 			if _, err := n.Reserve(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
-			before := n.held.worker
+			before := n.held.Worker
 			r.clock.step(-row.back)
 			if row.another {
 				n.until("another worker", func() bool {

@@ -43,7 +43,7 @@ func (n *Node) publish() {
 	n.phase = Serving
 	n.serving.Store(t)
 	n.beginOnce.Do(func() { close(n.began) })
-	n.log.Info("serving", "worker", t.worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
+	n.log.Info("serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
 }
 
 // mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets

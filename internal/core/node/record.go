@@ -90,7 +90,7 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
 	m := n.reservedUntil
-	if ownerOf(c) != ownerOf(n.claim) {
+	if c.Owner != n.claim.Owner {
 		m = c.ReservedUntil
 	}
 	//mutant:c6-bound-below-the-floor by TestStopDuringWorkerChangeKeepsTheNewRecord -> _ = m

@@ -15,7 +15,12 @@ import (
 // filled returns a value of T whose fields are all set, those added later too.
 func filled[T any](t *testing.T) (v T) {
 	t.Helper()
-	s := reflect.ValueOf(&v).Elem()
+	fill(t, reflect.ValueOf(&v).Elem())
+	return v
+}
+
+func fill(t *testing.T, s reflect.Value) {
+	t.Helper()
 	for i := range s.NumField() {
 		switch f := s.Field(i); f.Kind() {
 		case reflect.String:
@@ -27,12 +32,11 @@ func filled[T any](t *testing.T) (v T) {
 		case reflect.Uint64:
 			f.SetUint(uint64(100 + i))
 		case reflect.Struct:
-			f.Set(reflect.ValueOf(filled[coordinator.Chain](t)))
+			fill(t, f)
 		default:
 			t.Fatalf("%s is a %s: extend this test", s.Type().Field(i).Name, f.Kind())
 		}
 	}
-	return v
 }
 
 func fullRecord(t *testing.T) LocalRecord {

@@ -80,7 +80,7 @@ func (n *Node) extension(elapsed, ahead time.Duration) (rec LocalRecord, due boo
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := n.held
-	if t == nil || t.owner != ownerOf(n.claim) || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+	if t == nil || t.Owner != n.claim.Owner || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
 		return LocalRecord{}, false
 	}
 	if n.serving.Load() != nil {

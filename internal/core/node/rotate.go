@@ -93,7 +93,7 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 func (n *Node) keepOld(unanswered bool) {
 	claim := n.hold.Held()
 	n.mu.Lock()
-	changed := ownerOf(n.claim) != ownerOf(claim)
+	changed := n.claim.Owner != claim.Owner
 	//mutant:clock-unanswered-change-does-not-count by TestUnansweredWorkerChangesTakeFewSlots -> if true {
 	if !(changed && unanswered) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken

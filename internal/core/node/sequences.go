@@ -19,7 +19,7 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 	if s.held == nil {
 		return seq.Hold{Wait: n.cfg.Heartbeat}
 	}
-	h := seq.Hold{Record: coordinator.SlotPath(s.held.worker), Version: s.claim.Heard.Version}
+	h := seq.Hold{Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Heard.Version}
 	boot := n.cfg.Clock.Boot()
 	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
 	if s.relyFrom > boot {

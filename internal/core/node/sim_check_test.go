@@ -101,12 +101,12 @@ func (s *sim) violated(kind, format string, a ...any) {
 func (s *sim) check(p *process, c *conn, run worker.Run) {
 	s.ids += run.Len
 	f, err := s.layout.Decode(run.First)
-	if err != nil || int(f.Worker) != c.t.worker {
-		s.violated(wrongTwice, "%s is given %d, which is not of worker %d: %v", p.name, run.First, c.t.worker, err)
+	if err != nil || int(f.Worker) != c.t.Worker {
+		s.violated(wrongTwice, "%s is given %d, which is not of worker %d: %v", p.name, run.First, c.t.Worker, err)
 		return
 	}
 	last := run.At(run.Len - 1)
-	w := &s.workers[c.t.worker]
+	w := &s.workers[c.t.Worker]
 	mine := w.of(c.t)
 	if mine == nil {
 		mine = &issued{t: c.t, p: p, min: f.Tick, max: f.Tick}
@@ -192,7 +192,7 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 		back := time.Duration(s.layout.Start(before.max)-s.layout.Start(tick)) * time.Millisecond
 		later := before.p == mine.p || before.p.dead && before.p.ended < mine.p.started && !s.lossy
 		if later || back > time.Duration(s.highest-s.lowest)+s.layout.Unit+s.mayLead() {
-			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.worker,
+			s.violated(wrongOrder, "%s issues tick %d of worker %d after %s tick %d", mine.p.name, tick, mine.t.Worker,
 				before.p.name, before.max)
 		}
 	}
@@ -206,19 +206,19 @@ func (s *sim) checkOrder(mine *issued, c *conn, run worker.Run, w *workerChecks,
 func (s *sim) checkBounds(mine *issued, tick worker.Tick) {
 	p, t := mine.p, mine.t
 	start, end := s.layout.Start(tick), s.layout.Start(tick+1)
-	h := s.acked[holding{t.node, t.worker}]
+	h := s.acked[holding{t.Node, t.Worker}]
 	if end > h {
 		s.violated(wrongLease, "%s issues for %d to %d ms of worker %d, where %d is acknowledged", p.name, start, end,
-			t.worker, h)
+			t.Worker, h)
 	}
 	mine.end = max(mine.end, tick+1)
-	if d := p.durable; d.found && !d.released && d.node == t.node && d.worker == t.worker {
+	if d := p.durable; d.found && !d.released && d.node == t.Node && d.worker == t.Worker {
 		if end > d.begin {
 			s.violated(wrongDisk, "%s issues for %d to %d ms of worker %d, where a restart would begin at %d", p.name,
-				start, end, t.worker, d.begin)
+				start, end, t.Worker, d.begin)
 		}
 		if start < d.floor {
-			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.worker,
+			s.violated(wrongFloor, "%s issues for %d ms of worker %d, where its floor is %d", p.name, start, t.Worker,
 				d.floor)
 		}
 		// A bound that has reached the disk without an acknowledgement does not count.
@@ -234,10 +234,10 @@ func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
 		case r == mine:
 		case r.min <= mine.max && mine.min <= r.max:
 			s.violated(wrongOverlap, "%s issued ticks %d to %d for worker %d, and %s %d to %d", mine.p.name, mine.min,
-				mine.max, mine.t.worker, r.p.name, r.min, r.max)
+				mine.max, mine.t.Worker, r.p.name, r.min, r.max)
 		case r.max < tick && tick < r.end && !r.closed():
 			s.violated(wrongReserved, "%s issues tick %d for worker %d, of which %s had reserved all below %d",
-				mine.p.name, tick, mine.t.worker, r.p.name, r.end)
+				mine.p.name, tick, mine.t.Worker, r.p.name, r.end)
 		}
 	}
 }

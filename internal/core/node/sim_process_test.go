@@ -239,7 +239,7 @@ func (p *process) held() int {
 	if p.dead || p.acquiring || p.n.held == nil {
 		return -1
 	}
-	return p.n.held.worker
+	return p.n.held.Worker
 }
 
 // keep runs one round of the node's keep, or one attempt to acquire a slot.

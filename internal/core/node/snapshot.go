@@ -148,7 +148,7 @@ func (n *Node) Snapshot() Snapshot {
 		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
 	}
 	if n.held != nil {
-		s.Worker = new(n.held.worker)
+		s.Worker = new(n.held.Worker)
 		if n.claim.LeaseUntil != 0 { // else it has not been confirmed yet
 			s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.LeaseUntil), new(n.claim.LeaseUntil-now)
 			s.ReservedLeftMs = new(n.reservedUntil - now)

@@ -17,10 +17,10 @@ func (n *Node) stop(ctx context.Context) {
 	end := n.layout.Start(t.gen.Close())
 	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
-	if t.owner != ownerOf(claim) {
+	if t.Owner != claim.Owner {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
-			"worker", t.worker)
+			"worker", t.Worker)
 		return
 	}
 	if (n.cfg.ReleaseOnExit || n.releases.Load()) && n.release(ctx, end) {
@@ -46,7 +46,7 @@ func (n *Node) stop(ctx context.Context) {
 			"error", err)
 		return
 	}
-	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.worker, "term", claim.Term)
+	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
 }
 
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot

@@ -233,7 +233,7 @@ func TestOffsets(t *testing.T) {
 		live(func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }),
 		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
 	}
-	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Node: "ours"}},
+	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Owner: coordinator.Owner{Node: "ours"}}},
 		loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 	if got := peers(entries, own, probe(0)); len(got) != 1 {
 		t.Errorf("%d of the reports count, want 1: %v", len(got), got)

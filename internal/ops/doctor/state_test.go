@@ -13,7 +13,7 @@ import (
 )
 
 func TestDirs(t *testing.T) {
-	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Worker: 7, ReservedUntil: 50_000}}
+	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Owner: coordinator.Owner{Worker: 7}, ReservedUntil: 50_000}}
 	holds := func(change func(*stateDir)) stateDir {
 		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
 		change(&d)
