@@ -40,21 +40,3 @@ func TestSeqShowPrintsTheKey(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 }
-
-// Sequences with a key have flags and words of their own.
-func TestSeqSetOfScattered(t *testing.T) {
-	w := newSeqWorld(t)
-	w.call("create", "ticket", "--scatter", "40")
-	w.call("set", "ticket", "--next", "50").wants(t, exitFailure, "", "ticket: --next is not for scattered sequences")
-	w.call("set", "ticket", "--next-position", "1", "--next", "1").wants(t, exitUsage, "", "both given")
-	r := w.call("set", "ticket", "--next-position", "50", "--confirm", "skip positions of ticket below 50")
-	r.wants(t, exitOK, "next position  0 of 1099511627776  50 of 1099511627776\n", "")
-	w.losesData()
-	words := "ticket is unused from position 90 on in incarnation 1"
-	r = w.call("set", "ticket", "--next-position", "90", "--vouch-after-loss", "--confirm", words)
-	r.wants(t, exitOK, "changed sequence ticket", "")
-	w.call("delete", "ticket").wants(t, exitUsage, "", "whose next value is secret.")
-	w.call("create", "bad", "--salt", "8", "--scatter", "40").wants(t, exitUsage, "", "--salt must not be combined")
-	r = w.call("create", "t:*", "--scatter", "40", "--start", "1")
-	r.wants(t, exitOK, "at its first use, with a key of its own.\n", "")
-}

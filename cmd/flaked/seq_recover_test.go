@@ -41,24 +41,6 @@ func TestSeqRecover(t *testing.T) {
 	w.call("recover", "order").wants(t, exitFailure, "", "order is not frozen")
 }
 
-func TestSeqRecoverByAnotherValue(t *testing.T) {
-	w := frozenSequence(t)
-	w.call("recover", "order", "--next", "99").wants(t, exitFailure, "", "Give a higher one. The highest")
-	w.call("recover", "order", "--next", "9007199254740992").wants(t, exitFailure, "",
-		"too close to the max")
-	w.call("recover", "order", "--next", "100", "--confirm", "order is unused from 100 on in incarnation "+
-		"1").wants(t, exitOK, "changed sequence order", "")
-}
-
-func TestSeqRecoverIsForFrozenStrictSequences(t *testing.T) {
-	w := newSeqWorld(t)
-	w.call("create", "order").wants(t, exitOK, "created", "")
-	w.call("recover", "order").wants(t, exitFailure, "", "order is not a strict sequence")
-	w.call("recover", "nope").wants(t, exitFailure, "", "nope: sequence not found")
-	w.call("recover", "order", "--next", "-1").wants(t, exitFailure, "", "order is not a strict sequence")
-	w.call("recover").wants(t, exitUsage, "", "expected one sequence")
-}
-
 func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
 	for taken, want := range map[int64]int64{0: 10, 1: 10, 100: 10, 101: 11, 109: 11, 110: 11, 111: 12,
 		1_000_000: 100_000, 1<<63 - 1: 1<<63/10 + 1} {

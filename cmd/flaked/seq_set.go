@@ -147,8 +147,9 @@ func changedRows(name string, before, after seq.Record, st seq.State, now int64)
 	is := seqRows(describeSequence(name, after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
+		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
 		if was[i][1] != is[i][1] {
-			t.add(was[i][0], was[i][1], is[i][1])
+			t.add(was[i][0], before, is[i][1])
 		}
 	}
 	return t
