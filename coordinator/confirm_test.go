@@ -91,39 +91,6 @@ func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
 	}
 }
 
-// A node that starts again while its heartbeats go on need not confirm anew. After a gap it does.
-func TestRestartGoesOn(t *testing.T) {
-	for name, tc := range map[string]struct {
-		between func(l *lab, a *member)
-		want    time.Duration
-	}{
-		"soon":        {func(l *lab, a *member) { l.pass(2 * DefaultHeartbeat) }, 0},
-		"after a gap": {func(l *lab, a *member) { l.pass(2*DefaultHeartbeat + time.Millisecond) }, labConfirm},
-		"after a reboot": {
-			func(l *lab, a *member) { a.disk.claim.Heard.Began, a.disk.claim.Heard.Sent = 0, 0 }, labConfirm,
-		},
-		"twice":            {func(l *lab, a *member) { a.must(a.start()); a.crash(); l.pass(time.Second) }, 0},
-		"after a loss":     {func(l *lab, a *member) { l.raised() }, labConfirm},
-		"in another cache": {func(l *lab, a *member) { a.disk.claim.Heard = Chain{} }, labConfirm},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a := l.serving("A")
-			a.mustBeat()
-			a.crash()
-			tc.between(l, a)
-			a.must(a.start())
-			if got := a.confirmsIn(); got != tc.want {
-				t.Errorf("confirms in %s, want %s", got, tc.want)
-			}
-			if got := a.mustBeat().Confirmed; got != (tc.want == 0) {
-				t.Errorf("confirmed at once: %t", got)
-			}
-			l.disjoint()
-		})
-	}
-}
-
 // A restart within two heartbeats goes on only while the lease runs.
 func TestRestartWithoutALeaseConfirms(t *testing.T) {
 	l := newLab(t, 2)

@@ -94,27 +94,6 @@ func TestLossAfterProperties(t *testing.T) {
 	})
 }
 
-// A clock that is ahead takes no lease beyond the horizon that the connected nodes know. So a freeze covers a holder
-// that is cut off.
-func TestFreezeCoversAClockThatIsAhead(t *testing.T) {
-	l := newLab(t, 3)
-	a, b := l.serving("A"), l.serving("B")
-	a.wait, b.wait = labW, labW
-	a.skew = millis(time.Minute)
-	l.serve(2 * time.Minute)
-	copied := l.mem.Snapshot()
-	a.sess.Partition()
-	a.sess.Expire()
-	l.pass(time.Second)
-	l.putBack(copied)
-	l.wipe()
-	b.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil < a.claim.LeaseUntil {
-		t.Errorf("the freeze ends %d ms before a lease", a.claim.LeaseUntil-cl.FrozenUntil)
-	}
-	l.disjoint()
-}
-
 // The holder of a lost record does not come back. Its slot is free when the freeze and the grace time are over. It must
 // not be kept for another lease.
 func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
@@ -266,62 +245,5 @@ func TestStopNoticesALoss(t *testing.T) {
 				t.Errorf("%s, %s: the freeze ends %d ms from now, want %d", name, how, cl.FrozenUntil-l.now, want-l.now)
 			}
 		}
-	}
-}
-
-// A was cut off while C, whose clock is 5 s ahead, raised the horizon on a worker that A does not know. Then C is cut
-// off, and A is the first to notice a wipe. The confirming time and the leases are short, so that the horizon leaves
-// little beyond a lease.
-func TestFreezeCoversAClockThatAgrees(t *testing.T) {
-	l := newLab(t, 16)
-	l.confirmIn(500 * time.Millisecond)
-	l.leases(time.Minute)
-	a, c := l.serving("A"), l.node("C")
-	a.sess.Partition()
-	a.sess.Expire()
-	l.pass(time.Second)
-	for range a.cluster().HighestSlot { // new workers are created
-		l.serving("filler")
-	}
-	c.skew, c.agreed = 5000, true
-	c.must(c.register())
-	c.confirm()
-	for range 10 {
-		l.pass(3 * time.Second)
-		c.mustBeat()
-	}
-	if c.claim.Worker <= a.co.HighestSlot() {
-		t.Fatalf("A knows of %d", c.claim.Worker)
-	}
-	c.sess.Partition()
-	l.wipe()
-	a.sess.Heal()
-	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil < c.claim.LeaseUntil {
-		t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
-	}
-}
-
-// A was cut off when C came, whose clock is a minute ahead and whose only other voter is the leader. So nobody outvotes
-// C, and A does not know how far C has raised the horizon. Then C is cut off, and A is the first to notice a wipe.
-func TestFreezeCoversAHorizonThatItsWriterDoesNotKnow(t *testing.T) {
-	l := newLab(t, 2)
-	l.leases(10 * time.Minute)
-	a, c := l.serving("A"), l.node("C")
-	a.sess.Partition()
-	a.sess.Expire()
-	c.skew, c.wait = millis(time.Minute), 10*time.Minute
-	c.must(c.register())
-	c.confirm()
-	for range 10 {
-		l.pass(3 * time.Second)
-		c.mustBeat()
-	}
-	c.sess.Partition()
-	l.wipe()
-	a.sess.Heal()
-	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil < c.claim.LeaseUntil {
-		t.Errorf("the freeze ends %d ms before a lease", c.claim.LeaseUntil-cl.FrozenUntil)
 	}
 }

@@ -40,70 +40,6 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 	}
 }
 
-// A lease has run out, and no other node has taken the slot. The holder serves again after the confirming time, which
-// is 0 in a steady ensemble. It does so even if the write that began the wait was not acknowledged.
-func TestLapsedLeaseServesAgain(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fault store.Fault
-		wait  time.Duration
-	}{
-		"acknowledged":     {wait: labConfirm},
-		"not acknowledged": {wait: labConfirm, fault: store.FailAfter},
-		"not applied":      {wait: labConfirm, fault: store.FailBefore},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
-			a := l.serving("A")
-			floor := a.t.lo
-			l.pass(time.Hour)
-			if tc.fault != store.NoFault {
-				a.hook = faulty(tc.fault, 0, 1, touching("set", slotPath(0)))
-				if _, err := a.beat(); err == nil {
-					t.Fatal("acknowledged")
-				}
-			}
-			started := l.now
-			for !a.issue() {
-				if beat := a.mustBeat(); beat.Confirmed && l.now-started < millis(tc.wait) {
-					t.Fatalf("confirmed after %dms", l.now-started)
-				}
-				l.pass(time.Second)
-				if l.now-started > millis(tc.wait+3*time.Second) {
-					t.Fatalf("not confirmed after %dms", l.now-started)
-				}
-			}
-			if a.claim.Floor <= floor {
-				t.Errorf("the floor is %d still", a.claim.Floor)
-			}
-			l.disjoint()
-		})
-	}
-}
-
-// ZooKeeper has lost the record, the node writes it again, and then loses the connection. The heartbeat reports the
-// loss, because the next one finds the record in order.
-func TestLossIsReportedAlthoughTheHeartbeatFails(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.serving("A")
-	l.remove(slotPath(0))
-	created := touching("create", slotPath(0))
-	written := false
-	a.hook = func(c store.Call) store.Fault {
-		if written {
-			return store.FailBefore
-		}
-		written = created(c)
-		return store.NoFault
-	}
-	if beat, err := a.beat(); err == nil || !beat.Restored || !written {
-		t.Errorf("%+v, %v, written %v", beat, err, written)
-	}
-	a.hook = nil
-	if beat := a.mustBeat(); beat.Restored {
-		t.Errorf("%+v", beat)
-	}
-}
-
 // A server that lags behind does not have the node's record yet. A heartbeat must not take that for a loss of data.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 4)
@@ -117,28 +53,6 @@ func TestHeartbeatThroughALaggingServer(t *testing.T) {
 			t.Errorf("%+v", beat)
 		}
 		l.pass(time.Second)
-	}
-}
-
-// The holder of a slot replaces a record that cannot be read. No other node takes the slot.
-func TestUnreadableSlot(t *testing.T) {
-	for _, garbage := range []string{"{}", "null", "x", "", `{"node":"n","term":1}`} {
-		l := newLab(t, 1)
-		a := l.serving("A")
-		if _, err := l.admin.Set(t.Context(), slotPath(0), []byte(garbage), store.AnyVersion); err != nil {
-			t.Fatal(err)
-		}
-		l.forget()
-		l.remove(lockPath(0))
-		b := l.node("B")
-		if full := wantErrAs[*FullError](t, b.register()); full.Disconnected != 1 || full.NextFree != 0 {
-			t.Errorf("%q: %+v", garbage, full)
-		}
-		if beat := a.mustBeat(); !beat.Restored || l.slot(0).Nonce != a.claim.Nonce ||
-			l.slot(0).LeaseUntil < a.claim.LeaseUntil {
-			t.Errorf("%q: %+v, %+v", garbage, beat, l.slot(0))
-		}
-		l.disjoint()
 	}
 }
 

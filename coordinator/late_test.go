@@ -12,61 +12,6 @@ import (
 // arrives after others have acted, and after ZooKeeper was put back to older data in which the record still has the
 // version that the write expects.
 
-// stalled makes the next write of the member's slot wait while f runs.
-func (m *member) stalled(f func()) {
-	m.hook = func(c store.Call) store.Fault {
-		if c.Write() && c.Touches(slotPath(m.claim.Worker)) {
-			m.hook = nil
-			f()
-		}
-		return store.NoFault
-	}
-}
-
-// handedOver returns a holder P of slot 0, which has continuity, and a copy of the data in which slot 1 is free. After
-// that P's next heartbeat began, and stands still while C takes slot 1 and confirms, is cut off, and the copy is put
-// back. then runs before P's heartbeat goes on.
-func handedOver(l *lab, then func()) (p, c *member) {
-	p, b := l.serving("P"), l.serving("B")
-	p.beatsFor(labConfirm)
-	b.must(b.leave())
-	p.mustBeat()
-	copied := l.mem.Snapshot()
-	c = l.node("C")
-	c.must(c.register())
-	l.pass(DefaultHeartbeat)
-	p.stalled(func() {
-		c.confirm()
-		c.sess.Partition()
-		c.sess.Expire()
-		l.mem.RestoreRunning(copied) // a server that restarts ends P's session, and the heartbeat with it
-		l.forget()
-		then()
-	})
-	p.mustBeat()
-	return p, c
-}
-
-// A peer's write that arrives late shows no continuity of ZooKeeper.
-func TestLateWriteDoesNotVouch(t *testing.T) {
-	l := newLab(t, 2)
-	var d *member
-	_, c := handedOver(l, func() {
-		d = l.node("D")
-		d.must(d.register())
-		d.mustBeat()
-	})
-	d.peers()
-	if d.mustBeat(); d.issue() {
-		t.Error("D issues at once")
-	}
-	l.pass(time.Second)
-	c.issue()
-	c.sess.Heal()
-	_, _ = c.beat()
-	l.disjoint()
-}
-
 // lateGrant makes the node's next write of its slot arrive only when the one after it is on the way.
 func (m *member) lateGrant() {
 	writes := 0

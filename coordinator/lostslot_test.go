@@ -138,20 +138,6 @@ func TestStopFreezesWhereAnotherHasConfirmed(t *testing.T) {
 	}
 }
 
-// A fenced holder could not write its freeze. It writes the freeze before it registers again.
-func TestFencedHolderWritesItsFreezeLater(t *testing.T) {
-	l, a := takenAfterALoss(t)
-	a.hook = faulty(store.FailBefore, 0, 1, touching("set", clusterPath))
-	_, err := a.beat()
-	wantFenced(t, err)
-	if err := a.register(); err != nil {
-		t.Logf("registers: %v", err)
-	}
-	if cl := l.cluster(); !cl.Frozen(l.now) {
-		t.Errorf("not frozen, and A has a new worker: %+v", a.claim)
-	}
-}
-
 // A's lease expires, and N1 acquires the slot and releases it. Then all clocks are set back by 8 s, and N2 acquires the
 // slot. Nothing was lost, so A must not freeze registration.
 func TestClockSetBackBetweenHoldersFreezesNothing(t *testing.T) {

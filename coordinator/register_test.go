@@ -3,73 +3,12 @@ package coordinator
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
-
-func TestRegisterOnANewCluster(t *testing.T) {
-	l := newLab(t, 1024)
-	a := l.node("A")
-	a.must(a.register())
-	c := a.claim
-	if c.Worker != 0 || c.Term != 1 || c.Floor != l.now || c.EverConfirmed || c.LeaseUntil != 0 ||
-		c.PendingNonce != "" || c.Nonce == "" {
-		t.Errorf("claim %+v", c)
-	}
-	if a.disk.claim.PendingNonce != c.Nonce || a.disk.claim.PendingTerm != 1 || a.disk.claim.Worker != 0 {
-		t.Errorf("the ledger has %+v", a.disk.claim)
-	}
-	if s := l.slot(0); s.Nonce != c.Nonce || s.Term != 1 || s.LeaseUntil != l.now+millis(labLease) || s.Confirmed ||
-		s.Generation != 1 {
-		t.Errorf("slot %+v", s)
-	}
-	if cl := l.cluster(); cl.HighestSlot != cl.growBy()-1 || cl.InUse {
-		t.Errorf("cluster %+v", cl)
-	}
-	if a.issue() {
-		t.Error("issues before it has confirmed")
-	}
-	a.confirm()
-	if s := l.slot(0); !s.Confirmed || !l.cluster().InUse {
-		t.Errorf("slot %+v, cluster %+v", s, l.cluster())
-	}
-}
-
-// A ticket's number only decides where the search for a slot begins. Any number leads to a free slot.
-func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
-	for name, tc := range map[string]struct {
-		count int32
-		want  []int
-	}{
-		"1,100 tickets":          {1100, []int{76, 77, 78}},
-		"the parent made again":  {0, []int{1, 2, 3}}, // 0 is held
-		"near the counter's end": {math.MaxInt32 - 1, []int{1022, -1, -1}},
-		"negative":               {math.MinInt32, []int{1, 2, 3}},
-		"negative and short":     {-3, []int{1021, 1022, 1023}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1024)
-			l.remove(l.serving("X").claim.Ticket)
-			if err := l.mem.SetCreateCount(ticketsPath, tc.count); err != nil {
-				t.Fatal(err)
-			}
-			taken := map[int]bool{0: true}
-			for i, want := range tc.want {
-				m := l.node(fmt.Sprint("N", i))
-				m.must(m.register())
-				if got := m.claim.Worker; got != want && want >= 0 || taken[got] {
-					t.Errorf("node %d has worker %d by ticket %s, want %d", i, got, m.claim.Ticket, want)
-				}
-				taken[m.claim.Worker] = true
-			}
-		})
-	}
-}
 
 func TestSlotsAreRecycled(t *testing.T) {
 	l := newLab(t, 4)
@@ -127,42 +66,6 @@ func TestFull(t *testing.T) {
 	}
 	if after := l.children(ticketsPath); len(after) != len(before) || m.disk.saves > 0 {
 		t.Errorf("tickets %q, saves %d", after, m.disk.saves)
-	}
-}
-
-// A slot is free only if its lease bound has passed by the node's clock and by the leader's.
-func TestBothClocksFreeASlot(t *testing.T) {
-	for name, tc := range map[string]struct {
-		skew, wait time.Duration
-		free       bool
-	}{
-		"ours ahead":           {time.Hour, 30 * time.Second, false},
-		"ours behind":          {-time.Hour, 2 * time.Minute, false},
-		"the leader's only":    {-time.Minute, 66 * time.Second, false},
-		"both":                 {0, 66 * time.Second, true},
-		"ours ahead, and both": {time.Hour, 66 * time.Second, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
-			a := l.node("A")
-			a.must(a.register())
-			h := l.slot(0).LeaseUntil
-			a.crash()
-			l.expire()
-			l.pass(tc.wait)
-			m := l.node("M")
-			m.skew = millis(tc.skew)
-			err := m.register()
-			if (err == nil) != tc.free {
-				t.Fatal(err)
-			}
-			if tc.free && m.claim.Floor < h {
-				t.Errorf("floor %d below %d", m.claim.Floor, h)
-			}
-			if !tc.free {
-				wantErrAs[*FullError](t, err)
-			}
-		})
 	}
 }
 

@@ -90,41 +90,6 @@ func TestTicketOfAnotherIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A process was killed while it waited for its floor, so its reserved bound is below the floor. The next process must
-// not begin below that floor.
-func TestResumeKeepsTheFloor(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.serving("A")
-	a.crash()
-	floor := l.now + 9000
-	a.disk.claim.Floor = floor
-	a.must(a.start())
-	if a.claim.Floor < floor {
-		t.Errorf("floor %d, was %d", a.claim.Floor, floor)
-	}
-}
-
-// A node starts from an old copy of its state, from before it released its slot. The next holder's lease bound is lower
-// than that of the copy, which is not a loss of data.
-func TestOldCopyOfAReleasedSlot(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.wait = labW
-	a.mustBeat()
-	copied := *a.disk
-	a.must(a.leave())
-	b := l.node("B")
-	b.must(b.register())
-	was := l.slot(0)
-	a.disk = &copied
-	wantErrAs[*FullError](t, a.start()) // as a new node
-	if a.up || !same(l.slot(0), was) || l.cluster().FrozenUntil != 0 {
-		t.Errorf("%+v, %+v", l.slot(0), l.cluster())
-	}
-	b.confirm()
-	l.disjoint()
-}
-
 // A node saves a claim before the write that carries it: when it registers, resumes, reports a restart, and puts its
 // record back.
 func TestStoredBeforeWritten(t *testing.T) {
@@ -212,25 +177,4 @@ func writing(c store.Call, path string) bool {
 		}
 	}
 	return c.Op == "set" && c.Path == path
-}
-
-// A start finds data from before the cluster grew. What it knows of the growth stays.
-func TestResumeKeepsTheHighestWorker(t *testing.T) {
-	l := newLab(t, 16)
-	a := l.serving("A")
-	copied := l.mem.Snapshot()
-	for range l.cluster().HighestSlot + 1 {
-		l.serving("filler")
-	}
-	a.mustBeat()
-	known := a.co.HighestSlot()
-	a.crash()
-	l.putBack(copied)
-	if l.cluster().HighestSlot >= known {
-		t.Fatal("the cluster has not grown")
-	}
-	a.must(a.start())
-	if got := l.cluster().HighestSlot; got != known {
-		t.Errorf("the highest worker is %d, was %d", got, known)
-	}
 }
