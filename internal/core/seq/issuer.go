@@ -80,8 +80,6 @@ type Config struct {
 	Retry func(most time.Duration, f func()) time.Duration
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
 	Parallel int
-	// Lookups is the number of unknown names that the node looks up in ZooKeeper in a second. 0 means 100.
-	Lookups int
 	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
 	WitnessFile string
 	Log         hclog.Logger // may be nil
@@ -141,7 +139,7 @@ func New(cfg Config) *Issuer {
 		cfg.Nonce = func() string { return process + nonce() }
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
-	cfg.Parallel, cfg.Lookups = cmp.Or(cfg.Parallel, 16), cmp.Or(cfg.Lookups, 100)
+	cfg.Parallel = cmp.Or(cfg.Parallel, 16)
 	if cfg.Retry == nil {
 		cfg.Retry = retry
 	}
@@ -212,7 +210,7 @@ func (i *Issuer) seriesOf(name []byte) (*series, error) {
 	if err := sequence.CheckName(string(name)); err != nil {
 		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
 	}
-	if !i.lookup.allow(i.cfg.Mono(), i.cfg.Lookups) {
+	if !i.lookup.allow(i.cfg.Mono()) {
 		return nil, tooManyNames()
 	}
 	return i.named(string(name)), nil
@@ -237,6 +235,9 @@ func (i *Issuer) Followed() coordinator.Followed {
 	return now
 }
 
+// maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
+const maxLookups = 100
+
 // lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
 type lookups struct {
 	mu    sync.Mutex
@@ -258,13 +259,13 @@ func (i *Issuer) forget() {
 	i.remove(func(s *series) bool { return s.forget(now) && i.gone.add(s) })
 }
 
-// allow reports whether one more name may be looked up in this second. most is the number of names in a second.
-func (l *lookups) allow(now int64, most int) bool {
+// allow reports whether one more name may be looked up in this second.
+func (l *lookups) allow(now int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now-l.since >= int64(time.Second) {
 		l.since, l.done = now, 0
 	}
 	l.done++
-	return l.done <= most
+	return l.done <= maxLookups
 }

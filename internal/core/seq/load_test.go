@@ -185,7 +185,7 @@ func TestRenewalsAreSpread(t *testing.T) {
 func TestUnknownNamesAreLookedUpSlowly(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	refused, maxLookups := 0, a.is.cfg.Lookups
+	refused := 0
 	for k := range 3 * maxLookups {
 		var refusal *Refusal
 		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == TooManyNames {

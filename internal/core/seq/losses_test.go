@@ -18,24 +18,6 @@ func (s *stage) lose(copied *store.MemSnapshot, zkEpoch uint32) {
 	}
 }
 
-// A clean stop gives back what the node has not issued, and nothing is issued after it.
-func TestNothingIsIssuedAfterAReturn(t *testing.T) {
-	s := newStage(t)
-	a, b := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	a.ask("order", 10, false).first()
-	if err := a.is.giveBack(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if next := s.view("order").record.Next; next != 10 {
-		t.Errorf("the next position is %d, not 10", next)
-	}
-	v := b.ask("order", 1, false).first()
-	if c := a.ask("order", 1, false); c.done && int64(c.runs[0].First) == v {
-		t.Errorf("%d is issued twice", v)
-	}
-}
-
 // A node gives back nothing while it may not write, or when data may have been lost since its block.
 func TestNoReturnInDoubt(t *testing.T) {
 	for name, spoil := range map[string]func(a, b *actor){

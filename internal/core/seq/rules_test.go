@@ -98,27 +98,6 @@ func TestNameCreatedAgainWithAHigherStart(t *testing.T) {
 	}
 }
 
-// A node that knows the tombstone sees a new sequence of this name after a purge. No data are lost.
-func TestPurgeIsNotALossOfData(t *testing.T) {
-	s, a := newOrder(t)
-	for range 10 {
-		a.ask("order", 40, false).first()
-	}
-	s.remove("order")
-	s.run(20 * time.Minute)
-	if err := s.operator().Purge(context.Background(), "order"); err != nil {
-		t.Fatal(err)
-	}
-	s.create("order", plain(), settings(1000))
-	s.run(5 * time.Second)
-	if e := s.incarnation(); e != 0 {
-		t.Errorf("the incarnation is %d", e)
-	}
-	if v := a.ask("order", 1, false).first(); v != 1 {
-		t.Error(v)
-	}
-}
-
 func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s := newStage(t)
 	a := s.node()

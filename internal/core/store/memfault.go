@@ -49,9 +49,6 @@ const (
 	// applies a delayed write if its session is still alive then. A delayed read has no
 	// effect.
 	FailLate
-	// Hang simulates a frozen server: the call is not applied. The caller gets
-	// ErrUnreachable when its context is done, and not before.
-	Hang
 )
 
 var (

@@ -75,9 +75,6 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 	if ask != nil {
 		fault = ask(c) // not under mu
 	}
-	if fault == Hang {
-		<-ctx.Done()
-	}
 	if err := ctx.Err(); err != nil {
 		return unreachable(err)
 	}

@@ -1,12 +1,9 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"math"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // memNow is the time of every Mem in these tests, in Unix milliseconds.
@@ -49,7 +46,6 @@ func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 		{NoFault, nil, true},
 		{FailBefore, ErrUnreachable, false},
 		{FailAfter, ErrUnreachable, true},
-		{Hang, ErrUnreachable, false},
 	} {
 		m, s := newMem(t)
 		other := m.Session()
@@ -59,12 +55,7 @@ func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 			_ = other.SessionID() // the hook may use the server
 			return tc.fault
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		if tc.fault == Hang {
-			cancel()
-		}
-		_, err := s.Create(ctx, "/x", nil, Persistent)
-		cancel()
+		_, err := s.Create(t.Context(), "/x", nil, Persistent)
 		if !errors.Is(err, tc.err) || exists(t, other, "/x") != tc.applied {
 			t.Errorf("fault %d: %v, applied %v", tc.fault, err, exists(t, other, "/x"))
 		}
@@ -125,21 +116,6 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 	if exists(t, other, "/b") {
 		t.Error("written by a session that had ended")
 	}
-}
-
-func TestMemHangsUntilTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, s := newMem(t)
-		s.SetFault(func(Call) Fault { return Hang })
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		start := time.Now()
-		_, _, err := s.Get(ctx, "/")
-		if took := time.Since(start); took != 3*time.Second || !errors.Is(err, ErrUnreachable) ||
-			!errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v after %v", err, took)
-		}
-	})
 }
 
 func TestMemPartitionAndExpiry(t *testing.T) {
