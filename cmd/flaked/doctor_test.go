@@ -142,20 +142,3 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 }
-
-func TestDoctorUsage(t *testing.T) {
-	for args, want := range map[string]string{
-		"--timeout 0s":   "--timeout must be more than 0s and at most 1m, not 0s",
-		"--listen a/b":   "--listen: ",
-		"--zk :::":       "connect string",
-		"--layout q":     "--layout",
-		"-o xml":         "--output",
-		"--state-dir=":   "--state-dir: no home directory found. Give --state-dir DIRECTORY",
-		"--lease string": "is not a duration",
-	} {
-		if r := call(t, "", append([]string{"doctor"}, strings.Fields(args)...)...); r.code != exitUsage ||
-			!strings.Contains(r.stderr, want) {
-			t.Errorf("doctor %s: exit code %d: %s", args, r.code, r.stderr)
-		}
-	}
-}

@@ -53,13 +53,7 @@ func TestLayoutGolden(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	golden(t, "layouts.txt", b.String())
-}
-
-func TestLayoutArguments(t *testing.T) {
-	call(t, "", "layout").wants(t, exitOK, "NAME           IDS A SECOND  WORKERS  IDS END", "")
-	call(t, "", "layout", "leaf", "twitter").wants(t, exitUsage, "", "expected one layout, got 2 arguments")
-	call(t, "", "layout", "worker=99").wants(t, exitUsage, "", "bad layout")
+	golden(t, "layouts.txt", b.String()+call(t, "", "layout").stdout)
 }
 
 // dates returns the days on which the time field of a layout begins and ends.

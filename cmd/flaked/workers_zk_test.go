@@ -9,7 +9,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -41,106 +40,78 @@ func readSlot(t *testing.T, st store.Store, worker int) coordinator.Slot {
 	return slot
 }
 
-func TestWorkersRelease(t *testing.T) {
-	st, cl := newCluster(t)
-	a := register(t, st, cl, "a")
-	b := register(t, st, cl, "b")
+// clusterWorld is a cluster in a real ZooKeeper.
+type clusterWorld struct {
+	t     *testing.T
+	zk    string
+	nodes map[string]*coordinator.Hold // by name
+}
 
-	call(t, "", "workers", "release", "9").wants(t, exitOK, "worker 9 is free, and no node has held it. Nothing", "")
-	call(t, "", "workers", "release", "1024").wants(t, exitFailure, "", "worker 1024 not found: the cluster's layout")
-	for args, want := range map[string]string{
-		"": "expected one worker, as in `flaked workers release 7`, got 0 arguments", "1 2": "got 2 arguments",
-		"x": `"x" is not a worker. Give a number`, "-1": `"-1" is not a worker. Give a number`,
-	} {
-		call(t, "", append([]string{"workers", "release"}, strings.Fields(args)...)...).wants(t, exitUsage, "", want)
+// happens makes an event happen.
+func (w *clusterWorld) happens(event []string) {
+	w.t.Helper()
+	st := openStore(w.t, w.zk, "default")
+	cl, err := coordinator.ReadCluster(w.t.Context(), st)
+	if err != nil {
+		w.t.Fatal(err)
 	}
+	switch strings.Join(event, " ") {
+	case "nodes a, b and c get the workers 0, 1 and 2":
+		for _, name := range []string{"a", "b", "c"} {
+			w.nodes[name] = register(w.t, st, cl, name)
+		}
+	case "node b stops":
+		err = w.nodes["b"].Stop(w.t.Context(), time.Now().UnixMilli(), 1)
+	case "node a sends a heartbeat, and is fenced":
+		if _, err := w.nodes["a"].Heartbeat(w.t.Context(), coordinator.Report{Lease: time.Hour}); err == nil {
+			w.t.Error("it is not fenced")
+		}
+	case "the lease of node c expires":
+		s := readSlot(w.t, st, 2)
+		s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
+		put(w.t, st, coordinator.SlotPath(2), s, false)
+		err = st.Delete(w.t.Context(), "/live/0002", store.AnyVersion)
+	case "the record of worker 3 is damaged":
+		put(w.t, st, coordinator.SlotPath(3), []byte("{"), false)
+	case "a node notices a loss of data":
+		cl.FrozenUntil = time.Now().Add(time.Hour).UnixMilli()
+		put(w.t, st, "/cluster", cl, false)
+	case "the freeze ends":
+		cl.FrozenUntil, cl.FrozenBy = time.Now().Add(-time.Hour).UnixMilli(), ""
+		put(w.t, st, "/cluster", cl, false)
+	case "somebody writes over the cluster's record":
+		put(w.t, st, "/cluster", []byte("not ours"), false)
+	default:
+		w.t.Fatalf("no such event: %q", event)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
 
-	// Only the exact words take a worker from a running node.
+func TestClusterTranscript(t *testing.T) {
+	w := &clusterWorld{t: t, zk: zktest.Chroot(t, zktest.Shared(t)), nodes: map[string]*coordinator.Hold{}}
+	t.Setenv("FLAKED_ZK", w.zk)
+	transcript(t, "cluster.txt", func(args []string) result { return call(t, "", args...) }, w.happens)
+}
+
+// A release moves the term on, and leaves the lease as it is: the next holder begins where it ends.
+func TestReleaseKeepsTheLease(t *testing.T) {
+	st, cl := newCluster(t)
+	register(t, st, cl, "a")
 	was := readSlot(t, st, 0)
-	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "a, which holds worker 0, is connected to")
-	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "No ID will be issued twice. Nothing was changed.")
 	// what is piped is not typed
 	call(t, "release worker 0 of a\n", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of b").wants(t, exitUsage, "",
-		`--confirm "release worker 0 of b" does not match. Nothing was changed. Use --confirm 'release worker 0 of a'`)
 	if s := readSlot(t, st, 0); s.Nonce != was.Nonce || s.Released {
 		t.Fatalf("%+v", s)
 	}
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK,
-		"worker 0 was released from a, and is free when the lease expires, at ", "")
-	s := readSlot(t, st, 0)
-	if s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
+	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "was released", "")
+	if s := readSlot(t, st, 0); s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
 	}
-	if _, err := a.Heartbeat(t.Context(), coordinator.Report{Lease: time.Hour}); err == nil {
-		t.Error("it was not fenced")
+	if r := statusJSON(t, exitOK); r.Workers[0].ReleasedBy != whoami() {
+		t.Errorf("%+v", r.Workers[0])
 	}
-	call(t, "", "workers", "release", "0").wants(t, exitOK, "worker 0 was already released, and is free from ", "")
-	r := statusJSON(t, exitOK)
-	if w := r.Workers[0]; w.State != "releasing" || w.ReleasedBy != whoami() {
-		t.Errorf("%+v", w)
-	}
-
-	// A node that has stopped keeps its worker until its lease expires, or until it is released.
-	if err := b.Stop(t.Context(), time.Now().UnixMilli(), 1); err != nil {
-		t.Fatal(err)
-	}
-	call(t, "", "workers", "release", "1").wants(t, exitUsage, "", "b, which holds worker 1, has stopped and may be")
-	call(t, "", "workers", "release", "1", "--confirm", "release worker 1 of b").wants(t, exitOK,
-		"worker 1 was released from b", "")
-
-	// A lease that is over needs no confirmation.
-	c := register(t, st, cl, "c")
-	s = readSlot(t, st, c.Held().Worker)
-	s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
-	put(t, st, "/workers/0002", s, false)
-	if err := st.Delete(t.Context(), "/live/0002", store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is free: its lease expired at ", "")
-	call(t, "", "workers", "release", "2").wants(t, exitOK, "worker 2 is already free. Nothing was changed.\n", "")
-
-	// A record that cannot be read is replaced.
-	put(t, st, "/workers/0003", []byte("{"), false)
-	call(t, "", "workers", "release", "3").wants(t, exitUsage, "", "add --confirm 'replace the record of worker 3'")
-	call(t, "", "workers", "release", "3", "--confirm", "replace the record of worker 3").wants(t, exitOK,
-		"worker 3 is kept for its holder until ", "")
-	call(t, "", "workers", "release", "3").wants(t, exitFailure, "", "ZooKeeper lost the record of worker 3, so the")
-}
-
-func TestWorkersReleaseInAFreeze(t *testing.T) {
-	st, cl := newCluster(t)
-	register(t, st, cl, "a")
-	call(t, "", "cluster", "freeze", "--for", "1h").wants(t, exitOK, "froze registration", "")
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitFailure, "",
-		"so ZooKeeper's record of worker 0 may be out of date. Let its holder come back, or wait. Start the missing "+
-			"nodes again, or see flaked cluster thaw --help")
-	if s := readSlot(t, st, 0); s.Released {
-		t.Errorf("%+v", s)
-	}
-}
-
-func TestClusterFreeze(t *testing.T) {
-	_, _ = newCluster(t, "--lease", "2h")
-	call(t, "", "cluster", "freeze", "--for", "1ms").wants(t, exitUsage, "", "--for must be at least 1s, not 1ms")
-	r := call(t, "", "cluster", "freeze", "--for", "10m")
-	r.wants(t, exitOK, "froze registration in cluster default: no new node acquires a worker until ", "")
-	r.wants(t, exitOK, "a holder that ZooKeeper lost may serve for longer than that, up to 2h0m0s", "")
-	call(t, "", "cluster", "freeze", "--for", "5m").wants(t, exitOK, "is already frozen for longer, until ", "")
-	var shown view.ClusterReport
-	call(t, "", "cluster", "freeze").wants(t, exitOK, "froze registration", "")
-	r = call(t, "", "cluster", "show", "-o", "json")
-	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !shown.Frozen || shown.FrozenBy != whoami() {
-		t.Errorf("%v: %+v", err, r)
-	}
-	if left := time.Until(time.UnixMilli(shown.FrozenUntilMs)); left < 2*time.Hour || left > 2*time.Hour+3*time.Minute {
-		t.Errorf("for %v", left)
-	}
-	call(t, "", "cluster", "show").wants(t, exitOK, ", by "+whoami()+". Running nodes serve on", "")
-	call(t, "", "status").wants(t, exitDegraded, "0 live", "Registration is frozen until")
-	call(t, "", "cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, exitOK,
-		"ended the freeze", "")
-	call(t, "", "cluster", "show").wants(t, exitOK, "IDs end", "")
 }
 
 // Neither the environment nor a file may confirm a call.
