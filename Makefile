@@ -228,8 +228,6 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 chaos-sim: ## histories of the simulation until one goes wrong. N=100000 FIRST=n
 	@mkdir -p bin
 	set -x
-	$(GO) test -vet=off -count=1 -timeout 0 ./coordinator -run '^TestModel' \
-	  -model.first=$(FIRST) -model.runs=$$(( $(N) / 100 + 1 ))
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/seq -run '^TestSimulation$$' \
 	  -sim.first=$(FIRST) -sim.count=$$(( $(N) / 10 + 1 )) -sim.progress=10s -sim.dir $(CURDIR)/bin
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/node -run '^TestSimulation$$' \

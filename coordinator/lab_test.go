@@ -3,7 +3,6 @@ package coordinator
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -35,7 +34,6 @@ type lab struct {
 	cl    Cluster
 	nodes []*member
 	gone  []*store.MemSession // of crashed processes
-	trace bool
 	// Copies of the data, which a test puts back.
 	empty, copied *store.MemSnapshot
 
@@ -154,13 +152,6 @@ func (l *lab) children(path string) []string {
 		l.Fatal(err)
 	}
 	return names
-}
-
-// note logs what happens in a history, if the test runs a single history of a model.
-func (l *lab) note(who, what string, args ...any) {
-	if l.trace {
-		l.Logf("%d %s: %s", l.now-labStart, who, fmt.Sprintf(what, args...))
-	}
 }
 
 func (l *lab) pass(d time.Duration) { l.now += millis(d) }

@@ -140,7 +140,6 @@ func (m *member) resume() error {
 }
 
 func (m *member) granted(confirm time.Duration) {
-	m.note(m.name, "granted, confirms for %s", confirm)
 	if m.agreed {
 		m.judged = m.co.reading
 	}
@@ -158,7 +157,6 @@ func (m *member) hold() {
 
 // startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
-	m.note(m.name, "starts alone with %+v", m.disk.claim)
 	m.up = true
 	m.recall().GoAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
 	m.hold()
@@ -166,8 +164,7 @@ func (m *member) startAlone() {
 
 // start starts the node: it resumes, starts from its disk alone, or registers. If start returns an error, the node
 // stays down.
-func (m *member) start() (err error) {
-	defer func() { m.note(m.name, "start: %v", err) }()
+func (m *member) start() error {
 	if err := m.co.Settle(m.ctx()); err != nil {
 		return err
 	}
@@ -216,7 +213,6 @@ func (m *member) report() Report {
 func (m *member) beat() (Beat, error) {
 	r := m.report()
 	b, err := m.h.Heartbeat(m.ctx(), r)
-	m.note(m.name, "beat %+v: %+v, %v", r, b, err)
 	var fenced *FencedError
 	switch {
 	case errors.As(err, &fenced):

@@ -123,7 +123,6 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
-	//mutant:c10-restart-does-not-confirm by sim -> if _ = inTime; false {
 	if !inTime || h.doubt.raised {
 		confirm = confirmTime(*v.cl)
 	}

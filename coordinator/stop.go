@@ -86,9 +86,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 		return nil // another node has the slot, or it is to stay
 	}
 	change(slot)
-	//mutant:c8-release-over-any-version by sim -> version := store.AnyVersion
-	version := v.stat.Version
-	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), version)
+	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
 	return err
 }
 

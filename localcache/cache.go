@@ -90,7 +90,6 @@ func New(f File, fp Fingerprint) (*Cache, error) {
 	}
 	l := im.load(fp)
 	if l.Status == StatusRecord && len(l.Changed) == 0 {
-		//mutant:c18-part-is-forgotten by TestPartThatWasReadOnceIsRemembered -> _ = fp.orKnown
 		fp = fp.orKnown(l.Record.Fingerprint)
 	}
 	c := &Cache{f: f, fp: fp, usable: l.Status != StatusCorrupt, generation: im.generation()}

@@ -45,7 +45,6 @@ func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.Pro
 // lacks does not count on a machine that is proven to be the same.
 func (fp Fingerprint) Changed(then Fingerprint) []string {
 	sameMachine := fp.ProductUUID == then.ProductUUID
-	//mutant:c18-machine-id-excuses-another-machine by TestChanged -> if !sameMachine {
 	if fp.ProductUUID == "" || then.ProductUUID == "" {
 		sameMachine = then.MachineID != "" && fp.MachineID == then.MachineID
 	}

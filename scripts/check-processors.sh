@@ -48,15 +48,14 @@ tested() {
   return "$status"
 }
 
-# core ARCH PACKAGE... runs the tests of these packages. Models play fewer histories than
-# `make test` plays, because an emulator is 10 times slower.
+# core ARCH PACKAGE... runs the tests of these packages. Properties are checked fewer times than by
+# `make test`, because an emulator is 10 times slower.
 core() {
   local arch=$1 package flags
   shift
   for package; do
     flags=(-test.short -test.timeout 4m)
     ! grep -qs rapid "$package"/*_test.go || flags+=(-rapid.checks=10)
-    ! grep -qs '"model\.runs"' "$package"/*_test.go || flags+=(-model.runs=20)
     GOARCH=$arch go test -c -vet=off -o "$work/$package-$arch" "./$package"
     (cd "$package" && FLAKED_TEST_EMULATOR=${emulator[$arch]-} tested ${emulator[$arch]:+"${emulator[$arch]}"} "$work/$package-$arch" "${flags[@]}") ||
       die "$package fails on $arch"

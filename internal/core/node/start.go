@@ -111,7 +111,6 @@ func (n *Node) checkStart(floor int64) error {
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
-	//mutant:c6-alone-from-now by sim -> n.hold.GoAlone(min(s.reservedUntil, n.now()), s.generation)
 	n.hold.GoAlone(s.reservedUntil, s.generation) // (C6)
 	//mutant:c16-alone-beyond-the-lease -> n.hold.LeaseUntil = n.now() + 60_000; claim := n.hold.Held()
 	claim := n.hold.Held()
