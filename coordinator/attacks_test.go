@@ -290,3 +290,20 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 		t.Errorf("hears %d of the two that are left", n)
 	}
 }
+
+// A clean stop finds an older copy of its record, and the write of the freeze fails once. Stop must try again before it
+// marks the slot as stopped, because that write hides the loss.
+func TestStopRetriesAFreezeThatFailed(t *testing.T) {
+	l := newLab(t, 2)
+	a, cut := l.serving("A"), l.serving("B")
+	copied := l.mem.Snapshot()
+	cut.wait = labW
+	l.serve(2 * time.Minute)
+	cut.sess.Partition()
+	l.putBack(copied)
+	a.hook = faulty(store.FailBefore, 0, 1, touching("set", clusterPath))
+	err := a.halt()
+	if cl := l.cluster(); err != nil || !cl.Frozen(l.now) || !l.slot(0).Stopped {
+		t.Errorf("%+v, %v", cl, err)
+	}
+}

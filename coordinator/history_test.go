@@ -110,3 +110,18 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %s, %v", len(data), data, err)
 	}
 }
+
+// Holders that gave the slot back before they confirmed are not in the history. They would push out a holder that must
+// find itself there (see Claim.wasLost).
+func TestHistoryOmitsHoldersThatNeverConfirmed(t *testing.T) {
+	l := newLab(t, 1)
+	l.serving("A").must(l.nodes[0].leave())
+	for range 5 {
+		n := l.node("N")
+		n.must(n.register())
+		n.must(n.leave())
+	}
+	if past := l.slot(0).History; len(past) != 1 || past[0].Node != l.nodes[0].disk.claim.Node {
+		t.Errorf("%+v", past)
+	}
+}

@@ -88,3 +88,20 @@ func TestPeers(t *testing.T) {
 	l.remove(livePath)
 	peers()
 }
+
+// kill -9 leaves the node's live lock behind. The node's next process keeps the slot and replaces that lock.
+func TestOwnLockLingers(t *testing.T) {
+	l := newLab(t, 2)
+	a := l.serving("A")
+	old := l.liveHolder(0)
+	a.crash()
+	a.must(a.start())
+	a.confirm()
+	if now := l.liveHolder(0); a.claim.Worker != 0 || now == old || now != a.sess.SessionID() {
+		t.Errorf("worker %d, lock of session %d, before %d, ours %d", a.claim.Worker, now, old, a.sess.SessionID())
+	}
+	l.expire()
+	if l.liveHolder(0) != a.sess.SessionID() {
+		t.Error("the lock went with the old session")
+	}
+}

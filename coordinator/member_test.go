@@ -36,7 +36,6 @@ type member struct {
 	h     *Hold // nil: a start makes it
 	claim Claim // of h
 	t     *issuing
-	retry bool // the stored claim is of a write whose outcome is unknown
 }
 
 func (l *lab) node(name string) *member {
@@ -115,7 +114,6 @@ func (m *member) register() error {
 	confirm, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
 		m.claim = m.h.Held()
-		m.retry = m.disk.usable && m.disk.claim.Node == m.claim.Node && m.disk.claim.PendingNonce != ""
 		return err
 	}
 	m.granted(confirm)
@@ -143,7 +141,7 @@ func (m *member) granted(confirm time.Duration) {
 	if m.agreed {
 		m.judged = m.co.reading
 	}
-	m.up, m.retry = true, false
+	m.up = true
 	m.hold()
 }
 

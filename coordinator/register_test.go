@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"testing"
@@ -197,6 +198,37 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 			}
 			if err != nil && len(l.children(ticketsPath)) > 0 {
 				t.Errorf("tickets %q after %v", l.children(ticketsPath), err)
+			}
+		})
+	}
+}
+
+// A ticket's number only decides where the search for a slot begins. Any number leads to a free slot.
+func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		count int32
+		want  []int
+	}{
+		"1,100 tickets":          {1100, []int{76, 77, 78}},
+		"the parent made again":  {0, []int{1, 2, 3}}, // 0 is held
+		"near the counter's end": {math.MaxInt32 - 1, []int{1022, -1, -1}},
+		"negative":               {math.MinInt32, []int{1, 2, 3}},
+		"negative and short":     {-3, []int{1021, 1022, 1023}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1024)
+			l.remove(l.serving("X").claim.Ticket)
+			if err := l.mem.SetCreateCount(ticketsPath, tc.count); err != nil {
+				t.Fatal(err)
+			}
+			taken := map[int]bool{0: true}
+			for i, want := range tc.want {
+				m := l.node(fmt.Sprint("N", i))
+				m.must(m.register())
+				if got := m.claim.Worker; got != want && want >= 0 || taken[got] {
+					t.Errorf("node %d has worker %d by ticket %s, want %d", i, got, m.claim.Ticket, want)
+				}
+				taken[m.claim.Worker] = true
 			}
 		})
 	}

@@ -87,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Heartbeat = cmp.Or(c.Heartbeat, limits.DefaultHeartbeat)
 	c.CallTimeout = cmp.Or(c.CallTimeout, limits.Round)
 	c.Reserve = cmp.Or(c.Reserve, limits.DefaultReserve)
-	if err := c.CheckTimes(); err != nil {
+	if err := c.checkTimes(); err != nil {
 		return c, err
 	}
 	if c.Clock == nil {
@@ -105,9 +105,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// CheckTimes returns an error if Heartbeat or Reserve is out of range for every cluster. New calls
+// checkTimes returns an error if Heartbeat or Reserve is out of range for every cluster. New calls
 // it after it has replaced zero by the defaults.
-func (c Config) CheckTimes() error {
+func (c Config) checkTimes() error {
 	if c.Heartbeat < limits.MinHeartbeat {
 		return fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
 	}
