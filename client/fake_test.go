@@ -187,6 +187,12 @@ func (b *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	return worker.Run{First: first, Step: 1, Len: n}, nil
 }
 
+// Try is not used: the server has no event loop.
+func (b *fakeBackend) Try(n int, _ time.Duration) (run worker.Run, p worker.Pause, err error) {
+	run, err = b.Reserve(context.Background(), n)
+	return run, p, err
+}
+
 // refused returns the error for a request, or nil. If counts is set, the request is one of
 // those that RefuseNext counts. The caller holds b.mu.
 func (b *fakeBackend) refused(counts bool) error {

@@ -17,6 +17,10 @@ type Backend interface {
 	// soon after ctx is done. A Run of no IDs or of more than n is a bug, and the
 	// client gets NOTREADY.
 	Reserve(ctx context.Context, n int) (worker.Run, error)
+	// Try does the same and never blocks. Where Reserve would wait, it returns an empty Run
+	// and the Pause after which the caller may try again. waited is how long requests have
+	// waited for a clock that went back.
+	Try(n int, waited time.Duration) (worker.Run, worker.Pause, error)
 	// Ceiling returns how many IDs the node can make in a second, or in one tick if a
 	// tick is longer. 0 means no limit, or an unknown one. Clients may wait for up to
 	// this many IDs in all. Beyond that, requests for many IDs get BUSY.

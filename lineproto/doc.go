@@ -11,15 +11,15 @@
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
 //     request.go, order.go, sequences.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go). On Linux an
-//     event loop serves plain connections (loop_linux.go, loopwatch_linux.go,
-//     driver_linux.go, loopio_linux.go, loopend_linux.go). A goroutine serves each other
-//     connection (conn.go).
+//     event loop serves plain connections (loop_linux.go, looprun_linux.go,
+//     loopio_linux.go, loopend_linux.go). A goroutine serves each other connection
+//     (conn.go).
 //
 // # Turns
 //
 // Connections that ask for many IDs take turns. A connection reserves a slice of its
 // IDs in each turn. turns.go decides which connection is next and how many IDs it gets.
-// Each event loop has a queue of its own (driver_linux.go). Connections with goroutines
+// Each event loop has a queue of its own (looprun_linux.go). Connections with goroutines
 // share one (relay.go).
 //
 // # Named sequences

@@ -1,15 +1,17 @@
 package lineproto
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/worker"
 )
 
 // TestDrainIdle: idle connections end at once, and unfinished lines are not answered.
@@ -39,30 +41,29 @@ func TestDrainIdle(t *testing.T) {
 	})
 }
 
-// blocking returns a fakeBackend whose Reserve waits until release is closed or its
-// context is done. reached gets a value when a Reserve has begun.
-func blocking() (b *fakeBackend, reached, release chan struct{}) {
-	reached, release = make(chan struct{}, 1), make(chan struct{})
-	b = &fakeBackend{reserve: func(ctx context.Context, _ int) error {
+// dry returns a fakeBackend that makes no IDs until release is called. reached gets a value when
+// it was asked for one.
+func dry() (b *fakeBackend, reached chan struct{}, release func()) {
+	reached = make(chan struct{}, 1)
+	var released atomic.Bool
+	b = &fakeBackend{pause: func(int) (p worker.Pause) {
 		select {
 		case reached <- struct{}{}:
 		default:
 		}
-		select {
-		case <-release:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+		if !released.Load() {
+			p.For = time.Millisecond
 		}
+		return p
 	}}
-	return b, reached, release
+	return b, reached, func() { released.Store(true) }
 }
 
 // TestDrainAnswers: requests that a server has received are answered, although it is
 // told to end meanwhile.
 func TestDrainAnswers(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
-		b, reached, release := blocking()
+		b, reached, release := dry()
 		r := w.serve(t, Config{Backend: b, DrainTimeout: 20 * time.Second})
 		c, idle := r.dial(t), r.dial(t)
 		idle.send("PING\n")
@@ -72,7 +73,7 @@ func TestDrainAnswers(t *testing.T) {
 		<-reached
 		r.cancel()
 		idle.wantEOF() // draining has reached the connections
-		close(release)
+		release()
 		for i := range n {
 			c.want(strconv.Itoa(1000 + i))
 		}
@@ -84,11 +85,11 @@ func TestDrainAnswers(t *testing.T) {
 	})
 }
 
-// TestDrainTimeout: neither a Backend that does not answer nor a client that
+// TestDrainTimeout: neither a Backend that makes no IDs nor a client that
 // does not read keeps Serve from returning.
 func TestDrainTimeout(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
-		b, reached, _ := blocking()
+		b, reached, _ := dry()
 		r := w.serve(t, Config{Backend: b, DrainTimeout: 100 * time.Millisecond})
 		for range 5 {
 			r.dial(t).send("GET\n")
@@ -96,7 +97,7 @@ func TestDrainTimeout(t *testing.T) {
 		<-reached
 		c := r.dial(t)
 		c.send("PING\n")
-		c.want("PONG") // the loop has a new driver now
+		c.want("PONG")
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}

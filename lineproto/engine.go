@@ -31,7 +31,7 @@ type engine struct {
 
 	refusing atomic.Int64 // connections being told BUSY
 
-	wg    sync.WaitGroup // goroutines of connections, drivers of the loop
+	wg    sync.WaitGroup // goroutines of connections, and of the loop
 	mu    sync.Mutex     // guards conns
 	conns map[*conn]struct{}
 }
@@ -127,7 +127,7 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		case <-t.C:
 		}
 		now := e.tick.Add(1)
-		e.loop.sweep()
+		e.loop.sweepSoon()
 		e.each(func(c *conn) {
 			if now >= c.due.Load() {
 				c.nc.SetDeadline(longAgo)
@@ -150,14 +150,14 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	defer grace.Stop()
 
 	e.draining.Store(true)
-	e.loop.drain(draining)
+	e.loop.drainTo(draining)
 	select {
 	case <-ended:
 		return 0
 	case <-grace.C:
 	}
 	e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
-	e.loop.drain(ending)
+	e.loop.drainTo(ending)
 	select {
 	case <-ended:
 		return 0
@@ -172,7 +172,7 @@ func (e *engine) drain(cancel context.CancelFunc) (cut int) {
 	}
 	cancel()
 	e.each(func(c *conn) { cut++; socket(c.nc).Close() })
-	e.loop.drain(cutting)
+	e.loop.drainTo(cutting)
 	<-ended
 	return cut + e.loop.wasCut()
 }

@@ -30,8 +30,10 @@ type fakeBackend struct {
 	maxRun int
 	gap    int64
 	step   worker.ID // 0 means 1
-	// Each Reserve first calls reserve, if it is set, and returns its error.
+	// Each call first calls reserve, if it is set, and returns its error.
 	reserve func(ctx context.Context, n int) error
+	// pause, if it is set, returns how long there are no more IDs.
+	pause   func(n int) worker.Pause
 	ready   error
 	stats   [][2]string
 	ceiling int64
@@ -42,9 +44,31 @@ type fakeBackend struct {
 var _ Backend = (*fakeBackend)(nil)
 
 func (f *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
+	for {
+		run, p, err := f.try(ctx, n)
+		if p.For == 0 {
+			return run, err
+		}
+		if !sleep(ctx, p.For) {
+			return worker.Run{}, ctx.Err()
+		}
+	}
+}
+
+func (f *fakeBackend) Try(n int, _ time.Duration) (worker.Run, worker.Pause, error) {
+	return f.try(context.Background(), n)
+}
+
+func (f *fakeBackend) try(ctx context.Context, n int) (run worker.Run, p worker.Pause, err error) {
 	if f.reserve != nil {
 		if err := f.reserve(ctx, n); err != nil {
-			return worker.Run{}, err
+			return run, p, err
+		}
+	}
+	if f.pause != nil {
+		if p = f.pause(n); p.For > 0 {
+			f.waits.Add(1)
+			return run, p, nil
 		}
 	}
 	if f.maxRun > 0 {
@@ -55,7 +79,7 @@ func (f *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	defer f.mu.Unlock()
 	first := max(f.last.Load()+int64(step)+f.gap, 1000)
 	f.last.Store(first + int64(n-1)*int64(step))
-	return worker.Run{First: worker.ID(first), Step: step, Len: n}, nil
+	return worker.Run{First: worker.ID(first), Step: step, Len: n}, p, nil
 }
 
 func (f *fakeBackend) Waits() int64   { return f.waits.Load() }
@@ -302,6 +326,10 @@ type badBackend struct {
 
 func (b *badBackend) Reserve(context.Context, int) (worker.Run, error) {
 	return worker.Run{First: 1, Step: 1, Len: b.n}, nil
+}
+
+func (b *badBackend) Try(int, time.Duration) (worker.Run, worker.Pause, error) {
+	return worker.Run{First: 1, Step: 1, Len: b.n}, worker.Pause{}, nil
 }
 
 // until waits for a condition, and fails the test after 30 s.

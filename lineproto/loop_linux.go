@@ -6,53 +6,64 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
+// maxEvents is the most events that a loop receives from epoll at once.
+const maxEvents = 128
+
 // loop serves many connections from one goroutine. epoll reports which connections have
 // sent something, and each of them gets one recv and one send. A core answers 1.5 times
 // as many requests as with a goroutine for each connection.
 //
-// That goroutine is the loop's driver. Fields that are neither atomic nor guarded by mu
-// belong to the driver. A Backend call that takes long blocks its driver, and the loop
-// gets another one: see watch.
+// Fields that are neither atomic nor guarded by mu belong to that goroutine, which is in run.
+// Nothing blocks it but epoll: while there are no IDs, the loop serves other requests and
+// waits for a timer.
 //
 // An engine without a loop has a nil loop. The methods that an engine calls do nothing then.
 type loop struct {
-	e      *engine
-	epfd   int
-	wakefd int // an eventfd: there is mail
+	e       *engine
+	epfd    int
+	wakefd  int // an eventfd: there is mail
+	timerfd int // the end of a pause
 
-	conns []*loopConn      // by descriptor
-	open  int              // open connections, those away too
-	gen   int32            // of the connection adopted last
-	queue turns[*loopConn] // connections with more work than a turn
-	// held is a connection that is away with a large order. Other large orders wait for
-	// it.
-	held *loopConn
-	// taken is how many IDs requests have got in this round when they were read.
-	taken int
-	swept int   // descriptors that the sweep has looked at
-	stage stage // of draining
-	cut   int   // connections that draining has cut
+	conns []*loopConn // by descriptor
+	open  int         // open connections
+	gen   int32       // of the connection adopted last
+	swept int         // descriptors that the sweep has looked at
+	stage stage       // of draining
+	cut   int         // connections that draining has cut
 	// waitsStopped is set when connections must no longer wait for sequences.
 	waitsStopped bool
 
-	// turn is odd while the driver is in a call for current that may take long. The
-	// goroutine whose compare-and-swap then increments turn owns the loop. It is the
-	// driver, or the watcher if the driver is late.
-	turn    atomic.Uint64
-	current *loopConn
+	queue turns[*loopConn] // connections with more work than a turn
+	// taken is how many IDs requests have got in this round when they were read.
+	taken int
+	// paused is set while no IDs can be made. waited is how long requests have waited for a
+	// clock that went back, since the last ID.
+	paused bool
+	waited time.Duration
+	// worked is the work of the last turn, in the units of roundOfWork.
+	worked int
 
-	away atomic.Int64 // connections in state connAway
+	// Buffers of the goroutine. A connection has a buffer of its own only while input or
+	// output is left over.
+	in     []byte
+	spare  *[]byte // for output
+	events []unix.EpollEvent
+
+	// woke is when epoll last returned events, in ns of Server.elapsed.
+	woke int64
+	// unmeasured counts the requests that were answered in this round and not measured.
+	// answered counts the connections of this round that had requests answered.
+	unmeasured, answered int64
+	times                times
+
 	load atomic.Int64 // connections, those in mail too
-
-	// asleep is set while the watcher waits for wakeWatcher.
-	asleep      atomic.Bool
-	wakeWatcher chan struct{}
 
 	mu     sync.Mutex // guards mail, woken and closed
 	mail   mail
@@ -62,7 +73,7 @@ type loop struct {
 
 // mail holds what other goroutines ask of a loop.
 type mail struct {
-	arrived []*loopConn // new, or back from being away
+	arrived []*loopConn // new
 	woken   []*loopConn // their sessions have been woken
 	sweep   bool
 	stage   stage
@@ -72,35 +83,47 @@ type mail struct {
 
 // newLoop opens the descriptors of a loop.
 func newLoop(e *engine) (*loop, error) {
-	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	wakefd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		unix.Close(epfd)
-		return nil, err
-	}
-	l := &loop{e: e, epfd: epfd, wakefd: wakefd, wakeWatcher: make(chan struct{}, 1)}
-	// Edge-triggered, so wakefd need not be read.
-	if err := l.control(unix.EPOLL_CTL_ADD, wakefd, unix.EPOLLIN|unix.EPOLLET, 0); err != nil {
-		l.close()
+	l := &loop{e: e, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
+		events: make([]unix.EpollEvent, maxEvents)}
+	if err := l.openFiles(); err != nil {
+		l.free()
 		return nil, err
 	}
 	return l, nil
 }
 
-// close closes the descriptors of the loop. Mail that comes later is thrown away: another
+func (l *loop) openFiles() (err error) {
+	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if l.wakefd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	l.timerfd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	// Edge-triggered, so neither need be read.
+	for _, fd := range []int{l.wakefd, l.timerfd} {
+		if err := l.control(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLET, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free closes the descriptors of the loop. Mail that comes later is thrown away: another
 // file may get the number of wakefd.
-func (l *loop) close() {
+func (l *loop) free() {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	unix.Close(l.epfd)
-	unix.Close(l.wakefd)
+	for _, fd := range []int{l.epfd, l.wakefd, l.timerfd} {
+		unix.Close(fd)
+	}
 }
 
 func (l *loop) control(op, fd int, events uint32, gen int32) error {
@@ -112,7 +135,7 @@ func (l *loop) control(op, fd int, events uint32, gen int32) error {
 // refuses further wakes then.
 var oneWake = binary.NativeEndian.AppendUint64(nil, 1)
 
-// post adds to the mail and wakes the driver.
+// post adds to the mail and wakes the loop.
 func (l *loop) post(add func(m *mail)) {
 	if l == nil {
 		return
@@ -137,10 +160,10 @@ func (l *loop) collect() mail {
 	return m
 }
 
-// run starts the driver. calls is the context of its Backend calls. The driver ends after drain.
-func (l *loop) run(calls context.Context, wg *sync.WaitGroup) {
+// start starts the loop. calls is the context of its Backend calls. The loop ends after drainTo.
+func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
 	if l != nil {
-		wg.Go(func() { newDriver(l).run(calls) })
+		wg.Go(func() { l.run(calls) })
 	}
 }
 
@@ -165,16 +188,16 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 // deserted reports whether there are no connections.
 func (l *loop) deserted() bool { return l == nil || l.load.Load() == 0 }
 
-func (l *loop) sweep() {
+func (l *loop) sweepSoon() {
 	if !l.deserted() {
 		l.post(func(m *mail) { m.sweep = true })
 	}
 }
 
-func (l *loop) drain(s stage) { l.post(func(m *mail) { m.stage = s }) }
-func (l *loop) stopWaits()    { l.post(func(m *mail) { m.stopWaits = true }) }
+func (l *loop) drainTo(s stage) { l.post(func(m *mail) { m.stage = s }) }
+func (l *loop) stopWaits()      { l.post(func(m *mail) { m.stopWaits = true }) }
 
-// wasCut returns how many connections draining has cut. The driver must have ended.
+// wasCut returns how many connections draining has cut. The loop must have ended.
 func (l *loop) wasCut() int {
 	if l == nil {
 		return 0

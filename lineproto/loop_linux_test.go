@@ -3,55 +3,104 @@ package lineproto
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/testkit/race"
+	"github.com/flaked/flaked/worker"
 )
 
 // newTestLoop returns a loop with one connection, and the client's end of that. No
-// goroutine runs the loop: tests call its driver.
-func newTestLoop(t testing.TB, cfg Config) (d *driver, c *loopConn, client int) {
+// goroutine runs the loop: tests call its methods.
+func newTestLoop(t testing.TB, cfg Config) (l *loop, c *loopConn, client int) {
 	e := newEngine(newTestServer(t, cfg))
 	var err error
 	if e.loop, err = newLoop(e); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.loop.close)
-	d = newDriver(e.loop)
-	c, client = d.connect(t)
-	return d, c, client
+	l = e.loop
+	t.Cleanup(l.free)
+	c, client = l.connect(t)
+	return l, c, client
 }
 
 // connect adds a connection to a loop and returns it with the client's end.
-func (d *driver) connect(t testing.TB) (c *loopConn, client int) {
+func (l *loop) connect(t testing.TB) (c *loopConn, client int) {
 	t.Helper()
-	e := d.l.e
+	e := l.e
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
-	c = newLoopConn(d.l, fds[0], e.idle, false)
-	d.l.load.Add(1)
+	c = newLoopConn(l, fds[0], e.idle, false)
+	l.load.Add(1)
 	e.srv.counters.open.Add(1)
-	d.adopt(c)
+	l.adopt(c)
 	t.Cleanup(func() {
 		if c.state != connClosed {
-			d.close(c)
+			l.close(c)
 		}
 	})
 	return c, fds[1]
 }
 
 // sent sends something as the client, and reports EPOLLIN and events to the loop.
-func (d *driver) sent(t testing.TB, c *loopConn, client int, in string, events uint32) {
+func (l *loop) sent(t testing.TB, c *loopConn, client int, in string, events uint32) {
 	t.Helper()
 	if _, err := unix.Write(client, []byte(in)); err != nil {
 		t.Fatal(err)
 	}
-	if !d.ready(t.Context(), c, unix.EPOLLIN|events) {
-		t.Fatal("the loop is lost")
+	l.ready(t.Context(), c, unix.EPOLLIN|events)
+}
+
+// tickOf returns a fakeBackend that makes so many IDs, and no more for a while.
+func tickOf(n int64) *fakeBackend {
+	b := &fakeBackend{maxRun: int(min(n, 1<<20))}
+	b.pause = func(int) (p worker.Pause) {
+		if b.last.Load() >= 999+n {
+			p.For = time.Millisecond
+		}
+		return p
+	}
+	return b
+}
+
+// TestLoopServesOtherRequestsInAPause: while there are no IDs, a loop asks for none. It serves other requests, and
+// goes on when its timer expires.
+func TestLoopServesOtherRequestsInAPause(t *testing.T) {
+	b := tickOf(100)
+	f := asleep()
+	l, c, client := newTestLoop(t, Config{Backend: b, Sequences: f})
+	l.sent(t, c, client, "GET 1000\n", 0)
+	l.giveTurns(t.Context())
+	late, lateClient := l.connect(t)
+	l.sent(t, late, lateClient, "GET\n", 0)
+	asks, asksClient := l.connect(t)
+	l.sent(t, asks, asksClient, "NEXT slow\nGET 300\n", 0)
+	f.wakeAll()
+	l.obey(l.collect())
+	waits := b.waits.Load()
+	l.giveTurns(t.Context())
+	out := make([]byte, 64<<10)
+	if n, err := unix.Read(asksClient, out); err != nil || string(out[:n]) != "1\n" {
+		t.Errorf("%q, %v: the sequence waits for IDs", out[:max(n, 0)], err)
+	}
+	if n := b.waits.Load(); n > waits+1 { // 1 for GET 300
+		t.Errorf("asked for IDs %d times in a pause", n-waits)
+	}
+	b.pause = nil
+	for l.paused {
+		for _, ev := range l.events[:l.wait()] {
+			l.paused = l.paused && int(ev.Fd) != l.timerfd
+		}
+	}
+	l.giveTurns(t.Context())
+	for c, client := range map[*loopConn]int{c: client, late: lateClient, asks: asksClient} {
+		if n, err := unix.Read(client, out); c.state != connReading || err != nil || out[n-1] != '\n' {
+			t.Errorf("state %d, %v: not answered after the pause", c.state, err)
+		}
 	}
 }
 
@@ -65,14 +114,14 @@ func TestLoopAllocations(t *testing.T) {
 		strings.Repeat(request("INCR", "order"), 20),
 	} {
 		cfg := Config{Backend: &fakeBackend{maxRun: 4096}, Sequences: newFakeSequences()}
-		d, c, client := newTestLoop(t, cfg)
+		l, c, client := newTestLoop(t, cfg)
 		c.s.rights, _ = limited([]byte("some"))
 		bytes, out := []byte(in), make([]byte, 64<<10)
 		run := func() {
 			if _, err := unix.Write(client, bytes); err != nil {
 				t.Fatal(err)
 			}
-			if !d.ready(t.Context(), c, unix.EPOLLIN) || c.state != connReading || len(c.rest) > 0 || c.out != nil {
+			if l.ready(t.Context(), c, unix.EPOLLIN); c.state != connReading || len(c.rest) > 0 || c.out != nil {
 				t.Fatalf("not answered: state %d", c.state)
 			}
 			if n, err := unix.Read(client, out); n == 0 || err != nil || out[0] == '-' {
@@ -89,7 +138,7 @@ func TestLoopAllocations(t *testing.T) {
 // TestLoopTurns: a connection with more to do than one flush waits for its next turn. A
 // turn writes one flush, and a connection that is done has no buffers.
 func TestLoopTurns(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
+	l, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 4096}})
 	if _, err := unix.Write(client, []byte("GET 10000\nPING\nPI")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,14 +153,14 @@ func TestLoopTurns(t *testing.T) {
 			t.Fatalf("a turn of %d bytes", n)
 		}
 	}
-	d.ready(t.Context(), c, unix.EPOLLIN)
+	l.ready(t.Context(), c, unix.EPOLLIN)
 	read()
 	turns := 1
 	for c.state == connMore {
-		if p, ok := d.l.queue.next(numRanks); !ok || p.owner != c || d.l.queue.waiting(numRanks) > 0 {
+		if p, ok := l.queue.next(numRanks); !ok || p.owner != c || l.queue.waiting(numRanks) > 0 {
 			t.Fatal("not in the queue once")
 		}
-		d.answer(t.Context(), c, c.rest, maxSlice)
+		l.answer(t.Context(), c, c.rest, maxSlice)
 		if c.s.took > maxSlice {
 			t.Fatalf("a turn of %d IDs", c.s.took)
 		}
@@ -130,27 +179,27 @@ func TestLoopTurns(t *testing.T) {
 // instead of text. The client gets all IDs, wherever it stops reading.
 func TestLoopKeepsNoText(t *testing.T) {
 	const first = 1_234_567_890_123_000_000 // 19 digits, to fill the kernel's buffers
-	b := &fakeBackend{maxRun: 100, gap: 1}
+	b := &fakeBackend{maxRun: 128, gap: 1}
 	b.last.Store(first - 2)
-	d, c, client := newTestLoop(t, Config{Backend: b})
-	d.sent(t, c, client, strings.Repeat("GET 10000\n", 3)+"PING\n", 0)
+	l, c, client := newTestLoop(t, Config{Backend: b})
+	l.sent(t, c, client, strings.Repeat("GET 8192\n", 3)+"PING\n", 0)
 	var got []byte
 	kept, out := 0, make([]byte, 3000)
 	for c.state != connReading {
 		switch c.state {
 		case connMore:
-			d.giveTurns(t.Context())
+			l.giveTurns(t.Context())
 		case connWriting:
 			if c.out == nil {
 				kept++
 			}
-			if c.want != unix.EPOLLOUT || c.due != d.l.e.tick.Load()+d.l.e.write {
+			if c.want != unix.EPOLLOUT || c.due != l.e.tick.Load()+l.e.write {
 				t.Fatalf("asks for %#x, due %d", c.want, c.due)
 			}
 			if n, err := unix.Read(client, out[:1+len(got)%len(out)]); err == nil {
 				got = append(got, out[:n]...)
 			}
-			d.ready(t.Context(), c, unix.EPOLLOUT)
+			l.ready(t.Context(), c, unix.EPOLLOUT)
 		}
 	}
 	for {
@@ -161,8 +210,8 @@ func TestLoopKeepsNoText(t *testing.T) {
 		got = append(got, out[:n]...)
 	}
 	var want strings.Builder
-	for i := range 300 {
-		want.WriteString(idLines(first+101*int64(i), 100))
+	for i := range 3 * 64 {
+		want.WriteString(idLines(first+129*int64(i), 128))
 	}
 	if string(got) != want.String()+"PONG\n" || kept == 0 || c.want != awaitInput {
 		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)
@@ -174,27 +223,25 @@ func TestLoopKeepsNoText(t *testing.T) {
 func TestLoopPollsAfterOneRoundOfWork(t *testing.T) {
 	for _, row := range []struct {
 		name     string
-		maxRun   int
+		tick     int64
 		from, to int64
 	}{
-		{"IDs are plenty", 0, roundOfIDs, roundOfIDs + maxSlice},
+		{"IDs are plenty", 1 << 40, roundOfIDs, roundOfIDs + maxSlice},
 		{"a tick runs out at once", 10, 10, 10},
 	} {
-		b := &fakeBackend{maxRun: row.maxRun}
-		d, c, client := newTestLoop(t, Config{Backend: b})
-		d.sent(t, c, client, "GET 10000\n", 0)
+		b := tickOf(row.tick)
+		l, c, client := newTestLoop(t, Config{Backend: b})
+		l.sent(t, c, client, "GET 10000\n", 0)
 		for range 99 {
-			c, client := d.connect(t)
-			d.sent(t, c, client, "GET 10000\n", 0)
+			c, client := l.connect(t)
+			l.sent(t, c, client, "GET 10000\n", 0)
 		}
-		if d.l.queue.waiting(numRanks) != 100 || b.last.Load() != 0 {
-			t.Fatalf("%s: %d wait, %d IDs were made", row.name, d.l.queue.waiting(numRanks), b.last.Load())
+		if l.queue.waiting(numRanks) != 100 || b.last.Load() != 0 {
+			t.Fatalf("%s: %d wait, %d IDs were made", row.name, l.queue.waiting(numRanks), b.last.Load())
 		}
-		if !d.giveTurns(t.Context()) {
-			t.Fatal("the loop is lost")
-		}
-		if made := b.last.Load() - 999; made < row.from || made > row.to || d.l.queue.waiting(numRanks) != 100 {
-			t.Errorf("%s: %d IDs were made in a round, %d wait", row.name, made, d.l.queue.waiting(numRanks))
+		l.giveTurns(t.Context())
+		if made := b.last.Load() - 999; made < row.from || made > row.to || l.queue.waiting(numRanks) != 100 {
+			t.Errorf("%s: %d IDs were made in a round, %d wait", row.name, made, l.queue.waiting(numRanks))
 		}
 	}
 }
@@ -202,8 +249,8 @@ func TestLoopPollsAfterOneRoundOfWork(t *testing.T) {
 // TestScarceIDsDelayLargeRequestsOnly: while IDs are scarce, requests for many IDs wait behind others, and
 // requests for a few do not.
 func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{})
-	d.sent(t, c, client, "GET 10000\n", 0)
+	l, c, client := newTestLoop(t, Config{})
+	l.sent(t, c, client, "GET 10000\n", 0)
 	out := make([]byte, 64<<10)
 	for _, row := range []struct {
 		request string
@@ -213,9 +260,9 @@ func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
 		{"GET 1000\n", false, connReading}, {"GET 16\n", true, connReading}, {"GET\n", true, connReading},
 		{"GET 17\n", true, connMore}, {strings.Repeat("GET\n", 17), true, connMore},
 	} {
-		d.l.queue.scarce = row.scarce
-		c, client := d.connect(t)
-		d.sent(t, c, client, row.request, 0)
+		l.queue.scarce = row.scarce
+		c, client := l.connect(t)
+		l.sent(t, c, client, row.request, 0)
 		if n, _ := unix.Read(client, out); c.state != row.state || (n > 0) != (row.state == connReading) {
 			t.Errorf("%.10q, scarce %v: state %d after %d bytes", row.request, row.scarce, c.state, n)
 		}
@@ -225,25 +272,25 @@ func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
 // TestLoopWatchesWaitingConnections: epoll reports each event of a connection in the
 // queue once, and a lost connection is not served.
 func TestLoopWatchesWaitingConnections(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{Backend: &fakeBackend{maxRun: 100}})
-	d.sent(t, c, client, "GET 10000\n", 0)
-	d.giveTurns(t.Context())
+	l, c, client := newTestLoop(t, Config{Backend: tickOf(100)})
+	l.sent(t, c, client, "GET 10000\n", 0)
+	l.giveTurns(t.Context())
 	expect := func(what string, state connState, want uint32, in *line[*loopConn]) {
 		t.Helper()
 		if c.state != state || c.want != want || c.place.in != in {
 			t.Fatalf("%s: state %d, asks for %#x, in line %v", what, c.state, c.want, c.place.in == in)
 		}
 	}
-	lines := &d.l.queue.lines
+	lines := &l.queue.lines
 	expect("waiting", connMore, awaitInput, &lines[large])
-	d.sent(t, c, client, "PING\n", 0)
+	l.sent(t, c, client, "PING\n", 0)
 	expect("with more input", connMore, awaitEnd, &lines[large])
-	d.ready(t.Context(), c, unix.EPOLLRDHUP)
+	l.ready(t.Context(), c, unix.EPOLLRDHUP)
 	expect("half closed", connMore, awaitLoss, &lines[leaving])
-	backlog := d.l.e.srv.backlog.Load()
-	d.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
+	backlog := l.e.srv.backlog.Load()
+	l.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
 	expect("gone", connClosed, awaitLoss, nil)
-	if now := d.l.e.srv.backlog.Load(); backlog != 9900 || now != 0 {
+	if now := l.e.srv.backlog.Load(); backlog != 9900 || now != 0 {
 		t.Errorf("the backlog was %d and is %d", backlog, now)
 	}
 }
@@ -251,15 +298,15 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 // TestHalfClosedClientWaitsBehindOthers: a client that stops sending before it is read waits behind all
 // others with a large order. With a small one it waits like them.
 func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{})
-	d.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
-	if c.place.in != &d.l.queue.lines[leaving] {
+	l, c, client := newTestLoop(t, Config{})
+	l.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
+	if c.place.in != &l.queue.lines[leaving] {
 		t.Error("it does not wait behind the others")
 	}
-	d.l.queue.scarce = true
-	c, client = d.connect(t)
-	d.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
-	if c.place.in != &d.l.queue.lines[small] {
+	l.queue.scarce = true
+	c, client = l.connect(t)
+	l.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
+	if c.place.in != &l.queue.lines[small] {
 		t.Error("a small order does not wait where others do")
 	}
 }
@@ -268,8 +315,8 @@ func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 func TestLoopDropsLostConnections(t *testing.T) {
 	b := &fakeBackend{}
 	for _, events := range []uint32{unix.EPOLLHUP, unix.EPOLLERR} {
-		d, c, client := newTestLoop(t, Config{Backend: b})
-		if d.sent(t, c, client, "GET 5\n", events); c.state != connClosed || b.last.Load() != 0 {
+		l, c, client := newTestLoop(t, Config{Backend: b})
+		if l.sent(t, c, client, "GET 5\n", events); c.state != connClosed || b.last.Load() != 0 {
 			t.Errorf("%#x: state %d, %d IDs were made", events, c.state, b.last.Load())
 		}
 	}
@@ -278,27 +325,27 @@ func TestLoopDropsLostConnections(t *testing.T) {
 // TestLoopSweepsInParts: of many connections that are overdue, each call of sweep
 // closes only closedInARound.
 func TestLoopSweepsInParts(t *testing.T) {
-	d, _, _ := newTestLoop(t, Config{})
+	l, _, _ := newTestLoop(t, Config{})
 	const conns = 3*closedInARound + 2
 	for range conns - 1 {
-		d.connect(t)
+		l.connect(t)
 	}
-	for _, c := range d.l.conns {
+	for _, c := range l.conns {
 		if c != nil {
 			c.due = 0
 		}
 	}
-	d.open(mail{sweep: true})
+	l.obey(mail{sweep: true})
 	for left := conns; left > 0; {
 		left = max(left-closedInARound, 0)
-		if d.wait(); d.l.open < left { // blocks if the sweep counts as finished
+		if l.wait(); l.open < left { // blocks if the sweep counts as finished
 			t.Fatal("closed without a sweep")
 		}
-		if d.sweep(); d.l.open != left {
-			t.Fatalf("%d are open, want %d", d.l.open, left)
+		if l.sweep(); l.open != left {
+			t.Fatalf("%d are open, want %d", l.open, left)
 		}
 	}
-	if n := d.l.e.srv.Counters().ConnsIdle; n != conns {
+	if n := l.e.srv.Counters().ConnsIdle; n != conns {
 		t.Errorf("%d were counted", n)
 	}
 }

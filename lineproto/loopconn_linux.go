@@ -1,15 +1,12 @@
 package lineproto
 
-// loopConn is a connection of a loop. While it is away, it belongs to the goroutine
-// that is in its call. The loop then uses only its state and its due tick.
+// loopConn is a connection of a loop.
 type loopConn struct {
 	l       *loop
 	fd      int
 	gen     int32 // differs from earlier users of fd
 	state   connState
 	refused bool // over MaxConns: told BUSY and closed
-	// large is set while the connection has its turn for a large order.
-	large bool
 	// spoken is set when something has been received. late is set if draining had begun
 	// before the last read. eof is set when the client has sent its last byte.
 	spoken bool
@@ -38,14 +35,12 @@ const (
 	connWriting             // waiting for the client to read
 	connSleeping            // until its session is woken
 	connLingering           // reads on until the client has seen the end
-	// The Backend call of a connAway takes so long that the loop has another driver.
-	connAway
 	connClosed
 )
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	due += l.e.tick.Load()
-	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv}, due: due, until: due}
+	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv, loop: true}, due: due, until: due}
 	c.place.owner = c
 	c.s.conn = c
 	return c

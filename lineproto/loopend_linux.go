@@ -9,25 +9,24 @@ import (
 // How the connections of a loop end.
 
 // linger closes the sending side and discards input, as conn.linger does.
-func (d *driver) linger(c *loopConn) {
+func (l *loop) linger(c *loopConn) {
 	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
-		d.close(c)
+		l.close(c)
 		return
 	}
 	c.state = connLingering
 	c.rest = nil
-	c.due = d.l.e.tick.Load() + d.l.e.linger
+	c.due = l.e.tick.Load() + l.e.linger
 }
 
-// close closes a connection in any state but connAway, and takes it out of the queue.
-func (d *driver) close(c *loopConn) {
-	l := d.l
+// close closes a connection and takes it out of the queue.
+func (l *loop) close(c *loopConn) {
 	c.s.end()
 	c.place.quit()
 	c.state = connClosed
 	c.rest = nil
 	if c.out != nil {
-		d.giveBack(c)
+		l.giveBack(c)
 	}
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)
@@ -46,8 +45,7 @@ const closedInARound = 8
 
 // sweep closes connections that are past their due tick, beginning with descriptor
 // l.swept. The next call goes on where this one stops.
-func (d *driver) sweep() {
-	l := d.l
+func (l *loop) sweep() {
 	now, counters := l.e.tick.Load(), &l.e.srv.counters
 	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
 		c := l.conns[l.swept]
@@ -63,33 +61,31 @@ func (d *driver) sweep() {
 		default:
 			continue
 		}
-		d.close(c)
+		l.close(c)
 		closed++
 	}
 }
 
 // drain ends connections as the stage demands.
-func (d *driver) drain() {
-	if d.l.stage < ending {
+func (l *loop) drain() {
+	if l.stage < ending {
 		return
 	}
-	for _, c := range d.l.conns {
+	for _, c := range l.conns {
 		switch {
 		case c == nil:
-		case d.l.stage == cutting:
-			d.l.cut++
-			if c.state != connAway {
-				d.close(c)
-			}
+		case l.stage == cutting:
+			l.cut++
+			l.close(c)
 		case c.state == connReading && rawsocket.Pending(c.fd):
 			// The input that has arrived is read and answered before the end. A close
 			// would reset the connection.
 		case c.state == connReading && c.late:
 			// The client was active within drainGrace and may have sent more by now. A
 			// client that was idle all that time has not, and is closed below.
-			d.linger(c)
+			l.linger(c)
 		case c.state == connReading, c.state == connLingering:
-			d.close(c)
+			l.close(c)
 		}
 	}
 }

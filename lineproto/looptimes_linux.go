@@ -5,30 +5,30 @@ package lineproto
 const measureEvery = 4
 
 // took measures the requests of a connection that have just been answered.
-func (d *driver) took(c *loopConn) {
-	srv := d.l.e.srv
+func (l *loop) took(c *loopConn) {
+	srv := l.e.srv
 	n := c.s.counts.untimed
 	if n == 0 || !srv.cfg.Measure {
 		return
 	}
 	c.s.counts.untimed = 0
-	if c.began != d.woke { // in an earlier round
-		d.times.add(&srv.counters.durations, srv.elapsed()-c.began, n)
+	if c.began != l.woke { // in an earlier round
+		l.times.add(&srv.counters.durations, srv.elapsed()-c.began, n)
 		return
 	}
-	d.unmeasured += n
-	if d.answered++; d.answered%measureEvery == 0 {
-		d.times.add(&srv.counters.durations, srv.elapsed()-d.woke, d.unmeasured)
-		d.unmeasured = 0
+	l.unmeasured += n
+	if l.answered++; l.answered%measureEvery == 0 {
+		l.times.add(&srv.counters.durations, srv.elapsed()-l.woke, l.unmeasured)
+		l.unmeasured = 0
 	}
 }
 
 // measure ends a round of measuring and adds its durations to the server's.
-func (d *driver) measure() {
-	srv := d.l.e.srv
-	if d.unmeasured > 0 {
-		d.times.add(&srv.counters.durations, srv.elapsed()-d.woke, d.unmeasured)
+func (l *loop) measure() {
+	srv := l.e.srv
+	if l.unmeasured > 0 {
+		l.times.add(&srv.counters.durations, srv.elapsed()-l.woke, l.unmeasured)
 	}
-	d.unmeasured, d.answered = 0, 0
-	d.times.fold(&srv.counters.durations)
+	l.unmeasured, l.answered = 0, 0
+	l.times.fold(&srv.counters.durations)
 }

@@ -50,22 +50,22 @@ func (s *session) wait() {
 	s.may = 0
 }
 
-// fill makes one reservation for the order and reports whether the order is done. If it
-// is not, the tick has run out or the slice is used up. The rest of the order waits for
-// the next turn, so no turn waits for more than one tick.
+// fill reserves IDs for the order and reports whether the order is done. If it is not, the
+// tick has run out or the slice is used up. The rest of the order waits for the next turn,
+// so no turn waits for more than one tick.
 func (s *session) fill(ctx context.Context) (done bool) {
 	if s.may == 0 {
 		return false
 	}
 	o := &s.order
 	e := s.accept()
-	if e == nil {
+	for e == nil && o.lacks() > 0 && s.may > 0 {
 		e = s.take(ctx, min(o.lacks(), s.may))
 	}
 	switch {
 	case e != nil:
 		s.fail(e)
-	//mutant:w-all-or-none by TestBatch -> case o.lacks() == 0, s.ranOut:
+	//mutant:w-all-or-none by TestBatch -> case o.lacks() == 0, s.took > 0:
 	case o.lacks() == 0:
 		s.finish()
 	default:
@@ -92,16 +92,20 @@ func (s *session) accept() *ids.ReplyError {
 	return nil
 }
 
-// take reserves up to n IDs for the order.
+// take reserves up to n IDs for the order. If it ends the turn because the tick has run out,
+// it sets may to 0.
 func (s *session) take(ctx context.Context, n int) *ids.ReplyError {
 	r, e := s.reserve(ctx, n)
-	if e != nil {
+	if e != nil || r.Len == 0 {
 		return e
 	}
 	o := &s.order
 	o.got += r.Len
 	s.may -= r.Len
 	s.took += r.Len
+	if r.Len < n && !s.loop {
+		s.may = 0 // the next reservation would wait
+	}
 	if o.accepted {
 		s.srv.backlog.Add(-int64(r.Len))
 	}
@@ -120,22 +124,24 @@ func (s *session) take(ctx context.Context, n int) *ids.ReplyError {
 	return nil
 }
 
-// reserve calls the Backend's Reserve and checks the length. It notes whether the
-// tick has run out, so that the next reservation will wait, and whether a
-// reservation has waited.
-func (s *session) reserve(ctx context.Context, n int) (worker.Run, *ids.ReplyError) {
-	b := s.srv.cfg.Backend
-	waits := b.Waits()
-	r, err := b.Reserve(ctx, n)
-	if err != nil {
-		return r, ids.ReplyOf(err)
+// reserve reserves up to n IDs and checks their number. In a loop it never waits: if there is no
+// ID now, it notes the pause, ends the turn and returns an empty Run.
+func (s *session) reserve(ctx context.Context, n int) (r worker.Run, e *ids.ReplyError) {
+	var err error
+	if s.loop {
+		r, s.pause, err = s.srv.cfg.Backend.Try(n, s.waited)
+	} else {
+		r, err = s.srv.cfg.Backend.Reserve(ctx, n)
 	}
-	if r.Len < 1 || r.Len > n {
+	switch {
+	case err != nil:
+		return r, ids.ReplyOf(err)
+	case r.Len == 0 && s.pause.For > 0:
+		s.may = 0
+	case r.Len < 1 || r.Len > n:
 		return r, ids.Reply(ids.NOTREADY, fmt.Sprintf(
 			"internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
 	}
-	s.ranOut = r.Len < n
-	s.waited = s.waited || b.Waits() != waits
 	return r, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/flaked/flaked/ids"
@@ -237,53 +236,6 @@ func TestGreedyClientsDoNotDelaySmallRequests(t *testing.T) {
 			}
 			if made := b.last.Load() - before; made > conns*each/4 {
 				t.Errorf("GET %d waited for %d IDs of %d", n, made, conns*each)
-			}
-		}
-	})
-}
-
-// TestOneLargeOrderWaits: where a tick lasts long, one large order at a time waits
-// for it. If all did, the first of them to wake would take the whole tick.
-func TestOneLargeOrderWaits(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		var inside, most atomic.Int64
-		release := make(chan struct{})
-		b := &fakeBackend{reserve: func(ctx context.Context, n int) error {
-			if n <= tinyOrder {
-				return nil
-			}
-			if now := inside.Add(1); now > most.Load() {
-				most.Store(now)
-			}
-			defer inside.Add(-1)
-			select {
-			case <-release:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}}
-		r := w.serve(t, Config{Backend: b})
-		var all []*client
-		for range 20 {
-			c := r.dial(t)
-			c.send("GET 5000\n")
-			all = append(all, c)
-		}
-		other := r.dial(t)
-		for range 50 {
-			other.send("GET\nPING\n")
-			other.line()
-			other.want("PONG")
-		}
-		until(t, "one waits", func() bool { return inside.Load() > 0 })
-		if most.Load() != 1 {
-			t.Errorf("%d wait at once", most.Load())
-		}
-		close(release)
-		for _, c := range all {
-			for range 5000 {
-				c.line()
 			}
 		}
 	})

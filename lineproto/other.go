@@ -14,15 +14,14 @@ type loop struct{}
 
 func newLoop(*engine) (*loop, error) { return nil, errors.ErrUnsupported }
 
-func (*loop) run(context.Context, *sync.WaitGroup)                    {}
-func (*loop) watch(<-chan struct{}, context.Context, *sync.WaitGroup) {}
-func (*loop) take(nc net.Conn, due int64, refused bool) bool          { return false }
-func (*loop) close()                                                  {}
-func (*loop) sweep()                                                  {}
-func (*loop) deserted() bool                                          { return true }
-func (*loop) drain(stage)                                             {}
-func (*loop) stopWaits()                                              {}
-func (*loop) wasCut() int                                             { return 0 }
+func (*loop) start(context.Context, *sync.WaitGroup)         {}
+func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }
+func (*loop) free()                                          {}
+func (*loop) sweepSoon()                                     {}
+func (*loop) deserted() bool                                 { return true }
+func (*loop) drainTo(stage)                                  {}
+func (*loop) stopWaits()                                     {}
+func (*loop) wasCut() int                                    { return 0 }
 
 func limitUnsent(*net.TCPConn) {}
 

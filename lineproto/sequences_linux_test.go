@@ -13,16 +13,16 @@ import (
 // A wake that comes while the client does not read is not lost.
 func TestLoopRemembersAWake(t *testing.T) {
 	f := asleep()
-	d, c, client := newTestLoop(t, Config{Sequences: f})
+	l, c, client := newTestLoop(t, Config{Sequences: f})
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<10); err != nil {
 		t.Fatal(err)
 	}
-	d.sent(t, c, client, strings.Repeat("PING "+x512[:500]+"\n", 30)+"NEXT slow\nPING\n", 0)
+	l.sent(t, c, client, strings.Repeat("PING "+x512[:500]+"\n", 30)+"NEXT slow\nPING\n", 0)
 	if c.state != connWriting || f.waiting() != 1 {
 		t.Fatalf("state %d, %d wait", c.state, f.waiting())
 	}
 	f.wakeAll()
-	d.open(d.l.collect())
+	l.obey(l.collect())
 	var got strings.Builder
 	out := make([]byte, 64<<10)
 	for c.state != connReading {
@@ -31,9 +31,9 @@ func TestLoopRemembersAWake(t *testing.T) {
 		}
 		switch c.state {
 		case connWriting:
-			d.ready(t.Context(), c, unix.EPOLLOUT)
+			l.ready(t.Context(), c, unix.EPOLLOUT)
 		case connMore:
-			d.giveTurns(t.Context())
+			l.giveTurns(t.Context())
 		case connSleeping:
 			t.Fatal("it sleeps although it was woken")
 		}
@@ -48,27 +48,27 @@ func TestLoopRemembersAWake(t *testing.T) {
 // A connection that sleeps is not read, has no output buffer, and is closed when it is lost.
 func TestLoopWatchesSleepingConnections(t *testing.T) {
 	f := asleep()
-	d, c, client := newTestLoop(t, Config{Sequences: f})
+	l, c, client := newTestLoop(t, Config{Sequences: f})
 	expect := func(what string, state connState, want uint32) {
 		t.Helper()
 		if c.state != state || c.want != want || c.out != nil || c.place.in != nil {
 			t.Fatalf("%s: state %d, asks for %#x", what, c.state, c.want)
 		}
 	}
-	d.sent(t, c, client, "PING\nNEXT slow\nPING\n", 0)
+	l.sent(t, c, client, "PING\nNEXT slow\nPING\n", 0)
 	expect("asleep", connSleeping, awaitInput)
-	d.sent(t, c, client, "PING\n", 0)
+	l.sent(t, c, client, "PING\n", 0)
 	expect("with more input", connSleeping, awaitEnd)
-	d.ready(t.Context(), c, unix.EPOLLRDHUP)
+	l.ready(t.Context(), c, unix.EPOLLRDHUP)
 	expect("half closed", connSleeping, awaitLoss)
 	c.due = 0
-	d.open(mail{sweep: true})
-	d.sweep()
+	l.obey(mail{sweep: true})
+	l.sweep()
 	expect("overdue", connSleeping, awaitLoss)
-	d.ready(t.Context(), c, unix.EPOLLHUP)
+	l.ready(t.Context(), c, unix.EPOLLHUP)
 	expect("gone", connClosed, awaitLoss)
 	f.wakeAll()
-	d.open(d.l.collect())
+	l.obey(l.collect())
 	expect("woken too late", connClosed, awaitLoss)
 }
 
@@ -78,17 +78,17 @@ func TestLoopEarlyAndStrayWakes(t *testing.T) {
 	f := newFakeSequences()
 	f.pends = func(w *sequence.Wait, _ []byte) bool { return w.Since < 2 }
 	f.later = func(wake func()) { wake(); wake() } // during the call
-	d, c, client := newTestLoop(t, Config{Sequences: f})
+	l, c, client := newTestLoop(t, Config{Sequences: f})
 	out := make([]byte, 1<<10)
 	for _, want := range []string{"1\n", "2\n", "3\n"} {
-		d.sent(t, c, client, "NEXT order\n", 0)
+		l.sent(t, c, client, "NEXT order\n", 0)
 		for c.state != connReading {
 			if c.state == connSleeping {
 				t.Fatal("it sleeps although it was woken")
 			}
-			d.giveTurns(t.Context())
+			l.giveTurns(t.Context())
 		}
-		d.open(d.l.collect()) // wakes that are too late
+		l.obey(l.collect()) // wakes that are too late
 		if n, err := unix.Read(client, out); err != nil || string(out[:n]) != want {
 			t.Fatalf("%q, %v, want %q", out[:max(n, 0)], err, want)
 		}
@@ -99,11 +99,11 @@ func TestLoopEarlyAndStrayWakes(t *testing.T) {
 // of the loop's eventfd by then.
 func TestLoopWakeAfterTheEnd(t *testing.T) {
 	f := asleep()
-	d, c, client := newTestLoop(t, Config{Sequences: f})
-	d.sent(t, c, client, "NEXT slow\n", 0)
-	wakefd := d.l.wakefd
-	d.close(c)
-	d.l.close()
+	l, c, client := newTestLoop(t, Config{Sequences: f})
+	l.sent(t, c, client, "NEXT slow\n", 0)
+	wakefd := l.wakefd
+	l.close(c)
+	l.free()
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)
@@ -124,14 +124,14 @@ func TestLoopWakeAfterTheEnd(t *testing.T) {
 // Each wake adds 1 to the counter of the eventfd, which nobody empties: it must never be full.
 // A byte order that is not the processor's would add 2^56.
 func TestLoopWakeAddsOne(t *testing.T) {
-	d, _, _ := newTestLoop(t, Config{})
+	l, _, _ := newTestLoop(t, Config{})
 	const wakes = 300
 	for range wakes {
-		d.l.collect()
-		d.l.post(func(*mail) {})
+		l.collect()
+		l.post(func(*mail) {})
 	}
 	counter := make([]byte, 8)
-	if _, err := unix.Read(d.l.wakefd, counter); err != nil {
+	if _, err := unix.Read(l.wakefd, counter); err != nil {
 		t.Fatal(err)
 	}
 	if n := binary.NativeEndian.Uint64(counter); n != wakes {
@@ -143,13 +143,13 @@ func TestLoopWakeAddsOne(t *testing.T) {
 // next wake.
 func TestLoopSleepsAgain(t *testing.T) {
 	f := asleep()
-	d, c, client := newTestLoop(t, Config{Sequences: f})
-	d.sent(t, c, client, "NEXT slow\n", 0)
+	l, c, client := newTestLoop(t, Config{Sequences: f})
+	l.sent(t, c, client, "NEXT slow\n", 0)
 	for calls := 2; calls < 5; calls++ {
 		f.wakes[len(f.wakes)-1]()
-		d.open(d.l.collect())
+		l.obey(l.collect())
 		for range 3 {
-			d.giveTurns(t.Context())
+			l.giveTurns(t.Context())
 		}
 		if f.calls != calls || c.state != connSleeping {
 			t.Fatalf("state %d after %d calls, want %d", c.state, f.calls, calls)
@@ -159,10 +159,10 @@ func TestLoopSleepsAgain(t *testing.T) {
 
 // A request that would wait when the server no longer waits gets NOTREADY at once.
 func TestLoopRefusesLateWaits(t *testing.T) {
-	d, c, client := newTestLoop(t, Config{Sequences: asleep()})
-	d.open(mail{stopWaits: true})
-	d.sent(t, c, client, "NEXT slow\nNEXT order\n", 0)
-	d.giveTurns(t.Context())
+	l, c, client := newTestLoop(t, Config{Sequences: asleep()})
+	l.obey(mail{stopWaits: true})
+	l.sent(t, c, client, "NEXT slow\nNEXT order\n", 0)
+	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "-NOTREADY stopping\n1\n" {
 		t.Errorf("%q, %v", out[:max(n, 0)], err)
@@ -172,11 +172,11 @@ func TestLoopRefusesLateWaits(t *testing.T) {
 // A request that was woken before the server stops gets its answer: the values are taken already.
 func TestLoopAnswersWhatWasWokenBeforeTheEnd(t *testing.T) {
 	f := asleep()
-	d, c, client := newTestLoop(t, Config{Sequences: f})
-	d.sent(t, c, client, "NEXT slow\n", 0)
+	l, c, client := newTestLoop(t, Config{Sequences: f})
+	l.sent(t, c, client, "NEXT slow\n", 0)
 	f.wakeAll()
-	d.open(mail{stopWaits: true})
-	d.giveTurns(t.Context())
+	l.obey(mail{stopWaits: true})
+	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "1\n" {
 		t.Errorf("%q, %v", out[:max(n, 0)], err)

@@ -84,14 +84,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 	e := newEngine(s)
 	e.openLoop(l, log)
-	defer e.loop.close()
-	e.loop.run(calls, &e.wg)
+	defer e.loop.free()
+	e.loop.start(calls, &e.wg)
 	accepted := make(chan error, 1)
 	go func() { accepted <- e.accept(ctx, calls, l, log) }()
 	swept, stopSweep := make(chan struct{}), make(chan struct{})
 	go func() { defer close(swept); e.sweep(stopSweep) }()
-	watched := make(chan struct{})
-	go func() { defer close(watched); e.loop.watch(stopSweep, calls, &e.wg) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", MaxBatch)
 
 	var err error
@@ -114,7 +112,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	cut := e.drain(cancel)
 	close(stopSweep)
 	<-swept
-	<-watched
 	log.Info("stopped listening", "cut_conns", cut)
 	if err != nil {
 		return fmt.Errorf("accept on %v: %w", l.Addr(), err)

@@ -3,6 +3,7 @@ package lineproto
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
@@ -62,10 +63,14 @@ type session struct {
 	may   int
 	// multi is nil outside of MULTI and EXEC.
 	multi *transaction
-	// The outcome of the turn: how many IDs it took, whether the tick has run out,
-	// and whether a reservation has waited for a tick.
-	took           int
-	ranOut, waited bool
+	// took is how many IDs the turn took.
+	took int
+	// loop is set if the engine is a loop, which nothing may block. waited is how long its
+	// requests have waited for a clock that went back. pause is set when the turn has ended
+	// because there are no IDs for so long.
+	loop   bool
+	waited time.Duration
+	pause  worker.Pause
 	// halfClosed is set when the client has stopped sending. The client may be gone.
 	halfClosed bool
 
@@ -87,7 +92,7 @@ type session struct {
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
-	s.may, s.took, s.ranOut, s.waited = may, 0, false, false
+	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	if s.before = (rest{}); len(s.out) == 0 && s.order.n == 0 {
 		s.before = s.left
 	}

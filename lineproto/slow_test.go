@@ -25,18 +25,27 @@ type slowBackend struct {
 
 func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	for {
-		if b.refuse.Load() {
-			return worker.Run{}, ids.Reply(ids.NOTREADY, "stopping")
+		run, p, err := b.Try(n, 0)
+		if p.For == 0 {
+			return run, err
 		}
-		wait, k := b.take(n)
-		if k > 0 {
-			return b.fakeBackend.Reserve(ctx, k)
-		}
-		b.waits.Add(1)
-		if !sleep(ctx, wait) {
+		if !sleep(ctx, p.For) {
 			return worker.Run{}, ctx.Err()
 		}
 	}
+}
+
+func (b *slowBackend) Try(n int, _ time.Duration) (run worker.Run, p worker.Pause, err error) {
+	if b.refuse.Load() {
+		return run, p, ids.Reply(ids.NOTREADY, "stopping")
+	}
+	wait, k := b.take(n)
+	if k == 0 {
+		b.waits.Add(1)
+		return run, worker.Pause{For: max(wait, 1)}, nil
+	}
+	run, err = b.fakeBackend.Reserve(context.Background(), k)
+	return run, p, err
 }
 
 // take takes up to n of the present tick's IDs. It returns how many, and how long the

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,20 +12,21 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
 )
 
-// TestStress: many clients behave in all ways at once, while Backend calls take long now and then
+// TestStress: many clients behave in all ways at once, while there are no IDs now and then
 // and sequences wait at random. Each client gets its own replies whole and in order, and no
 // connection or descriptor is left at the end.
 func TestStress(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		const clients, rounds = 16, 8
 		before := descriptors(t)
-		b := &fakeBackend{maxRun: 100, reserve: func(context.Context, int) error {
-			if rand.IntN(100) == 0 { // its loop gets another driver
-				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		b := &fakeBackend{maxRun: 100, pause: func(int) (p worker.Pause) {
+			if rand.IntN(100) == 0 {
+				p.For = time.Duration(rand.IntN(20)) * time.Millisecond
 			}
-			return nil
+			return p
 		}}
 		b.last.Store(1_234_567_890_123_000_000)
 		f := newFakeSequences()

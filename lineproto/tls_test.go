@@ -109,7 +109,7 @@ func TestTLSBusy(t *testing.T) {
 // TestTLSDrain: received requests are answered and connections end in an orderly way. A
 // client within its handshake or one that does not read delays the end only a little.
 func TestTLSDrain(t *testing.T) {
-	b, reached, release := blocking()
+	b, reached, release := dry()
 	r, config := serveTLS(t, Config{Backend: b, DrainTimeout: time.Second})
 	asking, idle, deaf := dialTLS(t, r.addr, config), dialTLS(t, r.addr, config), dialTLS(t, r.addr, config)
 	r.dial(t).send("\x16")
@@ -131,7 +131,7 @@ func TestTLSDrain(t *testing.T) {
 	if b, err := io.ReadAll(idle); len(b) > 0 || err != nil {
 		t.Errorf("idle: got %q, %v", b, err)
 	}
-	close(release)
+	release()
 	if b, err := io.ReadAll(asking); string(b) != "1000\n" || err != nil {
 		t.Errorf("asking: got %q, %v", b, err)
 	}

@@ -33,9 +33,11 @@ const (
 type rank uint8
 
 const (
+	// other is for work other than IDs.
+	other rank = iota
 	// tiny is for requests for a few IDs, if they have to wait at all.
-	tiny rank = iota
-	// small is for requests that one turn answers, and for work other than IDs.
+	tiny
+	// small is for requests that one turn answers.
 	small
 	// large is for requests that take several turns.
 	large
@@ -50,7 +52,9 @@ const (
 // connection has other work.
 func rankOf(lacks int, halfClosed bool) rank {
 	switch {
-	case 0 < lacks && lacks <= tinyOrder:
+	case lacks == 0:
+		return other
+	case lacks <= tinyOrder:
 		return tiny
 	//mutant:w-small-first by TestIDsAreSharedByConnections -> case false:
 	case lacks <= smallOrder:
@@ -72,17 +76,6 @@ func slice(lacks, waiting int, scarce bool) int {
 	}
 	//mutant:w-turns by TestIDsAreSharedByConnections -> return max(lacks, maxSlice)
 	return min(max(roundOfIDs/waiting, minSlice), maxSlice)
-}
-
-// atOnce returns how many IDs a connection may take when its request is read. For more
-// it has to wait for its turn. taken is how many IDs other connections have had in this
-// way since turns were last given.
-func atOnce(waiting, taken int, scarce bool) int {
-	if scarce && (waiting > 0 || taken >= roundOfIDs) {
-		//mutant:w-scarce by TestScarceIDsDelayLargeRequestsOnly -> return maxSlice
-		return tinyOrder
-	}
-	return maxSlice
 }
 
 // admits reports whether a request for n IDs is accepted while clients wait for backlog
@@ -127,6 +120,20 @@ func (t *turns[W]) waiting(before rank) (n int) {
 		n += t.lines[i].length
 	}
 	return n
+}
+
+// atOnce returns how many IDs a connection may take when its request is read. For more
+// it has to wait for its turn. taken is how many IDs other connections have had in this
+// way since turns were last given.
+func (t *turns[W]) atOnce(taken int) int {
+	switch {
+	case t.lines[tiny].length > 0:
+		return 0 // the others were first
+	case t.scarce && (t.waiting(numRanks) > 0 || taken >= roundOfIDs):
+		//mutant:w-scarce by TestScarceIDsDelayLargeRequestsOnly -> return maxSlice
+		return tinyOrder
+	}
+	return maxSlice
 }
 
 // note counts the IDs of a turn, and whether it has waited for a tick.

@@ -30,17 +30,23 @@ func TestSlice(t *testing.T) {
 
 func TestAtOnce(t *testing.T) {
 	for _, row := range []struct {
-		name           string
-		waiting, taken int
-		scarce         bool
-		want           int
+		name    string
+		waiting []rank
+		taken   int
+		scarce  bool
+		want    int
 	}{
-		{"IDs are plenty", 1000, 100_000, false, maxSlice},
-		{"nobody waits", 0, roundOfIDs - 1, true, maxSlice},
-		{"a round has been taken", 0, roundOfIDs, true, tinyOrder},
-		{"somebody waits", 1, 0, true, tinyOrder},
+		{"IDs are plenty", []rank{large, small}, 100_000, false, maxSlice},
+		{"nobody waits", nil, roundOfIDs - 1, true, maxSlice},
+		{"a round has been taken", nil, roundOfIDs, true, tinyOrder},
+		{"somebody waits", []rank{large}, 0, true, tinyOrder},
+		{"somebody with few IDs waits", []rank{large, tiny}, 0, true, 0},
 	} {
-		if got := atOnce(row.waiting, row.taken, row.scarce); got != row.want {
+		q := turns[int]{scarce: row.scarce}
+		for _, r := range row.waiting {
+			q.join(&place[int]{}, r)
+		}
+		if got := q.atOnce(row.taken); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
 		}
 	}
@@ -73,7 +79,7 @@ func TestRankOf(t *testing.T) {
 		halfClosed bool
 		want       rank
 	}{
-		{0, false, small}, {0, true, small}, {1, true, tiny}, {tinyOrder, false, tiny}, {tinyOrder + 1, false, small},
+		{0, false, other}, {0, true, other}, {1, true, tiny}, {tinyOrder, false, tiny}, {tinyOrder + 1, false, small},
 		{smallOrder, true, small}, {smallOrder + 1, false, large}, {smallOrder + 1, true, leaving},
 	} {
 		if got := rankOf(row.lacks, row.halfClosed); got != row.want {
@@ -128,7 +134,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 			case 3:
 				p, ok := q.next(numRanks)
 				if !ok {
-					if slices.Concat(model[0], model[1], model[2], model[3]) != nil {
+					if slices.Concat(model[:]...) != nil {
 						t.Fatalf("nobody is next of %v", model)
 					}
 					continue

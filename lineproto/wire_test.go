@@ -8,11 +8,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// TestLongBackendCallDelaysNoOtherConnection: a connection whose Backend call takes long delays no other.
-// It is answered in the end, in the order of its input.
-func TestLongBackendCallDelaysNoOtherConnection(t *testing.T) {
+// TestWaitForATickDelaysNoOtherRequest: connections that wait for IDs delay no other. They are answered in the end,
+// in the order of their input.
+func TestWaitForATickDelaysNoOtherRequest(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
-		b, reached, release := blocking()
+		b, reached, release := dry()
 		r := w.serve(t, Config{Backend: b})
 		const n = 10
 		var stuck [n]*client
@@ -34,7 +34,7 @@ func TestLongBackendCallDelaysNoOtherConnection(t *testing.T) {
 		gone.Close()
 		other.send("READY\n")
 		other.want("OK")
-		close(release)
+		release()
 		for _, c := range stuck {
 			c.want("a")
 			c.line()

@@ -65,6 +65,9 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 		s := g.active.Load()
 		run, pause, err := s.try(n, waited)
 		if err == nil {
+			if run.Len == 0 {
+				g.count(pause)
+			}
 			return run, pause, nil
 		}
 		if !g.follow(s, err) {

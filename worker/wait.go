@@ -42,16 +42,20 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	}
 }
 
-// wait waits for a Pause that Try has returned, and counts the wait. It blocks no other
-// request. Its errors are those of the context.
-func (g *Generator) wait(ctx context.Context, p Pause) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+// count counts the wait that a Pause demands.
+func (g *Generator) count(p Pause) {
 	if p.Rollback {
 		g.cfg.Counts.RollbackWaits.Add(1)
 	} else {
 		g.cfg.Counts.TickWaits.Add(1)
+	}
+}
+
+// wait waits for a Pause that Try has returned. It blocks no other request. Its errors are
+// those of the context.
+func (g *Generator) wait(ctx context.Context, p Pause) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }

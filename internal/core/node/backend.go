@@ -15,20 +15,40 @@ import (
 // Reserve takes between 1 and k IDs of one tick. It waits for the next tick if the present one
 // has no IDs left. It waits for a clock that went back if the cluster's rollback policy says
 // so. Its errors are *Refusal. If the context ends, the cause is CauseStopping.
-func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
+func (n *Node) Reserve(ctx context.Context, k int) (run worker.Run, err error) {
+	err = n.withGenerator(func(g *worker.Generator) (err error) {
+		run, err = g.Reserve(ctx, k)
+		return err
+	})
+	return run, err
+}
+
+// Try does what Reserve does, but where that waits it returns an empty Run and a Pause. waited is
+// how long requests have waited for a clock that went back.
+func (n *Node) Try(k int, waited time.Duration) (run worker.Run, pause worker.Pause, err error) {
+	err = n.withGenerator(func(g *worker.Generator) (err error) {
+		run, pause, err = g.Try(k, waited)
+		return err
+	})
+	return run, pause, err
+}
+
+// withGenerator calls reserve with the generator of the tenure that serves. It returns nil or a
+// *Refusal.
+func (n *Node) withGenerator(reserve func(*worker.Generator) error) error {
 	for {
 		t := n.serving.Load()
 		if t == nil {
-			return worker.Run{}, n.refusal.Load()
+			return n.refusal.Load()
 		}
-		run, err := t.gen.Reserve(ctx, k)
+		err := reserve(t.gen)
 		switch {
 		case err == nil:
-			return run, nil
+			return nil
 		case err == worker.ErrClosed && n.serving.Load() != t:
 			// Another tenure has replaced t while this request waited.
 		default:
-			return worker.Run{}, n.explain(t, err)
+			return n.explain(t, err)
 		}
 	}
 }
