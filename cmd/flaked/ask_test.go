@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -69,67 +70,33 @@ func getIDs(line string) string {
 
 func says(text string) func(string) string { return func(string) string { return text } }
 
-// asked is a command that asks a node, and what it prints for the node's reply.
-type asked struct {
-	name  string
-	reply func(string) string
-	args  string
-	code  int
-	out   string
-	err   string
-}
+// nobody is an address that refuses connections.
+const nobody = "127.0.0.1:1"
 
-func (row asked) run(t *testing.T) {
-	t.Run(row.name, func(t *testing.T) {
-		t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", row.reply))
-		call(t, "", strings.Fields(row.args)...).wants(t, row.code, row.out, row.err)
+// The commands that ask a node, and what they make of its reply.
+func TestNodeTranscript(t *testing.T) {
+	var reply, asked atomic.Value
+	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
+		asked.Store(line)
+		return reply.Load().(string)
+	}))
+	transcript(t, "node.txt", func(args []string) result { return call(t, "", args...) }, func(event []string) {
+		text := strings.TrimPrefix(strings.Join(event, " "), "the node answers ")
+		reply.Store(strings.NewReplacer(`\r`, "\r", `\n`, "\n", "nothing", "").Replace(text))
 	})
-}
-
-func TestGet(t *testing.T) {
-	for _, row := range []asked{
-		{"one", getIDs, "get", 0, "2071483623882690560\n", ""},
-		{"three", getIDs, "get 3", 0, "2071483623882690560\n2071483623882690561\n2071483623882690562\n", ""},
-		{"by CRLF", says("12\r\n"), "get", 0, "12\n", ""},
-		{"not ready", says("-NOTREADY starting reason=no-worker-yet\n"), "get", exitFailure, "",
-			"-NOTREADY starting reason=no-worker-yet. Ask another node, or try again"},
-		{"exhausted", says("-EXHAUSTED\n"), "get", exitFailure, "", "-EXHAUSTED. Create a cluster with another layout"},
-		{"no token", says("-NOAUTH not authenticated. Send AUTH [user] token\n"), "get", exitFailure, "",
-			"Give a token that the node knows, with --token-file FILE"},
-		{"an HTTP server", says("HTTP/1.1 400 Bad Request\r\n\r\n"), "get", exitFailure, "",
-			"which is not an ID. Check that it is a flaked node"},
-		{"negative", says("12\n-5\n"), "get 2", exitFailure, "", `"-5", which is not an ID`},
-		{"closed at once", says(""), "get", exitUnreachable, "", "the connection was closed without a reply"},
-		{"closed in between", func(line string) string {
-			if line == "GET 3" {
-				return "1\n2\n"
-			}
-			return ""
-		}, "get 3 --timeout 300ms", exitUnreachable, "", "timed out after 300ms"},
-		{"hangs", says("hang"), "get --timeout 100ms", exitUnreachable, "", "timed out after 100ms. Check that it is"},
-		{"without an end", says(strings.Repeat("x", 2*maxReply)), "get", exitUnreachable, "",
-			"a line of its reply is longer than 4096 bytes. Check"},
-	} {
-		row.run(t)
+	for args, want := range map[string]string{"get": "GET", "get 3": "GET 3", "seq next order": "NEXT order",
+		"seq next order -n 3": "NEXT order 3", "healthcheck": "READY", "decode 5": "STATUS"} {
+		reply.Store("-BUSY x\n")
+		if call(t, "", strings.Fields(args)...); asked.Load() != want {
+			t.Errorf("%s asks %q, want %q", args, asked.Load(), want)
+		}
 	}
 }
 
-func TestGetUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	call(t, "", "get", "--addr", addr).wants(t, exitUnreachable, "",
-		"flaked: no answer from a node at "+addr+": connection refused. Start a node with `flaked serve`, or give "+
-			"another with --addr (FLAKED_ADDR).\n")
-	call(t, "", "get", "--addr", "unix:/nonexistent/sock").wants(t, exitUnreachable, "",
-		"socket not found. Start a node")
-	// Every resolver refuses an empty label at once. A name server might be slow, and the
-	// lookup would outlive the test.
-	call(t, "", "get", "--addr", "no-such-host..invalid:1").wants(t, exitUnreachable, "",
-		"host no-such-host..invalid not found. Check --addr (FLAKED_ADDR)")
+// A line without an end does not fill the memory.
+func TestGetOfALongLine(t *testing.T) {
+	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", 2*maxReply))))
+	call(t, "", "get").wants(t, exitUnreachable, "", "a line of its reply is longer than 4096 bytes. Check")
 }
 
 func TestGetOverUnixSocket(t *testing.T) {
@@ -145,27 +112,4 @@ func TestGetInterrupted(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}
-}
-
-func TestHealthcheck(t *testing.T) {
-	for _, row := range []struct {
-		name, reply string
-		code        int
-		out, err    string
-	}{
-		{"ready", "OK\n", 0, "OK\n", ""},
-		{"not ready", "-NOTREADY confirming reason=confirming\n", exitFailure, "", "flaked: not ready: -NOTREADY"},
-		{"something else", "hello\n", exitFailure, "", `answered "hello" to READY`},
-		{"hangs", "hang", exitUnreachable, "", "timed out after 150ms"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			asked := make(chan string, 1)
-			addr := fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string { asked <- line; return row.reply })
-			call(t, "", "healthcheck", "--addr", addr, "--timeout", "150ms").wants(t, row.code, row.out, row.err)
-			if got := <-asked; got != "READY" {
-				t.Errorf("it asked %q", got)
-			}
-		})
-	}
-	call(t, "", "healthcheck", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a")
 }

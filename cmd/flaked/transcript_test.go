@@ -53,11 +53,13 @@ var varying = []struct {
 	text    *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z( \([^)]*\))?`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z \([^)]*\)`), "TIME"},
+	{regexp.MustCompile(`until \d{4}-\d\d-\d\dT[\d:.]+Z`), "until TIME"},
 	{regexp.MustCompile(`epoch=20\d\d-\d\d-\d\d\.`), "epoch=TODAY."},
 	{regexp.MustCompile(`(?m)^(id +)\S+$`), "${1}ID"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+/Test\S*-[A-Z0-9]{8}`), "ZOOKEEPER"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d\d+`), "ADDRESS"},
 }
 
 // printed returns what a command has printed, and its exit code unless that is 0. In a list, the age differs each time,
