@@ -12,46 +12,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inspect reads a state directory without locking or changing it, even while a node uses it. locked reports whether a
-// node does. locked is false if that node runs in a container that is not visible from here, and always false on macOS.
+// Inspect reads a state directory without locking or changing it, even while a node uses it.
 //
 // The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
-func Inspect(dir string) (l Loaded, locked bool, err error) {
+func Inspect(dir string) (l Loaded, err error) {
 	dir = filepath.Clean(dir)
 	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return l, false, fmt.Errorf("%w: %w", ErrUnsafeDir, err)
+		return l, fmt.Errorf("%w: %w", ErrUnsafeDir, err)
 	}
 	if err != nil {
-		return l, false, fmt.Errorf("open the state directory: %w", err)
+		return l, fmt.Errorf("open the state directory: %w", err)
 	}
 	defer d.Close()
 	f, _, err := openState(d, dir, unix.O_RDONLY)
 	if err != nil {
-		return l, false, err
+		return l, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return l, false, err
+		return l, err
 	}
 	if !st.Mode().IsRegular() {
-		return l, false, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
+		return l, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
 	}
 	fp, err := readFingerprint(f)
 	if err != nil {
-		return l, false, err
+		return l, err
 	}
 	if l, err = inspect(osFile{f}, fp); err != nil {
-		return l, false, err
+		return l, err
 	}
 	if !ours(f) {
 		// The file belongs to another user, who may be allowed to read the product UUID
 		// while this user is not, or the reverse. A difference in that part means nothing.
 		l.Changed = slices.DeleteFunc(l.Changed, func(p string) bool { return p == PartProductUUID })
 	}
-	_, locked = lockHolder(f)
-	return l, locked, nil
+	return l, nil
 }
 
 // inspect reads the file a second time if a block looks torn, because a node may be writing it. The node writes one

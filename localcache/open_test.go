@@ -174,8 +174,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Errorf("beside another process: %v", err)
 	}
 	t.Log(err)
-	if _, locked, err := Inspect(dir); err != nil || locked != (runtime.GOOS == "linux") {
-		t.Errorf("Inspect: locked %v, %v", locked, err)
+	if x, err := Examine(dir); err != nil || x.Locked != (runtime.GOOS == "linux") {
+		t.Errorf("Examine: locked %v, %v", x.Locked, err)
 	}
 	end() // as after kill -9, nothing is left behind
 	mustOpen(t, dir)

@@ -14,4 +14,4 @@ func Examine(string) (Examination, error) { return Examination{}, ErrSystem }
 func TrySync(string, int) ([]time.Duration, error) { return nil, ErrSystem }
 
 // Inspect returns ErrSystem.
-func Inspect(string) (Loaded, bool, error) { return Loaded{}, false, ErrSystem }
+func Inspect(string) (Loaded, error) { return Loaded{}, ErrSystem }

@@ -91,7 +91,7 @@ var errStillRuns = errors.New("the process still runs")
 
 // reportDrained prints what the node has left in its state directory.
 func reportDrained(c *cli.Context, dir string, took time.Duration) error {
-	left, _, err := localcache.Inspect(dir)
+	left, err := localcache.Inspect(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
 		return stateError(dir, err)
 	}

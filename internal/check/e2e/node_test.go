@@ -316,7 +316,7 @@ func (n *node) fails(code int, message string) {
 // stored returns the record in the state directory.
 func (n *node) stored() core.LocalRecord {
 	n.site.t.Helper()
-	loaded, _, err := localcache.Inspect(n.dir)
+	loaded, err := localcache.Inspect(n.dir)
 	if err != nil {
 		n.site.t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func examineDir(path string) stateDir {
 	if d.look, d.err = localcache.Examine(path); d.err != nil || d.look.Missing {
 		return d
 	}
-	d.loaded, _, d.bad = localcache.Inspect(path)
+	d.loaded, d.bad = localcache.Inspect(path)
 	if d.bad == nil {
 		d.record, d.bad = node.DecodeRecord(d.loaded.Record)
 	}
