@@ -78,22 +78,3 @@ func TestStopOnADiskThatHangs(t *testing.T) {
 		close(hang)
 	})
 }
-
-// The only node that knows of a block is started again after ZooKeeper has lost it.
-func TestRestartRemembersTheRecords(t *testing.T) {
-	s, a := newOrder(t)
-	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
-	a.ask("order", 100, false).first()
-	w, _ := a.is.witness()
-	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
-		t.Fatal(err)
-	}
-	s.lose(copied, 9)
-	a.restart(file)
-	s.run(2 * stageConfirm)
-	if e := s.incarnation(); e != 1 {
-		t.Errorf("the incarnation is %d, not 1", e)
-	}
-}
