@@ -1,63 +1,9 @@
 package lineproto
 
 import (
-	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/hashicorp/go-hclog"
 )
-
-// BenchmarkLoopback measures requests over real sockets. Each of conns clients sends
-// pipeline GETs, and sends again when it has read all replies. Clients and server share
-// the cores, so ns/op includes both. The clients allocate nothing. An op is one GET.
-func BenchmarkLoopback(b *testing.B) {
-	for _, bc := range []struct {
-		goroutines      bool
-		conns, pipeline int
-	}{
-		{false, 1, 1}, {false, 50, 1}, {false, 1, 16}, {false, 50, 16}, {false, 1, 100}, {false, 50, 100},
-		{true, 50, 1}, {true, 50, 16}, {true, 50, 100},
-	} {
-		w := wire{"tcp", bc.goroutines}
-		b.Run(fmt.Sprintf("%s/conns=%d/pipeline=%d", w, bc.conns, bc.pipeline), func(b *testing.B) {
-			// IDs have 19 digits, as in production.
-			backend := &fakeBackend{}
-			backend.last.Store(1_234_567_890_123_000_000)
-			r := w.serve(b, Config{Backend: backend, Logger: hclog.NewNullLogger()})
-			nc := make([]net.Conn, bc.conns)
-			for i := range nc {
-				nc[i] = r.dial(b)
-			}
-			request := []byte(strings.Repeat("GET\n", bc.pipeline))
-			rounds := max(b.N/bc.conns/bc.pipeline, 1)
-			b.ReportAllocs()
-			b.ResetTimer()
-			var wg sync.WaitGroup
-			for _, c := range nc {
-				reply := make([]byte, 20*bc.pipeline)
-				wg.Go(func() {
-					for range rounds {
-						if _, err := c.Write(request); err != nil {
-							b.Error(err)
-							return
-						}
-						if _, err := io.ReadFull(c, reply); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			b.StopTimer()
-			b.ReportMetric(float64(rounds*bc.conns*bc.pipeline)/b.Elapsed().Seconds(), "GET/s")
-		})
-	}
-}
 
 // BenchmarkAnswer measures the server's work without sockets: from the bytes read to
 // the bytes to be written.

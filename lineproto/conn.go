@@ -234,10 +234,7 @@ func (c *conn) flush() bool {
 	c.extend(c.e.idle)
 	c.s.out = c.s.out[:0]
 	c.s.gather()
-	if n := c.s.counts.untimed; n > 0 && c.e.srv.cfg.Measure {
-		c.s.counts.untimed = 0
-		c.e.srv.counters.durations.add(c.e.srv.elapsed()-c.began, n)
-	}
+	c.s.measure(c.began)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.e.srv.counters.slow.Add(1)
 	}

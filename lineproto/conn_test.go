@@ -3,39 +3,9 @@ package lineproto
 import (
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/flaked/flaked/internal/testkit/race"
 )
-
-// TestMixedPipelining: long and short replies keep their order across buffers.
-func TestMixedPipelining(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		r := w.serve(t, Config{Backend: &fakeBackend{maxRun: 4096}})
-		c := r.dial(t)
-		next := 1000
-		ids := func(n int) {
-			for range n {
-				c.want(strconv.Itoa(next))
-				next++
-			}
-		}
-		for range 20 {
-			c.send(strings.Repeat("GET\nGET 10\nPING a\n", 100) + "GET 10000\nPING b\nGET x\n")
-		}
-		for range 20 {
-			for range 100 {
-				ids(11)
-				c.want("a")
-			}
-			ids(10000)
-			c.want("b")
-			ids(1)
-		}
-	})
-}
 
 func TestHalfClose(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
@@ -83,33 +53,6 @@ func TestLastReplyArrivesBeforeClose(t *testing.T) {
 			c.Close()
 		}
 	})
-}
-
-// TestAllocations: common requests allocate nothing, from the bytes read to the bytes
-// to be written.
-func TestAllocations(t *testing.T) {
-	s := newTestServer(t, Config{Backend: &fakeBackend{maxRun: 4096}})
-	for _, request := range []string{
-		"GET\n", "GET\r\n", "get\n", "GET 100\n", "GET 10000\n", "GET order\n", "MGET a b c\n", "PING\n", "TIME\n",
-		"READY\n",
-		strings.Repeat("GET\n", 200), strings.Repeat("GET\r\nPING\n", 100),
-		getArray, request("GET", "order"), request("get", "key:000000000001"), request("GET", "order", "COUNT", "100"),
-		request("MGET", "a", "b"), request("PING"), request("TIME"),
-		strings.Repeat(getArray, 70), strings.Repeat(request("GET", "order"), 30),
-		strings.Repeat(getArray+request("PING")+"GET\n", 20),
-	} {
-		c := newConn(newEngine(s), discardConn{})
-		run := func() {
-			c.r, c.w = 0, copy(c.in[:], request)
-			if !c.answer(t.Context(), false) || c.r != c.w {
-				t.Fatal("not answered")
-			}
-		}
-		run()
-		if n := testing.AllocsPerRun(500, run); n != 0 && !race.Enabled {
-			t.Errorf("%.20q: %v allocations", request, n)
-		}
-	}
 }
 
 // discardConn discards everything that is written to it.

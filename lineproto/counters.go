@@ -85,6 +85,14 @@ func (s *session) fold() {
 	}
 }
 
+// measure counts the requests that have just been answered by their duration. It began at began.
+func (s *session) measure(began int64) {
+	if n := s.counts.untimed; n > 0 && s.srv.cfg.Measure {
+		s.counts.untimed = 0
+		s.srv.counters.durations.add(s.srv.elapsed()-began, n)
+	}
+}
+
 // Counters are the counts of a server since New. A connection adds its own when it
 // flushes its output.
 type Counters struct {

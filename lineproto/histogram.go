@@ -51,9 +51,8 @@ func histogram(n []atomic.Int64, bound func(i int) float64, sum float64) Histogr
 
 // durations counts requests by how long they took. A duration begins when the engine
 // has noticed the request's last byte. It ends when the kernel has accepted the reply,
-// or the beginning of a long one. Requests that arrive together share one measured
-// duration. In a loop, the duration of one connection also stands for a few that were
-// answered just before.
+// or the beginning of a long one. Requests of a connection that arrive together share one
+// measured duration.
 type durations struct {
 	n   [numDurations]atomic.Int64
 	sum atomic.Int64 // ns
@@ -67,30 +66,3 @@ func (d *durations) add(ns, requests int64) {
 func (d *durations) histogram() Histogram {
 	return histogram(d.n[:], func(i int) float64 { return float64(int64(1)<<i) / 1e6 }, float64(d.sum.Load())/1e9)
 }
-
-// times holds durations that a loop has measured and the server's durations do not have
-// yet. It holds one bucket at a time: those of a wakeup mostly share one.
-type times struct {
-	bucket int
-	n, sum int64
-}
-
-func (t *times) add(d *durations, ns, requests int64) {
-	if b := durationBucket(ns); b != t.bucket {
-		t.fold(d)
-		t.bucket = b
-	}
-	t.n += requests
-	t.sum += ns * requests
-}
-
-func (t *times) fold(d *durations) {
-	if t.n > 0 {
-		d.n[t.bucket].Add(t.n)
-		d.sum.Add(t.sum)
-		t.n, t.sum = 0, 0
-	}
-}
-
-// elapsed returns the ns since New, by a monotonic clock. It is for durations.
-func (s *Server) elapsed() int64 { return int64(time.Since(s.began)) }

@@ -58,10 +58,6 @@ type loop struct {
 
 	// woke is when epoll last returned events, in ns of Server.elapsed.
 	woke int64
-	// unmeasured counts the requests that were answered in this round and not measured.
-	// answered counts the connections of this round that had requests answered.
-	unmeasured, answered int64
-	times                times
 
 	load atomic.Int64 // connections, those in mail too
 

@@ -107,7 +107,10 @@ func TestLoopServesOtherRequestsInAPause(t *testing.T) {
 // TestLoopAllocations: common requests allocate nothing, from recv to send.
 func TestLoopAllocations(t *testing.T) {
 	for _, in := range []string{
-		"GET\n", "GET\r\n", "GET 100\n", "GET order\n", "PING\n", strings.Repeat("GET\n", 100), request("GET"),
+		"GET\n", "GET\r\n", "get\n", "GET 100\n", "GET order\n", "MGET a b c\n", "PING\n", "TIME\n", "READY\n",
+		strings.Repeat("GET\n", 100), strings.Repeat("GET\r\nPING\n", 100), request("GET"), request("GET", "order"),
+		request("GET", "order", "COUNT", "100"), request("MGET", "a", "b"), request("PING"), request("TIME"),
+		strings.Repeat(getArray+request("PING")+"GET\n", 20),
 		"NEXT order\n", "NEXT user:20261122-of-a-long-name-with-more-than-32-bytes\r\n", "NEXT order 50\n",
 		"RANGE order 50\n", "INCRBY order 5\n", strings.Repeat("NEXT order\n", 50),
 		strings.Repeat("NEXT user:a\nNEXT user:b\n", 20), request("NEXT", "order"),
@@ -172,49 +175,6 @@ func TestLoopTurns(t *testing.T) {
 	}
 	if lines := strings.Count(string(got), "\n"); lines != 10_001 || turns < 3 {
 		t.Fatalf("%d lines in %d turns", lines, turns)
-	}
-}
-
-// TestLoopKeepsNoText: for IDs that a client does not read, the server holds numbers
-// instead of text. The client gets all IDs, wherever it stops reading.
-func TestLoopKeepsNoText(t *testing.T) {
-	const first = 1_234_567_890_123_000_000 // 19 digits, to fill the kernel's buffers
-	b := &fakeBackend{maxRun: 128, gap: 1}
-	b.last.Store(first - 2)
-	l, c, client := newTestLoop(t, Config{Backend: b})
-	l.sent(t, c, client, strings.Repeat("GET 8192\n", 3)+"PING\n", 0)
-	var got []byte
-	kept, out := 0, make([]byte, 3000)
-	for c.state != connReading {
-		switch c.state {
-		case connMore:
-			l.giveTurns(t.Context())
-		case connWriting:
-			if c.out == nil {
-				kept++
-			}
-			if c.want != unix.EPOLLOUT || c.due != l.e.tick.Load()+l.e.write {
-				t.Fatalf("asks for %#x, due %d", c.want, c.due)
-			}
-			if n, err := unix.Read(client, out[:1+len(got)%len(out)]); err == nil {
-				got = append(got, out[:n]...)
-			}
-			l.ready(t.Context(), c, unix.EPOLLOUT)
-		}
-	}
-	for {
-		n, err := unix.Read(client, out)
-		if err != nil {
-			break
-		}
-		got = append(got, out[:n]...)
-	}
-	var want strings.Builder
-	for i := range 3 * 64 {
-		want.WriteString(idLines(first+129*int64(i), 128))
-	}
-	if string(got) != want.String()+"PONG\n" || kept == 0 || c.want != awaitInput {
-		t.Errorf("%d bytes, want %d; it held no text %d times", len(got), want.Len()+5, kept)
 	}
 }
 

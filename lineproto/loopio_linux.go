@@ -143,7 +143,7 @@ func (l *loop) deliver(c *loopConn, left []byte, st status) {
 	c.s.fold()
 	c.sent = 0
 	l.flush(c)
-	l.took(c)
+	c.s.measure(c.began)
 }
 
 // flush sends as much output as the socket accepts. A client has WriteTimeout to read
@@ -188,9 +188,7 @@ func (l *loop) flush(c *loopConn) {
 	}
 }
 
-// blocked makes a connection wait until its client reads. If the flush holds only IDs
-// of a long reply and none of it has been sent, their text is dropped and rendered
-// again later.
+// blocked makes a connection wait until its client reads.
 func (l *loop) blocked(c *loopConn) {
 	if c.state == connWriting {
 		return
@@ -202,10 +200,6 @@ func (l *loop) blocked(c *loopConn) {
 	c.state = connWriting
 	c.extend(l.e.write)
 	l.ask(c, unix.EPOLLOUT)
-	//mutant:w-unread by TestLoopKeepsNoText -> if false {
-	if c.sent == 0 && c.s.unrender() {
-		l.giveBack(c)
-	}
 }
 
 // ask makes epoll watch for these events only.

@@ -12,9 +12,7 @@ import (
 
 // run serves the loop until draining has ended its last connection.
 func (l *loop) run(ctx context.Context) {
-	defer l.measure()
 	for l.stage == serving || l.open > 0 {
-		l.measure()
 		n := l.wait()
 		if l.e.srv.cfg.Measure {
 			l.woke = l.e.srv.elapsed()

@@ -203,14 +203,3 @@ func (s *session) render() {
 		}
 	}
 }
-
-// unrender takes back the IDs that render appended to an empty out, and reports whether
-// out is empty again. The server then holds no text of IDs that a client does not read.
-func (s *session) unrender() bool {
-	if s.before.runs == nil {
-		return false
-	}
-	s.left, s.before = s.before, rest{}
-	s.out = s.out[:0]
-	return true
-}

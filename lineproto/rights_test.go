@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -131,40 +130,4 @@ func TestRightsOnTheWire(t *testing.T) {
 			c.want(want)
 		}
 	})
-}
-
-// FuzzRights: no input takes a value of a sequence that the token does not include, or makes
-// the node look for it.
-func FuzzRights(f *testing.F) {
-	for _, tc := range allTranscripts() {
-		f.Add([]byte(tc.in))
-	}
-	f.Add([]byte("NEXT order\nNEXT order\nNEXT x\nSEQ x\nSEQS\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		seqs := &watched{fakeSequences: newFakeSequences(), asked: map[string]bool{}}
-		seqs.list["hidden"] = &fakeSequence{start: 1, step: 1, most: 9}
-		s, err := New(Config{Backend: &fakeBackend{}, Sequences: seqs,
-			Authenticate: func([]byte) (*sequence.Rights, bool) { return limited([]byte("some")) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, _ := talk(s, "AUTH x\n", string(in))
-		if !onlyPermitted(seqs.asked) || strings.Contains(out, "name=hidden") {
-			t.Fatalf("the node was asked for %v, and the answer is %q", seqs.asked, out)
-		}
-	})
-}
-
-func TestRefusalsByRightsAreCounted(t *testing.T) {
-	s := newTestServer(t, Config{Sequences: newFakeSequences(), Authenticate: limited})
-	talk(s, "AUTH some\nNEXT x\nNEXT x\nNEXT order\nINCR x\n")
-	var got []string
-	s.Counters().Each(func(name string, n int64) {
-		if n != 0 && !strings.Contains(name, "auth") {
-			got = append(got, fmt.Sprint(name, "=", n))
-		}
-	})
-	if want := "requests_next_ok=1 requests_next_noperm=2 requests_incr_noperm=1"; strings.Join(got, " ") != want {
-		t.Errorf("got %v, want %s", got, want)
-	}
 }

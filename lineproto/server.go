@@ -54,6 +54,9 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// elapsed returns the ns since New, by a monotonic clock. It is for durations.
+func (s *Server) elapsed() int64 { return int64(time.Since(s.began)) }
+
 // lookup returns the index of a verb's row in the command table, or len(s.table) if the
 // framing has no such command.
 func (s *Server) lookup(verb []byte, resp bool) int {

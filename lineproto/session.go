@@ -79,9 +79,6 @@ type session struct {
 	// a few runs but 200 KB of text.
 	runs []worker.Run
 	left rest
-	// before is the value that left had when out was empty. It is zero when out holds
-	// anything but IDs of that left.
-	before rest
 
 	counts   tally
 	gathered int64 // its share of Server.gathered
@@ -93,9 +90,6 @@ type session struct {
 // takes up to may IDs, and stops at an order that needs more.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
-	if s.before = (rest{}); len(s.out) == 0 && s.order.n == 0 {
-		s.before = s.left
-	}
 	for {
 		if s.order.n > 0 && !s.fill(ctx) {
 			return used, needFlush
@@ -104,7 +98,6 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		if len(s.out) >= outBound {
 			return used, needFlush
 		}
-		s.before = rest{}
 		if s.task != taskNone {
 			if used, st = s.work(in, used); st != needInput {
 				return used, st
