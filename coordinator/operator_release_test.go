@@ -115,34 +115,6 @@ func TestTakeAway(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// The holder's lease had ended when the operator examined the slot, and the holder has come back since. ForceRelease
-// must refuse, because the operator decided by the earlier state.
-func TestTakeAwayOfOneWhoCameBack(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.sess.Expire()
-	l.pass(2 * time.Hour)
-	h := l.examine(0)
-	if h.Availability != Free {
-		t.Fatalf("%v after its lease", h.Availability)
-	}
-	a.mustBeat()
-	_, err := l.operator().ForceRelease(t.Context(), h)
-	wantErrAs[*ChangedError](t, err)
-}
-
-// If the holder restarts between Examine and ForceRelease, ForceRelease refuses.
-func TestTakeAwayAfterARestart(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.must(a.halt())
-	h := l.examine(0)
-	a.must(a.start())
-	_, err := l.operator().ForceRelease(t.Context(), h)
-	wantErrAs[*ChangedError](t, err)
-	a.mustBeat()
-}
-
 // While a slot is frozen, its record in ZooKeeper may be out of date. So ForceRelease refuses.
 func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)

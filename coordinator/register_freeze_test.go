@@ -6,25 +6,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// During a freeze no node gets a slot, not even one that was never used.
-func TestFrozen(t *testing.T) {
-	l := newLab(t, 100)
-	a := l.serving("A")
-	l.remove(slotPath(0))
-	a.mustBeat()
-	until := l.cluster().FrozenUntil
-	if until != l.cl.nextHorizon(l.now) {
-		t.Errorf("frozen until %d", until)
-	}
-	wantErrAs[*FrozenError](t, l.node("M").register())
-	if beat := a.mustBeat(); beat.FrozenUntil != until || !a.claim.Leased(a.clock(), a.bootClock()) {
-		t.Errorf("%+v", beat)
-	}
-	l.now = until
-	a.mustBeat()
-	l.serving("N")
-}
-
 // A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
 // get it.
 func TestFreezeWhileTaking(t *testing.T) {

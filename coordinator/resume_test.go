@@ -131,44 +131,6 @@ func TestStoredBeforeWritten(t *testing.T) {
 	}
 }
 
-// The slot's record changes or disappears between the read and the write of Resume.
-func TestResumeOverrun(t *testing.T) {
-	for name, overrun := range map[string]func(l *lab){
-		"taken over": func(l *lab) { l.takeOver(0, 5, false) },
-		"gone":       func(l *lab) { l.remove(slotPath(0)) },
-		"its own, late": func(l *lab) { // the earlier process's heartbeat
-			s := l.slot(0)
-			s.LeaseUntil++
-			l.put(0, s)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a := l.serving("A")
-			l.serve(time.Minute)
-			a.crash()
-			raced := false
-			a.hook = func(c store.Call) store.Fault {
-				if writing(c, slotPath(0)) && !raced {
-					raced = true
-					overrun(l)
-				}
-				return store.NoFault
-			}
-			err := a.resume()
-			if name == "its own, late" {
-				a.must(err)
-				l.serve(20 * time.Second)
-				l.disjoint()
-				return
-			}
-			if no := wantErrAs[*NotOursError](t, err); no.Lost != (name == "gone") {
-				t.Errorf("%+v", no)
-			}
-		})
-	}
-}
-
 // writing reports whether a call writes a record, alone or in a transaction.
 func writing(c store.Call, path string) bool {
 	for _, op := range c.Ops {

@@ -1,10 +1,7 @@
 package coordinator
 
 import (
-	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -104,25 +101,6 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Release returns when its context ends, and pauses between its attempts until then.
-func TestFinishGivesUpInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, 1)
-		a := l.serving("A")
-		a.co.RetryAfter = 100 * time.Millisecond
-		a.sess.Partition()
-		calls := 0
-		a.sess.SetFault(func(store.Call) store.Fault { calls++; return store.NoFault })
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		start := time.Now()
-		err := a.h.Release(ctx, a.end())
-		if took := time.Since(start); !errors.Is(err, store.ErrUnreachable) || took != 3*time.Second || calls > 50 {
-			t.Errorf("%v after %s and %d calls", err, took, calls)
-		}
-	})
 }
 
 // A lagging server shows no record of the slot, or an older copy. Stop must not take that for a loss of data or for a

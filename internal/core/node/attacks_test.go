@@ -2,13 +2,11 @@ package node
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -48,38 +46,6 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 				t.Errorf("%+v, %v", cl, err)
 			}
 		})
-	}
-}
-
-// ZooKeeper is wiped while the holder of a cluster is cut off. A blank node creates a second cluster, has not confirmed
-// in it when ZooKeeper is wiped again, and restarts. That must not end the holder, which puts its own cluster back.
-func TestUnconfirmedClusterDoesNotEndAHolder(t *testing.T) {
-	r := newRig(t)
-	confirm := time.Second
-	r.cfg.Settings.ConfirmTime = &confirm
-	holder := r.start().untilReady()
-	holder.until("confirmed", holder.isConfirmed)
-	holder.session.Partition()
-	r.mem.Wipe()
-	r.disk = memfile.New(nil)
-	blank := r.start()
-	blank.until("registered", func() bool { return strings.Contains(blank.Worker(), "worker=0") })
-	blank.session.Partition()
-	_ = blank.stop()
-	r.mem.Wipe()
-	again := r.start()
-	err := again.ended()
-	var frozen *coordinator.FrozenError
-	if !errors.As(err, &frozen) {
-		t.Errorf("the node that never confirmed ended with %v", err)
-	}
-	holder.session.Heal()
-	holder.until("its cluster is back", func() bool {
-		cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session())
-		return err == nil && cl.UUID == holder.clusterUUID() && cl.InUse
-	})
-	if err := holder.Ready(); err != nil {
-		t.Error(err)
 	}
 }
 
