@@ -106,12 +106,6 @@ func TestGetOverTLS(t *testing.T) {
 		{"a plain node", []string{"--addr", plain, "--tls-ca", caFile}, exitUnreachable,
 			"That address does not use TLS. Leave out --tls"},
 		{"a unix socket is plain", []string{"--addr", socket, "--tls-ca", caFile}, exitOK, ""},
-		{"no certificates in it", []string{"--addr", open, "--tls-ca", token}, exitUsage,
-			"--tls-ca: there is no PEM certificate"},
-		{"a key is missing", []string{"--addr", open, "--tls-cert", file("cert")}, exitUsage,
-			"--tls-cert and --tls-key: only one is given. Give both or neither"},
-		{"off and on", []string{"--addr", open, "--tls=false", "--tls-ca", caFile}, exitUsage,
-			"--tls is false, but other --tls-... flags are given. Leave out --tls=false or the others"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out := ""

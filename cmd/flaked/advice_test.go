@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -30,12 +31,7 @@ func TestAdvised(t *testing.T) {
 		t.Fatal(err)
 	}
 	fits := func(cfg node.Config) error {
-		if cfg.Heartbeat == 0 {
-			cfg.Heartbeat = time.Second
-		}
-		if cfg.Reserve == 0 {
-			cfg.Reserve = time.Second
-		}
+		cfg.Heartbeat, cfg.Reserve = cmp.Or(cfg.Heartbeat, time.Second), time.Second
 		return cfg.Fits(cl)
 	}
 	leaf := worker.Leaf().String()

@@ -110,23 +110,24 @@ func snapshot(worker int, change func(*node.Snapshot)) node.Snapshot {
 	return s
 }
 
-func TestAsk(t *testing.T) {
+// askRow is a node at an admin address, and what comes of asking it.
+type askRow struct{ at, state, asked, says string }
+
+// askRows starts nodes. The row number is the worker.
+func askRows(t *testing.T) []askRow {
 	ended := make(chan struct{})
 	serve := func(h http.HandlerFunc) string {
 		server := httptest.NewServer(h)
 		t.Cleanup(server.Close)
 		return server.Listener.Addr().String()
 	}
-	defer close(ended) // before the servers close
 	silent := serve(func(http.ResponseWriter, *http.Request) { <-ended })
 	well := serve(saying(snapshot(0, nil)))
 	behind := serve(saying(snapshot(1, func(s *node.Snapshot) {
 		s.Ready, s.Code, s.Reason, s.Cause, s.Degraded = false, "CLOCK", "the clock is behind\nbehind_ms=3",
 			"clock-behind", []string{"disk\x1b"}
 	})))
-	rows := []struct {
-		at, state, asked, says string
-	}{
+	rows := []askRow{
 		{well, view.Live, view.Answered, "ready"},
 		{behind, view.Disconnected, view.Answered, "not ready: clock-behind"},
 		{serve(saying(snapshot(7, nil))), view.Live, view.AnotherNode, "another node"}, // has another worker by now
@@ -163,6 +164,12 @@ func TestAsk(t *testing.T) {
 				"frozen"}
 		}))), view.Live, view.Answered, "ready, but no ZooKeeper"},
 	}
+	t.Cleanup(func() { close(ended) }) // before the servers close
+	return rows
+}
+
+func TestAsk(t *testing.T) {
+	rows := askRows(t)
 	var workers []view.WorkerReport
 	for i, row := range rows {
 		workers = append(workers, view.WorkerReport{Worker: i, Node: fmt.Sprintf("n%d", i), Host: "here",

@@ -127,19 +127,21 @@ func TestGoodServer(t *testing.T) {
 	}
 }
 
-// The report shows every fault of a server.
-func TestBadServers(t *testing.T) {
+// badServer is a server with a fault, and whether a report shows it.
+type badServer struct {
+	name   string
+	answer answer
+	cfg    Config
+	right  func(r *Report) bool
+}
+
+func badServers() []badServer {
 	hang := says("")
 	again := func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Load()), true }
 	back := func(s *server, _ int64, _ string) (string, bool) { return fmt.Sprintln(s.last.Add(1) - 1<<40), true }
 	shut := func(*server, int64, string) (string, bool) { return "", false }
 	short := Config{Timeout: 60 * time.Millisecond, Duration: 200 * time.Millisecond}
-	for _, row := range []struct {
-		name   string
-		answer answer
-		cfg    Config
-		right  func(r *Report) bool
-	}{
+	return []badServer{
 		{"the same again", every(10, again),
 			Config{}, func(r *Report) bool { return r.Check.Duplicates > 0 }},
 		{"another connection's", says("2123840256405929993\n"), Config{Conns: 10},
@@ -180,7 +182,12 @@ func TestBadServers(t *testing.T) {
 		{"hangs, at a rate", hang, Config{Timeout: 600 * time.Millisecond, Rate: 1000},
 			func(r *Report) bool { return r.Unanswered == 300 && r.Latency.Count == 300 }},
 		{"a part of a reply", says("123"), short, func(r *Report) bool { return r.Errors.ByCode["timeout"] > 0 }},
-	} {
+	}
+}
+
+// The report shows every fault of a server.
+func TestBadServers(t *testing.T) {
+	for _, row := range badServers() {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			if r := measure(t, serve(t, row.answer), row.cfg); !row.right(r) {

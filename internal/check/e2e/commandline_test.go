@@ -55,8 +55,7 @@ func TestRefusedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	scratch := t.TempDir()
-	file := filepath.Join(scratch, "file")
+	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
 
-func TestDirs(t *testing.T) {
-	rec := node.LocalRecord{ClusterName: "c", Claim: coordinator.Claim{Owner: coordinator.Owner{Worker: 7}, ReservedUntil: 50_000}}
-	holds := func(change func(*stateDir)) stateDir {
-		d := stateDir{path: "/s", record: rec, loaded: localcache.Loaded{Status: localcache.StatusRecord}}
-		change(&d)
-		return d
-	}
+// holds returns a directory with the record of worker 7, with a change.
+func holds(change func(*stateDir)) stateDir {
+	d := stateDir{path: "/s", loaded: localcache.Loaded{Status: localcache.StatusRecord}}
+	d.record.ClusterName, d.record.Claim.Worker, d.record.Claim.ReservedUntil = "c", 7, 50_000
+	change(&d)
+	return d
+}
+
+func TestStateDirectory(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		dir   stateDir
@@ -44,7 +44,9 @@ func TestDirs(t *testing.T) {
 	}
 	unreadable(stateDir{path: "/s", err: errSlow}).wants(t, "stalled", Fail, "/s does not answer")
 	unreadable(stateDir{path: "/s", err: fs.ErrPermission}).wants(t, "another user's", Fail, "as the node's user")
+}
 
+func TestFilesystem(t *testing.T) {
 	for _, tc := range []struct {
 		fs       string
 		releases bool
@@ -63,7 +65,9 @@ func TestDirs(t *testing.T) {
 		"neither /etc/machine-id nor a readable product UUID")
 	judgeFilesystem("/s", localcache.Examination{Filesystem: "ext4"}, true).wants(t, "a clone has nothing", OK,
 		"/s is on ext4")
+}
 
+func TestSpace(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		free, inodes uint64
@@ -80,7 +84,9 @@ func TestDirs(t *testing.T) {
 	}
 	judgeSpace("/s", localcache.Examination{FreeBytes: 3 << 30}).wants(t, "inodes are not counted", OK,
 		"3072 MiB are free")
+}
 
+func TestSyncs(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		took  []time.Duration
@@ -97,7 +103,9 @@ func TestDirs(t *testing.T) {
 	} {
 		judgeSyncs("/s", tc.took, tc.err).wants(t, tc.name, tc.level, tc.text)
 	}
+}
 
+func TestClockBehindTheState(t *testing.T) {
 	judgeMemory(holds(func(*stateDir) {}), 45_000).wants(t, "a bound ahead", OK, "not behind")
 	judgeMemory(holds(func(*stateDir) {}), 20_000).wants(t, "the clock went back", Fail, "30s behind what worker 7")
 	judgeMemory(holds(func(d *stateDir) { d.loaded.Status = localcache.StatusReleased }), 20_000).wants(t,

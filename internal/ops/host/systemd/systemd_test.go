@@ -12,72 +12,84 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
+// manager is a service, and the manager that is told of it.
+type manager struct {
+	// mu guards all below. The clock of a synctest bubble does not order memory accesses for the race detector.
+	mu      sync.Mutex
+	ready   bool
+	status  string
+	stuck   error
+	failing error // of telling
+	told    []string
+}
+
+func (m *manager) config() Config {
+	return Config{
+		Look:   func() (bool, string) { m.mu.Lock(); defer m.mu.Unlock(); return m.ready, m.status },
+		Live:   func() error { m.mu.Lock(); defer m.mu.Unlock(); return m.stuck },
+		Logger: hclog.NewNullLogger(),
+		notify: func(message string) (bool, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.failing == nil {
+				m.told = append(m.told, message)
+			}
+			return true, m.failing
+		},
+		watchdog: func() (time.Duration, error) { return 4 * time.Second, nil },
+	}
+}
+
+// now makes a change.
+func (m *manager) now(change func()) { m.mu.Lock(); defer m.mu.Unlock(); change() }
+
+// next checks the messages sent since the call before.
+func (m *manager) next(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.Equal(m.told, want) {
+		t.Errorf("%s: told %q, want %q", what, m.told, want)
+	}
+	m.told = nil
+}
+
 func TestRunSendsOnlyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// mu guards the variables below. The clock of a synctest bubble does not order
-		// memory accesses for the race detector.
-		var mu sync.Mutex
-		ready, status, stuck := false, "starting", error(nil)
-		var told []string
-		var failing error
+		m := &manager{status: "starting"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			Run(ctx, Config{
-				Look:   func() (bool, string) { mu.Lock(); defer mu.Unlock(); return ready, status },
-				Live:   func() error { mu.Lock(); defer mu.Unlock(); return stuck },
-				Logger: hclog.NewNullLogger(),
-				notify: func(m string) (bool, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					if failing == nil {
-						told = append(told, m)
-					}
-					return true, failing
-				},
-				watchdog: func() (time.Duration, error) { return 4 * time.Second, nil },
-			})
-		}()
-		// next checks the messages sent since the call before.
-		next := func(what string, want ...string) {
-			t.Helper()
-			synctest.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			if !slices.Equal(told, want) {
-				t.Errorf("%s: told %q, want %q", what, told, want)
-			}
-			told = nil
-		}
-		now := func(change func()) { mu.Lock(); defer mu.Unlock(); change() }
+		go func() { defer close(ended); Run(ctx, m.config()) }()
 		const alive, patience = "WATCHDOG=1", "EXTEND_TIMEOUT_USEC=30000000"
-		next("at first", "STATUS=starting\n"+alive+"\n"+patience)
-		time.Sleep(time.Second)
-		next("no news", alive+"\n"+patience)
-		now(func() { ready, status = true, "serving\nworker 7" })
-		time.Sleep(time.Second)
-		next("it serves", "READY=1\nSTATUS=serving worker 7\n"+alive)
-		time.Sleep(2 * time.Second)
-		next("no news", alive, alive)
-		now(func() { ready, status = false, "refusing" })
-		time.Sleep(time.Second)
-		next("it refuses", "STATUS=refusing\n"+alive)
-		now(func() { stuck = errors.New("a loop does not turn") })
-		time.Sleep(3 * time.Second)
-		next("it is stuck")
-		now(func() { stuck, status, ready = nil, "serving worker 7", true })
-		time.Sleep(time.Second)
-		next("it goes on", "STATUS=serving worker 7\n"+alive)
-		now(func() { failing, status = errors.New("connection refused"), "serving worker 8" })
-		time.Sleep(2 * time.Second)
-		next("nobody hears")
-		now(func() { failing = nil })
-		time.Sleep(time.Second)
-		next("what was not heard", "STATUS=serving worker 8\n"+alive)
+		m.next(t, "at first", "STATUS=starting\n"+alive+"\n"+patience)
+		for _, step := range []struct {
+			what   string
+			change func()
+			after  time.Duration
+			want   []string
+		}{
+			{"no news", func() {}, time.Second, []string{alive + "\n" + patience}},
+			{"it serves", func() { m.ready, m.status = true, "serving\nworker 7" }, time.Second,
+				[]string{"READY=1\nSTATUS=serving worker 7\n" + alive}},
+			{"no news", func() {}, 2 * time.Second, []string{alive, alive}},
+			{"it refuses", func() { m.ready, m.status = false, "refusing" }, time.Second,
+				[]string{"STATUS=refusing\n" + alive}},
+			{"it is stuck", func() { m.stuck = errors.New("a loop does not turn") }, 3 * time.Second, nil},
+			{"it goes on", func() { m.stuck, m.status, m.ready = nil, "serving worker 7", true }, time.Second,
+				[]string{"STATUS=serving worker 7\n" + alive}},
+			{"nobody hears", func() { m.failing, m.status = errors.New("connection refused"), "serving worker 8" },
+				2 * time.Second, nil},
+			{"what was not heard", func() { m.failing = nil }, time.Second,
+				[]string{"STATUS=serving worker 8\n" + alive}},
+		} {
+			m.now(step.change)
+			time.Sleep(step.after)
+			m.next(t, step.what, step.want...)
+		}
 		cancel()
 		<-ended
-		next("it stops", "STOPPING=1\nSTATUS=stopping: answering requests in flight")
+		m.next(t, "it stops", "STOPPING=1\nSTATUS=stopping: answering requests in flight")
 	})
 }
 
