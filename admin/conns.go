@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -16,25 +14,23 @@ const maxConns = 200
 
 // conns is a listener that always accepts one more connection, so that a probe is
 // answered however many clients are connected. When there are more than most, it
-// closes a connection on which no handler is at work.
+// closes the connection that has been quiet for longest, on which no handler is at work.
 type conns struct {
 	net.Listener
 	most int
 
-	mu   sync.Mutex // guards what follows, and the fields of each conn in open
+	mu   sync.Mutex // guards open, and the fields of each conn in it
 	open map[*conn]struct{}
-	of   map[netip.Prefix]int // open connections, by origin
 }
 
 func newConns(l net.Listener, most int) *conns {
-	return &conns{Listener: l, most: most, open: map[*conn]struct{}{}, of: map[netip.Prefix]int{}}
+	return &conns{Listener: l, most: most, open: map[*conn]struct{}{}}
 }
 
 // conn is a connection that conns accepted.
 type conn struct {
 	net.Conn
-	all  *conns
-	from netip.Prefix
+	all *conns
 	// answering is set while a handler works on a request.
 	answering bool
 	// quiet is when the last handler ended. Before any has run, it is when the connection
@@ -47,56 +43,34 @@ func (l *conns) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: accepted, all: l, from: origin(accepted.RemoteAddr()), quiet: time.Now()}
+	c := &conn{Conn: accepted, all: l, quiet: time.Now()}
 	if out := l.admit(c); out != nil {
 		_ = out.Conn.Close()
 	}
 	return c, nil
 }
 
-// admit adds c. It removes and returns the connection to close if more than most are open: the one that
-// has been quiet for longest of the address that has most. It is nil if all are being answered.
+// admit adds c. It removes and returns the connection to close if more than most are open. It is nil if all others
+// are being answered.
 func (l *conns) admit(c *conn) (out *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[c] = struct{}{}
-	l.of[c.from]++
 	if len(l.open) <= l.most {
 		return nil
 	}
 	for other := range l.open {
-		if other != c && !other.answering && (out == nil || other.goesBefore(out)) {
+		if other != c && !other.answering && (out == nil || other.quiet.Before(out.quiet)) {
 			out = other
 		}
 	}
-	if out != nil {
-		l.forget(out)
-	}
+	delete(l.open, out)
 	return out
-}
-
-// goesBefore reports whether c is closed before other. The caller holds mu.
-func (c *conn) goesBefore(other *conn) bool {
-	if mine, others := c.all.of[c.from], c.all.of[other.from]; mine != others {
-		return mine > others
-	}
-	return c.quiet.Before(other.quiet)
-}
-
-// forget removes c from the counts. The caller holds mu. A second call does nothing.
-func (l *conns) forget(c *conn) {
-	if _, open := l.open[c]; !open {
-		return
-	}
-	delete(l.open, c)
-	if l.of[c.from]--; l.of[c.from] == 0 {
-		delete(l.of, c.from)
-	}
 }
 
 func (c *conn) Close() error {
 	c.all.mu.Lock()
-	c.all.forget(c)
+	delete(c.all.open, c)
 	c.all.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -127,33 +101,4 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
-}
-
-// fromOf returns the origin of a request.
-func fromOf(r *http.Request) netip.Prefix {
-	if c := connOf(r.Context()); c != nil {
-		return c.from
-	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return origin(net.TCPAddrFromAddrPort(from))
-}
-
-// origin returns the prefix that counts as one address: an IPv4 address, or the /64
-// network of an IPv6 address, because one machine may use all addresses of a /64. All
-// connections that are not TCP share the zero prefix.
-func origin(addr net.Addr) netip.Prefix {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
-	}
-	ip := tcp.AddrPort().Addr().Unmap()
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	from, _ := ip.WithZone("").Prefix(bits)
-	return from
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -108,8 +107,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 	}
 }
 
-// Requests beyond the limits wait, and are then refused. Probes are not limited. Each
-// address may have half of the places.
+// Requests beyond the limits wait, and are then refused. Probes are not limited.
 func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	addr, _ := start(t, Config{Reserve: func(context.Context, int) (worker.Run, error) {
@@ -119,21 +117,12 @@ func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 	}})
 	const ids = "GET /v1/ids HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	var asked []*dialled
-	fill := func(address string, code int) {
-		t.Helper()
-		for range maxAnswers / 2 {
-			asked = append(asked, from(t, addr, address).say(ids))
-			<-inside
-		}
-		res := from(t, addr, address).ask(ids)
-		if res.StatusCode != code || res.Header.Get("Retry-After") != "1" {
-			t.Errorf("one more from %s: %s %v", address, res.Status, res.Header)
-		}
+	for range maxAnswers {
+		asked = append(asked, from(t, addr, "127.0.0.1").say(ids))
+		<-inside
 	}
-	fill("127.0.0.1", 429)
-	fill("127.0.0.2", 429)
-	if res := from(t, addr, "127.0.0.3").ask(ids); res.StatusCode != 429 {
-		t.Errorf("from a third address: %s", res.Status)
+	if res := from(t, addr, "127.0.0.1").ask(ids); res.StatusCode != 429 || res.Header.Get("Retry-After") != "1" {
+		t.Errorf("one more: %s %v", res.Status, res.Header)
 	}
 	for _, path := range []string{"/livez", "/readyz", "/v1/workers"} { // /v1/workers has its own places
 		if res := from(t, addr, "127.0.0.1").ask("GET " + path +
@@ -153,44 +142,23 @@ func TestRequestsOverTheLimitGetBusy(t *testing.T) {
 	}
 }
 
-func TestExcessConnectionsCloseInOrder(t *testing.T) {
-	l := newConns(nil, 3)
+func TestLongestQuietConnectionIsClosed(t *testing.T) {
+	l := newConns(nil, 2)
 	begin := time.Now()
-	add := func(address string) (c, out *conn) {
+	add := func() (c, out *conn) {
 		begin = begin.Add(time.Millisecond)
-		c = &conn{all: l, from: netip.PrefixFrom(netip.MustParseAddr(address), 32), quiet: begin}
+		c = &conn{all: l, quiet: begin}
 		return c, l.admit(c)
 	}
-	lone, _ := add("10.0.0.1")
-	busy, _ := add("10.0.0.2")
+	busy, _ := add()
 	busy.answer(true)
-	idle, _ := add("10.0.0.2")
-	last, out := add("10.0.0.3")
-	if out != idle { // its address has two, and busy is being answered
-		t.Errorf("%p, want %p", out, idle)
+	idle, _ := add()
+	last, out := add()
+	if out != idle {
+		t.Errorf("%p, want %p: busy is being answered", out, idle)
 	}
-	if _, out = add("10.0.0.4"); out != lone { // the longest quiet
-		t.Errorf("%p, want %p", out, lone)
-	}
-	if _, out = add("10.0.0.4"); out == nil || out.from != netip.MustParsePrefix("10.0.0.4/32") {
-		t.Errorf("%+v", out)
-	}
-	if last.answer(true); len(l.open) != 3 || len(l.of) != 3 {
-		t.Errorf("%v %v", l.open, l.of)
-	}
-}
-
-func TestOrigin(t *testing.T) {
-	for addr, want := range map[string]string{
-		"10.0.0.1:5": "10.0.0.1/32", "[::ffff:10.0.0.1]:5": "10.0.0.1/32",
-		"[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64", "[fe80::1]:5": "fe80::/64",
-	} {
-		tcp := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
-		if got := origin(tcp).String(); got != want {
-			t.Errorf("%s: %s, want %s", addr, got, want)
-		}
-	}
-	if got := origin(&net.UnixAddr{}); got.IsValid() {
-		t.Errorf("%v", got)
+	last.answer(true)
+	if _, out = add(); out != nil || len(l.open) != 3 {
+		t.Errorf("%+v, %d are open: all are being answered", out, len(l.open))
 	}
 }

@@ -72,14 +72,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		if rt.waits {
 			places = s.waits
 		}
-		leave := places.take(r.Context(), fromOf(r))
-		if leave == nil {
-			writeError(w, ids.Reply(ids.BUSY, fmt.Sprintf(
-				"too many simultaneous requests. Retry. limit=%d limit_of_one_address=%d", cap(places.all),
-				cap(places.all)/2)))
+		if !places.take(r.Context()) {
+			writeError(w, ids.Reply(ids.BUSY, fmt.Sprintf("too many simultaneous requests. Retry. limit=%d", cap(places))))
 			return
 		}
-		defer leave()
+		defer places.leave()
 	}
 	c.answer(true)
 	defer c.answer(false)

@@ -93,8 +93,8 @@ type Server struct {
 
 	slots    *slots
 	past     past
-	answers  *places
-	waits    *places
+	answers  places
+	waits    places
 	requests httpRequests
 	made     atomic.Int64 // IDs
 }
@@ -123,7 +123,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
-		answers: newPlaces(maxAnswers, answersWait), waits: newPlaces(maxWaits, answersWait)}
+		answers: make(places, maxAnswers), waits: make(places, maxWaits)}
 	return s, nil
 }
 

@@ -29,12 +29,10 @@ type Client struct {
 	wg    sync.WaitGroup
 
 	// mu guards the fields below, and fields of other types whose comments say so.
-	mu    sync.Mutex
-	nodes []*node
-	turn  int // next node, with Spread
-	queue []*call
-	// news has functions that each write a log line. The first one is running.
-	news        []func()
+	mu          sync.Mutex
+	nodes       []*node
+	turn        int // next node, with Spread
+	queue       []*call
 	connWorkers int
 	idle        []*connWorker // those that wait to be woken
 	// settling counts the connWorkers that are delivering IDs. Each looks at the queue next, so
@@ -212,7 +210,7 @@ func (c *Client) Stats() Stats {
 }
 
 // Close ends the client's connections and goroutines, and fails waiting calls with
-// ErrClosed. Prefetched IDs are discarded. It does not wait for Config.Logger. It may be
+// ErrClosed. Prefetched IDs are discarded. It may be
 // called more than once.
 func (c *Client) Close() {
 	c.mu.Lock()

@@ -109,7 +109,7 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 			return true
 		case j.want > 0 && !k.joins(j):
 			return false
-		case j.want > 0 && (j.want+k.want > c.cfg.MaxBatch || n.most > 0 && j.want+k.want > n.most):
+		case j.want > 0 && j.want+k.want > c.cfg.MaxBatch:
 			full = true
 			return false
 		}
@@ -162,11 +162,14 @@ func (c *Client) giveUp(until time.Time) {
 	})
 }
 
+// Functions that change a node's state return what to log. Their callers log it without mu.
+func noNews() {}
+
 // settle ends a connWorker's job. It delivers the IDs to the job's calls, or handles the error.
 func (c *Client) settle(l *connWorker, err error) {
 	j, ids := &l.job, l.ids
 	if err != nil {
-		c.tell(c.unsettle(j, err))
+		c.unsettle(j, err)()
 		return
 	}
 	c.mu.Lock()
@@ -180,11 +183,11 @@ func (c *Client) settle(l *connWorker, err error) {
 		ids = ids[k.want:]
 		k.deliver(mine, nil) // k belongs to its caller now
 	}
-	c.tell(news)
+	news()
 }
 
 // unsettle handles the error of a job: it puts the calls back into the queue, or fails them.
-// It returns what to log, or nil.
+// It returns what to log.
 func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,19 +197,13 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	}
 	if reason(err) != "" && j.query.ofSequence() && !c.closed {
 		c.refusedOfSequence(j, err)
-		return nil
-	}
-	if code(err) == "ERR" && len(j.calls) > 1 {
-		// Each call may be right, and only the request for all of them too large for the node.
-		j.node.most = max(1, j.want/2)
-		c.queue = slices.Insert(c.queue, 0, j.calls...)
-		return nil
+		return noNews
 	}
 	if c.closed || code(err) == "ERR" {
 		for _, k := range j.calls {
 			k.deliver(nil, err)
 		}
-		return nil
+		return noNews
 	}
 	for _, k := range j.calls {
 		k.last = err
@@ -216,20 +213,20 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	return c.outOfUse(j.node, err, j.share < c.cfg.Timeout)
 }
 
-// outOfUse makes a node unhealthy after err, and returns what to log, or nil. hurried means
+// outOfUse makes a node unhealthy after err, and returns what to log. hurried means
 // that the node had less than Config.Timeout to answer. A timeout then makes it slow, not
 // failed. outOfUse ignores further errors until the node may be asked again, because their
 // requests were under way when the first one failed. Only a slow node may still fail.
 func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	now := time.Now()
 	if n.until.After(now) && (!n.slow || hurried && errors.Is(err, os.ErrDeadlineExceeded)) {
-		return nil
+		return noNews
 	}
 	was := n.healthy()
 	d := n.bench(err, now)
 	n.slow = hurried && errors.Is(err, os.ErrDeadlineExceeded)
 	if !was {
-		return nil
+		return noNews
 	}
 	return func() {
 		c.cfg.Logger.Warn("flaked: node marked unhealthy", "address", n.addr, "error", err, "retry_in_ms",
@@ -237,51 +234,15 @@ func (c *Client) outOfUse(n *node, err error, hurried bool) (news func()) {
 	}
 }
 
-// inUse makes a node healthy, and returns what to log, or nil.
+// inUse makes a node healthy, and returns what to log.
 func (c *Client) inUse(n *node) (news func()) {
 	if !n.restore() {
-		return nil
+		return noNews
 	}
 	for _, l := range c.idle { // they may wait for a node
 		l.wake()
 	}
 	return func() { c.cfg.Logger.Info("flaked: node healthy again", "address", n.addr) }
-}
-
-// tell logs news in order, in a goroutine of its own, because a logger may call Next or
-// block. It drops news while maxNews lines wait.
-func (c *Client) tell(news func()) {
-	if news == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.news) == maxNews {
-		return
-	}
-	if c.news = append(c.news, news); len(c.news) == 1 {
-		go c.report()
-	}
-}
-
-// maxNews is how many lines may wait for a logger that blocks.
-const maxNews = 100
-
-// report writes the waiting log lines, and returns when there are none.
-func (c *Client) report() {
-	for {
-		c.mu.Lock()
-		news := c.news[0]
-		c.mu.Unlock()
-		news()
-		c.mu.Lock()
-		c.news = c.news[1:]
-		left := len(c.news)
-		c.mu.Unlock()
-		if left == 0 {
-			return
-		}
-	}
 }
 
 // probe starts to ask failed nodes whether they are ready, if another node is healthy.
@@ -296,7 +257,7 @@ func (c *Client) probe(now time.Time) {
 		n.probing = true
 		c.start(func(ctx context.Context) {
 			err := c.ready(ctx, n)
-			c.tell(c.probed(n, err))
+			c.probed(n, err)()
 		})
 	}
 }
@@ -308,7 +269,7 @@ func (c *Client) probed(n *node, err error) (news func()) {
 	n.probing = false
 	switch {
 	case c.closed:
-		return nil
+		return noNews
 	case err == nil:
 		return c.inUse(n)
 	}

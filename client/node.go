@@ -33,10 +33,7 @@ type node struct {
 	last    error // of the last failure
 	// slow means that the node is unhealthy because it did not answer a call that had less
 	// than Config.Timeout left. The node may be well.
-	slow bool
-	// most is how many IDs of several calls together the node takes in one request. 0 means
-	// Config.MaxBatch.
-	most    int
+	slow    bool
 	probing bool // a probe is under way
 }
 
