@@ -11,7 +11,7 @@ import (
 )
 
 // Mode says when positions are written to ZooKeeper. All that the code outside of a mode's own file must know of it is
-// in the table modes and in the interface mode.
+// in Mode.traits, the only switch, and in the interface mode.
 type Mode string
 
 const (
@@ -30,40 +30,44 @@ type traits struct {
 	ordered bool
 	// keys: requests may have keys, which are in a znode beside the record.
 	keys bool
-	// issues returns a new mode of a series that issues the values.
-	issues func(*series) mode
-	// one decides for a block of one position. See Standing.
-	one func(r Record, incarnation, now int64) (blockWrite, *Refusal)
+	// start returns the mode of a series whose record the node has met just now.
+	start func(*series) mode
+	// planOne decides for a block of one position: see Standing.
+	planOne func(r Record, incarnation, now int64) (blockWrite, *Refusal)
 }
 
-var modes map[Mode]traits
+var allModes = [...]Mode{Segment, Strict}
 
-func init() { // not in the declaration, because the modes refer to the table
-	modes = map[Mode]traits{
-		Segment: {
-			holds:  true,
-			issues: func(s *series) mode { return &segment{series: s} },
-			one:    func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
-		},
-		Strict: {
+// traits returns nil if this version does not know the mode. Records that were parsed have one that it knows.
+func (m Mode) traits() *traits {
+	switch m {
+	case Segment:
+		return &traits{
+			holds:   true,
+			start:   func(s *series) mode { return &segment{series: s} },
+			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
+		}
+	case Strict:
+		return &traits{
 			ordered: true, keys: true,
-			issues: func(s *series) mode { return &strict{series: s} },
-			one:    func(r Record, in, now int64) (blockWrite, *Refusal) { return r.planStrict(in, 1, now) },
-		},
+			start:   func(s *series) mode { return &strict{series: s} },
+			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.planStrict(in, 1, now) },
+		}
 	}
+	return nil
 }
 
 func (m Mode) String() string { return cmp.Or(string(m), "segment") }
 
 // Holds reports whether nodes hold positions of a sequence in this mode before they are asked for.
-func (m Mode) Holds() bool { return modes[m].holds }
+func (m Mode) Holds() bool { return m.traits().holds }
 
 // Ordered reports whether a later request gets a higher value over all nodes.
-func (m Mode) Ordered() bool { return modes[m].ordered }
+func (m Mode) Ordered() bool { return m.traits().ordered }
 
 // ParseMode returns the mode with this name. ok is false if there is none.
 func ParseMode(name string) (m Mode, ok bool) {
-	for m := range modes {
+	for _, m := range allModes {
 		if m.String() == name {
 			return m, true
 		}
@@ -73,7 +77,7 @@ func ParseMode(name string) (m Mode, ok bool) {
 
 // check returns an error if this version does not know the mode.
 func (m Mode) check() error {
-	if _, known := modes[m]; !known {
+	if m.traits() == nil {
 		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
 	}
 	return nil

@@ -67,7 +67,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		case lost && !d.StartGiven:
 			return Record{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
-		case modes[d.Mode].ordered && old != nil && modes[old.Mode].holds && old.IssuableFor(st) > 0:
+		case d.Mode.traits().ordered && old != nil && old.Mode.traits().holds && old.IssuableFor(st) > 0:
 			return Record{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
 		r := newRecord(d.Map, d.Settings, st)

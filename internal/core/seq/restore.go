@@ -44,7 +44,7 @@ func (s *series) restore(v view, e situation) step {
 		return step{}
 	}
 	st := step{kind: restoreStep, ops: ops, dirs: r.dirs(s.name)}
-	if modes[r.Mode].keys {
+	if r.Mode.traits().keys {
 		st.dirs = append(st.dirs, keysDir)
 	}
 	st.done = func(log hclog.Logger) {

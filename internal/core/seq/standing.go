@@ -18,7 +18,7 @@ func (r Record) Standing(st State) Standing {
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)
 	default:
-		c, refusal = modes[r.Mode].one(r, st.Incarnation, st.Time)
+		c, refusal = r.Mode.traits().planOne(r, st.Incarnation, st.Time)
 	}
 	if refusal != nil {
 		return Standing{Refusal: refusal.reason()}

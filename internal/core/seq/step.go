@@ -81,7 +81,7 @@ func (s *series) wants(v view, now int64) (w wants) {
 		w.secret = r.ID
 	}
 	knowsKeys := s.mode != nil && len(s.mode.requestKeys()) > 0
-	if r == v.record && modes[r.Mode].keys && v.keys == nil && (s.waitWithKeys() || lost && knowsKeys) {
+	if r == v.record && r.Mode.traits().keys && v.keys == nil && (s.waitWithKeys() || lost && knowsKeys) {
 		w.keys = r.ID
 	}
 	return w
@@ -222,7 +222,7 @@ func (s *series) vanish(at int64) {
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.mode = 0, nil, modes[r.Mode].issues(s)
+		s.highest, s.secret, s.mode = 0, nil, r.Mode.traits().start(s)
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
