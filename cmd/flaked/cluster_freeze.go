@@ -17,18 +17,15 @@ func clusterFreezeCommand() *cli.Command {
 		Name:  "freeze",
 		Usage: "stop new nodes from acquiring workers, after ZooKeeper was restored",
 		Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
-has expired. Nodes do the same by themselves when they notice that ZooKeeper lost
+has expired: for the longest lease and 10 s. Nodes do the same by themselves when they notice that ZooKeeper lost
 data. Use this command if no connected node could notice it: right after older data
 were restored, and before new nodes start. Running nodes continue, and stopped nodes
 may come back. New nodes wait or exit. If a longer freeze is in effect, it stays.
 ` + "`flaked cluster thaw`" + ` ends a freeze.
 
 Examples:
-  flaked cluster freeze --zk zk1:2181
-  flaked cluster freeze --zk zk1:2181 --for 2h`,
-		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "for", Usage: "how long", DefaultText: "the longest lease and 10 s"},
-		}, zkFlags("")...),
+  flaked cluster freeze --zk zk1:2181`,
+		Flags:  zkFlags(""),
 		Action: clusterFreeze,
 	}
 }
@@ -53,27 +50,18 @@ Examples:
 }
 
 func clusterFreeze(c *cli.Context) error {
-	asked := c.Duration("for")
-	if c.IsSet("for") && asked < time.Second {
-		return usageError("--for must be at least 1s, not %s", asked)
-	}
 	return withStore(c, func(ctx context.Context, st store.Store) error {
-		before, after, err := operator(st).Freeze(ctx, asked)
+		before, after, err := operator(st).Freeze(ctx, 0)
 		if err != nil {
 			return err
 		}
-		r, w := view.DescribeCluster(c.String("cluster"), after, time.Now()), c.App.Writer
-		until, longest := view.Instant(r.FrozenUntilMs, time.Now()), millis(r.LeaseMs)
+		name, until := c.String("cluster"), view.Instant(after.FrozenUntil, time.Now())
+		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s", name, until)
 		if before == after {
-			fmt.Fprintf(w, "cluster %s is already frozen for longer, until %s. Nothing was changed.\n", r.Name, until)
-			return nil
+			text = fmt.Sprintf("cluster %s is already frozen for longer, until %s. Nothing was changed.", name, until)
 		}
-		fmt.Fprintf(w, "froze registration in cluster %s: no new node acquires a worker until %s\n", r.Name, until)
-		if asked != 0 && asked < longest {
-			fmt.Fprintf(w, "a holder that ZooKeeper lost may serve for longer than that, up to %s. "+
-				"Without --for, the freeze lasts long enough.\n", longest)
-		}
-		return nil
+		_, err = fmt.Fprintln(c.App.Writer, text)
+		return err
 	})
 }
 
