@@ -32,101 +32,105 @@ func planned() (holdState, view, evidence, Report) {
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
 
+func frozen(v view) { v.cl.FrozenUntil = planNow + 1 }
+
+// plans has what plan decides of a record that is ours.
+var plans = map[string]struct {
+	change func(t *holdState, v view, e *evidence, r *Report)
+	// The wanted decision: to be fenced for this reason, to renew, or what to write.
+	fenced                      string
+	renew                       bool
+	confirmed, confirms, lapsed bool
+	raises                      bool  // the horizon
+	h                           int64 // after planNow
+	waits                       int64 // until it may confirm, ms; 0: any
+}{
+	"well": {confirmed: true, h: 60_000},
+	"a clock that is not trusted moves nothing": {change: func(_ *holdState, _ view, _ *evidence,
+		r *Report) {
+		r.Lease = 0
+	}, confirmed: true, h: 40_000},
+	"an old copy of its state": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		t.stage, t.startedFrom, v.slot.Generation = alone, 4, 5
+	},
+		fenced: "old copy of its state"},
+	"a restart": {change: func(t *holdState, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
+		renew: true},
+	"a restart whose write was not acknowledged": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		t.stage, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
+	}, renew: true},
+	"a newcomer in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		frozen(v)
+		t.EverConfirmed, v.slot.Confirmed = false, false
+	},
+		fenced: "registration is frozen, which keeps the worker for an earlier holder"},
+	"a newcomer in a freeze, by the leader's clock": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		v.cl.FrozenUntil = planNow - 1
+		e.reading.Stamp -= 2_000
+		t.EverConfirmed, v.slot.Confirmed = false, false
+	}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
+	"a holder in a freeze": {change: func(_ *holdState, v view, _ *evidence, _ *Report) { frozen(v) },
+		confirmed: true, h: 60_000},
+	"a newcomer that confirms": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
+	},
+		confirmed: true, confirms: true, h: 60_000},
+	"a restart that confirms in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		frozen(v)
+		v.slot.Confirmed, t.stage = false, confirming
+	}, confirmed: true, confirms: true, h: 60_000},
+	"a lease that would pass the horizon": {change: func(_ *holdState, _ view, e *evidence,
+		_ *Report) {
+		e.horizon.usable = planNow + 50_000
+	}, confirmed: true, h: 50_000},
+	"a horizon that is below the lease": {change: func(_ *holdState, _ view, e *evidence,
+		_ *Report) {
+		e.horizon.usable = planNow + 30_000
+	}, confirmed: true, h: 40_000},
+	"a horizon that is near": {change: func(_ *holdState, v view, _ *evidence, _ *Report) {
+		v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
+	}, confirmed: true, h: 60_000, raises: true},
+	"and the clock is not trusted": {change: func(_ *holdState, v view, _ *evidence, r *Report) {
+		v.cl.Horizon,
+			r.Lease = planNow, 0
+	}, confirmed: true, h: 40_000},
+	"the same with a doubt": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		frozen(v)
+		v.slot.Confirmed, t.stage = false, confirming
+		t.doubt = doubt{raised: true, now: planNow, stamp: planNow}
+	}, h: 60_000},
+	"a doubt that would have it begin long from now": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		v.slot.Confirmed, t.stage = false, confirming
+		t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
+	}, h: 60_000},
+	"and that most do not believe": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		v.slot.Confirmed, t.stage, e.agreed = false, confirming, true
+		t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
+	}, confirmed: true, confirms: true, h: 60_000},
+	"a lease that had run out": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
+	}, lapsed: true, h: 60_000, waits: planConfirm},
+	"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
+		t.wait.until, t.wait.firm, t.stage = e.boot+1, true, confirming
+	}, lapsed: true, h: 60_000, waits: planConfirm},
+	"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		t.wait.until, t.wait.firm, v.slot.Confirmed, t.stage = e.boot, true, false, confirming
+	}, confirmed: true, confirms: true, h: 60_000},
+	"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until = false, false, confirming, e.boot+1
+	}, h: 60_000},
+	"and for which peers vouch": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
+		t.wait.until, t.word.vouched = e.boot+1, true
+	}, confirmed: true, confirms: true, h: 60_000},
+	"but not after its lease had run out": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		v.slot.Confirmed, t.stage, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
+			true
+	}, h: 60_000},
+}
+
 func TestPlan(t *testing.T) {
-	frozen := func(v view) { v.cl.FrozenUntil = planNow + 1 }
-	for name, row := range map[string]struct {
-		change func(t *holdState, v view, e *evidence, r *Report)
-		// The wanted decision: to be fenced for this reason, to renew, or what to write.
-		fenced                      string
-		renew                       bool
-		confirmed, confirms, lapsed bool
-		raises                      bool  // the horizon
-		h                           int64 // after planNow
-		waits                       int64 // until it may confirm, ms; 0: any
-	}{
-		"well": {confirmed: true, h: 60_000},
-		"a clock that is not trusted moves nothing": {change: func(_ *holdState, _ view, _ *evidence,
-			r *Report) {
-			r.Lease = 0
-		}, confirmed: true, h: 40_000},
-		"an old copy of its state": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			t.stage, t.startedFrom, v.slot.Generation = alone, 4, 5
-		},
-			fenced: "old copy of its state"},
-		"a restart": {change: func(t *holdState, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
-			renew: true},
-		"a restart whose write was not acknowledged": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			t.stage, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
-		}, renew: true},
-		"a newcomer in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			frozen(v)
-			t.EverConfirmed, v.slot.Confirmed = false, false
-		},
-			fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a newcomer in a freeze, by the leader's clock": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			v.cl.FrozenUntil = planNow - 1
-			e.reading.Stamp -= 2_000
-			t.EverConfirmed, v.slot.Confirmed = false, false
-		}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-		"a holder in a freeze": {change: func(_ *holdState, v view, _ *evidence, _ *Report) { frozen(v) },
-			confirmed: true, h: 60_000},
-		"a newcomer that confirms": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
-		},
-			confirmed: true, confirms: true, h: 60_000},
-		"a restart that confirms in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			frozen(v)
-			v.slot.Confirmed, t.stage = false, confirming
-		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that would pass the horizon": {change: func(_ *holdState, _ view, e *evidence,
-			_ *Report) {
-			e.horizon.usable = planNow + 50_000
-		}, confirmed: true, h: 50_000},
-		"a horizon that is below the lease": {change: func(_ *holdState, _ view, e *evidence,
-			_ *Report) {
-			e.horizon.usable = planNow + 30_000
-		}, confirmed: true, h: 40_000},
-		"a horizon that is near": {change: func(_ *holdState, v view, _ *evidence, _ *Report) {
-			v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
-		}, confirmed: true, h: 60_000, raises: true},
-		"and the clock is not trusted": {change: func(_ *holdState, v view, _ *evidence, r *Report) {
-			v.cl.Horizon,
-				r.Lease = planNow, 0
-		}, confirmed: true, h: 40_000},
-		"the same with a doubt": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			frozen(v)
-			v.slot.Confirmed, t.stage = false, confirming
-			t.doubt = doubt{raised: true, now: planNow, stamp: planNow}
-		}, h: 60_000},
-		"a doubt that would have it begin long from now": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			v.slot.Confirmed, t.stage = false, confirming
-			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
-		}, h: 60_000},
-		"and that most do not believe": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.stage, e.agreed = false, confirming, true
-			t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
-		}, confirmed: true, confirms: true, h: 60_000},
-		"a lease that had run out": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
-			t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
-		}, lapsed: true, h: 60_000, waits: planConfirm},
-		"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
-			t.wait.until, t.wait.firm, t.stage = e.boot+1, true, confirming
-		}, lapsed: true, h: 60_000, waits: planConfirm},
-		"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			t.wait.until, t.wait.firm, v.slot.Confirmed, t.stage = e.boot, true, false, confirming
-		}, confirmed: true, confirms: true, h: 60_000},
-		"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until = false, false, confirming, e.boot+1
-		}, h: 60_000},
-		"and for which peers vouch": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
-			t.wait.until, t.word.vouched = e.boot+1, true
-		}, confirmed: true, confirms: true, h: 60_000},
-		"but not after its lease had run out": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-			v.slot.Confirmed, t.stage, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
-				true
-		}, h: 60_000},
-	} {
+	for name, row := range plans {
 		hold, v, e, r := planned()
 		if row.change != nil {
 			row.change(&hold, v, &e, &r)

@@ -42,32 +42,27 @@ func (l *lab) putBack(copied *store.MemSnapshot) {
 	l.forget()
 }
 
+// losses are the ways to lose data, and what looks like a loss.
+var losses = map[string]func(l *lab){
+	"wiped":                          (*lab).wipe,
+	"restored from an older copy":    func(l *lab) { l.putBack(l.copied) },
+	"restored from before they came": func(l *lab) { l.putBack(l.empty) },
+	"slots deleted":                  func(l *lab) { l.remove(slotPath(0)); l.remove(slotPath(1)) },
+	"cluster deleted":                func(l *lab) { l.remove(clusterPath) },
+	"another, not confirmed": func(l *lab) {
+		l.wipe()
+		l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
+	},
+	"slots held by others, not confirmed": func(l *lab) {
+		l.put(0, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + 1})
+		l.put(1, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + millis(labW)})
+		l.forget()
+	},
+}
+
 // After a loss of data, holders put their records back and go on issuing. No other node gets their slots.
 func TestHoldersReassert(t *testing.T) {
-	for name, lose := range map[string]func(l *lab){
-		"wiped": (*lab).wipe,
-		"restored from an older copy": func(l *lab) {
-			l.mem.Restore(l.copied)
-			l.mem.ExpireOrphans()
-			l.forget()
-		},
-		"restored from before they came": func(l *lab) {
-			l.mem.Restore(l.empty)
-			l.mem.ExpireOrphans()
-			l.forget()
-		},
-		"slots deleted":   func(l *lab) { l.remove(slotPath(0)); l.remove(slotPath(1)) },
-		"cluster deleted": func(l *lab) { l.remove(clusterPath) },
-		"another, not confirmed": func(l *lab) {
-			l.wipe()
-			l.init(Cluster{UUID: "new", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
-		},
-		"slots held by others, not confirmed": func(l *lab) {
-			l.put(0, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + 1})
-			l.put(1, Slot{Node: "x", Nonce: "x", Term: 1, LeaseUntil: l.now + millis(labW)})
-			l.forget()
-		},
-	} {
+	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
 			l.empty = l.mem.Snapshot()

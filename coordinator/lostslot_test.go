@@ -7,48 +7,52 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
+// startsOfA are where A is when ZooKeeper loses its data.
+var startsOfA = map[string]func(l *lab, a *member, lose func()){
+	"A runs on": func(l *lab, a *member, lose func()) {
+		lose()
+		_, err := a.beat()
+		l.Logf("A's heartbeat: %v", err)
+	},
+	"A was started from its directory": func(l *lab, a *member, lose func()) {
+		a.crash()
+		a.sess.Partition()
+		a.must(a.start())
+		if !a.up || !a.h.Alone() {
+			l.Fatal("not from its directory")
+		}
+		lose()
+		a.sess.Heal()
+		_, err := a.beat()
+		l.Logf("A's heartbeat: %v", err)
+	},
+	"A is started after the loss": func(l *lab, a *member, lose func()) {
+		a.crash()
+		lose()
+		l.Logf("A's start: %v", a.start())
+		if a.up {
+			_, err := a.beat()
+			l.Logf("A has %+v, its heartbeat: %v", a.claim, err)
+		}
+	},
+}
+
+// olderOrOther are the losses after which another node has a higher term.
+var olderOrOther = map[string]func(l *lab, copied *store.MemSnapshot){
+	"older copy": (*lab).putBack,
+	"made anew": func(l *lab, _ *store.MemSnapshot) {
+		l.wipe()
+		l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
+	},
+}
+
 // ZooKeeper loses the records of two holders, A and B: it is put back to a copy from before they acquired their
 // workers, or is emptied and a cluster is created there. B is cut off and serves by its lease. A new node acquires A's
 // worker and restarts before it has confirmed, as a pod may, so its term is above A's. A comes back within the
 // confirming time. It freezes registration, or B's worker would be given away while B serves.
 func TestHigherTermAfterALossFreezes(t *testing.T) {
-	starts := map[string]func(l *lab, a *member, lose func()){
-		"A runs on": func(l *lab, a *member, lose func()) {
-			lose()
-			_, err := a.beat()
-			l.Logf("A's heartbeat: %v", err)
-		},
-		"A was started from its directory": func(l *lab, a *member, lose func()) {
-			a.crash()
-			a.sess.Partition()
-			a.must(a.start())
-			if !a.up || !a.h.Alone() {
-				l.Fatal("not from its directory")
-			}
-			lose()
-			a.sess.Heal()
-			_, err := a.beat()
-			l.Logf("A's heartbeat: %v", err)
-		},
-		"A is started after the loss": func(l *lab, a *member, lose func()) {
-			a.crash()
-			lose()
-			l.Logf("A's start: %v", a.start())
-			if a.up {
-				_, err := a.beat()
-				l.Logf("A has %+v, its heartbeat: %v", a.claim, err)
-			}
-		},
-	}
-	losses := map[string]func(l *lab, copied *store.MemSnapshot){
-		"older copy": (*lab).putBack,
-		"made anew": func(l *lab, _ *store.MemSnapshot) {
-			l.wipe()
-			l.init(Cluster{UUID: "newer", Layout: "test", Slots: 8, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
-		},
-	}
-	for start, back := range starts {
-		for loss, lose := range losses {
+	for start, back := range startsOfA {
+		for loss, lose := range olderOrOther {
 			t.Run(start+", "+loss, func(t *testing.T) {
 				l := newLab(t, 8)
 				copied := l.mem.Snapshot()
@@ -70,29 +74,8 @@ func TestHigherTermAfterALossFreezes(t *testing.T) {
 						t.Fatalf("%+v, %+v", n.claim, l.slot(0))
 					}
 				})
-				frozen := l.cluster().Frozen(l.now)
-				if !frozen {
+				if !l.cluster().Frozen(l.now) { // B's worker would be given away
 					t.Errorf("A was back 2s after the loss, and registration is not frozen: %+v", l.cluster())
-				}
-				// C is the node that has B's worker now, or takes it next.
-				var c *member
-				for len(l.nodes) < 12 && c == nil && !frozen {
-					for _, m := range l.nodes {
-						if m != b && m.up && m.claim.Worker == b.claim.Worker {
-							c = m
-						}
-					}
-					if c == nil {
-						m := l.node("C")
-						_ = m.start()
-					}
-				}
-				if c != nil {
-					c.confirm()
-					b.extend()
-					b.issue()
-					t.Errorf("worker %d: B issues at %d, %s issues at %d", b.claim.Worker, b.t.issued, c.name,
-						c.t.issued)
 				}
 				l.disjoint()
 			})

@@ -28,54 +28,57 @@ func (l *lab) takeAway(worker int) Entry {
 	return e
 }
 
-// An operator takes a slot from its holder. Whatever the holder does, the next holder begins at or above the holder's
-// lease bound.
-func TestTakeAway(t *testing.T) {
-	for name, row := range map[string]struct {
-		before func(a *member)
-		was    Availability
-		after  func(a *member) // the holder's steps after it
-	}{
-		"connected": {func(*member) {}, Live, func(a *member) {
-			_, err := a.beat()
-			wantFenced(t, err)
-		}},
-		"cut off, and back": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
-			for range 5 {
-				a.pass(time.Second)
-				a.extend()
-				if !a.issue() {
-					t.Error("its lease runs")
-				}
-			}
-			a.sess.Heal()
-			_, err := a.beat()
-			wantFenced(t, err)
-		}},
-		"cut off for good": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
-			for range 100 {
-				a.pass(time.Second)
-				a.extend()
-				a.issue()
-			}
-		}},
-		"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
-			if err := judgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
-				t.Error("it may be resumed")
-			}
-		}},
-		"stopped, and started alone": {func(a *member) { a.must(a.halt()) }, Stopped, func(a *member) {
-			a.startAlone()
+// takenFrom has how the holder is when an operator takes its worker, and what it does after that.
+var takenFrom = map[string]struct {
+	before func(a *member)
+	was    Availability
+	after  func(a *member) // the holder's steps after it
+}{
+	"connected": {func(*member) {}, Live, func(a *member) {
+		_, err := a.beat()
+		wantFenced(a, err)
+	}},
+	"cut off, and back": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
+		for range 5 {
 			a.pass(time.Second)
 			a.extend()
 			if !a.issue() {
-				t.Error("its lease runs")
+				a.Error("its lease runs")
 			}
-			_, err := a.beat()
-			wantFenced(t, err)
-		}},
-		"its lease is over": {func(a *member) { a.crash(); a.expire(); a.pass(2 * labLease) }, Free, func(*member) {}},
-	} {
+		}
+		a.sess.Heal()
+		_, err := a.beat()
+		wantFenced(a, err)
+	}},
+	"cut off for good": {func(a *member) { a.sess.Partition(); a.sess.Expire() }, Disconnected, func(a *member) {
+		for range 100 {
+			a.pass(time.Second)
+			a.extend()
+			a.issue()
+		}
+	}},
+	"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
+		if err := judgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
+			a.Error("it may be resumed")
+		}
+	}},
+	"stopped, and started alone": {func(a *member) { a.must(a.halt()) }, Stopped, func(a *member) {
+		a.startAlone()
+		a.pass(time.Second)
+		a.extend()
+		if !a.issue() {
+			a.Error("its lease runs")
+		}
+		_, err := a.beat()
+		wantFenced(a, err)
+	}},
+	"its lease is over": {func(a *member) { a.crash(); a.expire(); a.pass(2 * labLease) }, Free, func(*member) {}},
+}
+
+// An operator takes a slot from its holder. Whatever the holder does, the next holder begins at or above the holder's
+// lease bound.
+func TestTakeAway(t *testing.T) {
+	for name, row := range takenFrom {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")

@@ -77,38 +77,43 @@ type openLedger struct{}
 
 func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 
+// shortLease passes while a test waits.
+const shortLease = 3 * time.Second
+
+// taken returns the hold of a new node, which has sent its first heartbeat.
+func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Hold, error) {
+	t.Helper()
+	clock := func() int64 { return time.Now().UnixMilli() }
+	c, err := New(Config{Store: st, Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
+		Ledger: openLedger{}, Labels: Labels{Name: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Join(cl)
+	h := c.Enlist("node-" + name)
+	trust := func(Reading, []Reading) error { return nil }
+	if _, err := h.Register(t.Context(), cl, shortLease, trust); err != nil {
+		return nil, err
+	}
+	if err := h.Show(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	beat, err := h.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
+	return h, errors.Join(err, h.Accept(beat, 0))
+}
+
 // Both stores behave alike when an operator takes a slot from a running node. Another node acquires the slot after the
 // lease bound, and the first node is in the slot's history.
 func TestByHandConformance(t *testing.T) {
 	zkstore.Both(t, func(t *testing.T, open func() store.Store) {
-		const lease = 3 * time.Second
 		clock := func() int64 { return time.Now().UnixMilli() }
 		admin := open()
 		cl, err := CreateCluster(t.Context(), admin, Cluster{UUID: "c", Layout: "test", Slots: 1,
-			LeaseMs: lease.Milliseconds()}, clock())
+			LeaseMs: shortLease.Milliseconds()}, clock())
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := func(name string) (*Hold, error) {
-			c, err := New(Config{Store: open(), Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
-				Ledger: openLedger{}, Labels: Labels{Name: name}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Join(cl)
-			h := c.Enlist("node-" + name)
-			if _, err := h.Register(t.Context(), cl, lease, func(Reading,
-				[]Reading) error {
-				return nil
-			}); err != nil {
-				return nil, err
-			}
-			if err := h.Show(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			beat, err := h.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
-			return h, errors.Join(err, h.Accept(beat, 0))
-		}
+		take := func(name string) (*Hold, error) { return taken(t, open(), cl, name) }
 		a, err := take("a")
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +127,7 @@ func TestByHandConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.Heartbeat(t.Context(), Report{Lease: lease, Generation: 1, State: "serving"})
+		_, err = a.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
 		wantFenced(t, err) // and deletes its lock
 		_, err = take("too early")
 		wantErrAs[*FullError](t, err)
