@@ -63,9 +63,9 @@ type keeper struct {
 	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to the time of its call first.
 	heard int64
 	// lastWait is the confirming time that the slot waited for last. 0: none.
-	lastWait time.Duration
-	rounds   timeguard.Rounds
-	old      []oldHold
+	lastWait  time.Duration
+	rounds    timeguard.Rounds
+	toRelease []oldHold
 }
 
 // state is shared by the two loops and by callers.

@@ -40,7 +40,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.old = append(n.keeper.old, oldHold{n.hold, layout.Start(old.gen.Close())})
+	n.keeper.toRelease = append(n.keeper.toRelease, oldHold{n.hold, layout.Start(old.gen.Close())})
 	n.hold = next
 	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err
@@ -120,9 +120,9 @@ type oldHold struct {
 
 // releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
 func (n *Node) releaseOld(ctx context.Context) {
-	olds := n.keeper.old
-	n.keeper.old = nil
-	for _, d := range olds {
+	due := n.keeper.toRelease
+	n.keeper.toRelease = nil
+	for _, d := range due {
 		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 		err := d.hold.Release(callCtx, d.end)
 		cancel()
@@ -130,6 +130,6 @@ func (n *Node) releaseOld(ctx context.Context) {
 			n.log.Info("released the old worker", "worker", d.hold.Held().Worker)
 			continue
 		}
-		n.keeper.old = append(n.keeper.old, d)
+		n.keeper.toRelease = append(n.keeper.toRelease, d)
 	}
 }
