@@ -278,9 +278,8 @@ func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
 }
 
 // A node has put the time back, and another one has put it back further since. The first node may not take positions
-// yet,
-// so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not be
-// skipped by what the first node knew.
+// yet, so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not
+// be skipped by what the first node knew.
 func TestTimeOfASecondPutBack(t *testing.T) {
 	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
 	k.learn(State{Time: 900}, reading{time: 900, mono: 6e9}, 6e9, false)

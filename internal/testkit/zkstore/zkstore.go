@@ -1,5 +1,5 @@
-// Package zkstore runs a test on both stores: one in memory, and a real ZooKeeper. So the simulations, which play on the
-// first, hold for the second.
+// Package zkstore runs a test on both stores: one in memory, and a real ZooKeeper. So the simulations, which play on
+// the first, hold for the second.
 package zkstore
 
 import (
