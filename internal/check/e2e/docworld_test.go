@@ -193,7 +193,7 @@ func (w *docWorld) serve(command string, env []string) *process {
 		!slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "FLAKED_LISTEN=") }) {
 		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
 	}
-	p := launch(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, nil, "bash", "-c", "cd "+w.dir+" && exec "+command)
+	p := launch(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, "bash", "-c", "cd "+w.dir+" && exec "+command)
 	if !within(patience, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) ||
 		!p.running() {
 		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, lastLines(p.log(), 20))

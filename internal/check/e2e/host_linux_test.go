@@ -12,21 +12,6 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// TestAbortedNodeEndsBySignal: systemd's watchdog sends SIGABRT to a node that is stuck. The unit
-// restarts a node that ends with any exit code but 2, with which a Go program ends by default.
-func TestAbortedNodeEndsBySignal(t *testing.T) {
-	t.Parallel()
-	p := launch(t, nil, "n", nil, shipped.binary(t), "serve", "--dev", "--listen", "127.0.0.1:0", "--log-format",
-		"text")
-	eventually(t, "the node serves", func() bool { return listening.MatchString(p.log()) })
-	p.signal(syscall.SIGABRT)
-	p.exit()
-	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
-		status.Signal() != syscall.SIGABRT {
-		t.Errorf("SIGABRT ended the node with %v", p.cmd.ProcessState)
-	}
-}
-
 // Whatever reads the log of a node stands still, as a log driver of containers may, and then ends. The
 // node starts, serves without ZooKeeper, and stops.
 func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {

@@ -24,6 +24,7 @@ type machine struct {
 	*node
 	c       *campaign
 	base    time.Duration // the clock's offset without a fault
+	clock   *ownclock.Clock
 	logFile string
 	release bool       // the node releases its worker when it stops cleanly
 	rng     *rand.Rand // for the flags of each start

@@ -12,7 +12,6 @@ import (
 
 	core "github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
-	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -81,7 +80,6 @@ type node struct {
 	connect string
 	flags   []string // the site's flags, then the node's own
 	listen  string
-	clock   *ownclock.Clock // nil for the machine's clock
 	proc    *process
 	id      int             // in the history
 	links   links           // to the servers of ZooKeeper; nil without network
@@ -96,12 +94,6 @@ func (s *site) node(flags ...string) *node {
 		site: s, id: s.nodes - 1, name: name, dir: filepath.Join(s.t.TempDir(), "state"), connect: s.connect,
 		flags: append(append([]string{}, s.flags...), flags...), listen: "127.0.0.1:0",
 	}
-}
-
-// on makes the node's later processes run on a clock of their own, by the build that has one.
-func (n *node) on(clock *ownclock.Clock) *node {
-	n.clock = clock
-	return n
 }
 
 func (s *site) started(flags ...string) *node {
@@ -128,11 +120,7 @@ func (n *node) start() *node {
 	if n.proc != nil && n.proc.running() {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
-	build := shipped
-	if n.clock != nil {
-		build = clocked
-	}
-	n.proc = launch(n.site.t, nil, n.name, n.clock, build.binary(n.site.t), n.args()...)
+	n.proc = launch(n.site.t, nil, n.name, shipped.binary(n.site.t), n.args()...)
 	return n
 }
 

@@ -98,11 +98,10 @@ func withTestTimes(cmd *exec.Cmd) {
 	cmd.Args = args
 }
 
-// launch starts a program with variables added to the environment, on the given clock unless that is nil:
-// then it must be the build clocked. If the test fails, the end of the log is shown.
-func launch(t testing.TB, env []string, name string, clock *ownclock.Clock, binary string, args ...string) *process {
+// launch starts a program with variables added to the environment. If the test fails, the end of the log is shown.
+func launch(t testing.TB, env []string, name, binary string, args ...string) *process {
 	t.Helper()
-	p, err := spawn(t, env, name, filepath.Join(t.TempDir(), "log"), clock, exec.Command(binary, args...))
+	p, err := spawn(t, env, name, filepath.Join(t.TempDir(), "log"), nil, exec.Command(binary, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +115,8 @@ func launch(t testing.TB, env []string, name string, clock *ownclock.Clock, bina
 	return p
 }
 
-// spawn starts a command, which adds its output to the file logFile. Any goroutine may call it.
+// spawn starts a command, which adds its output to the file logFile, on the given clock unless that is nil: then it must
+// be the build clocked. Any goroutine may call it.
 func spawn(t testing.TB, env []string, name, logFile string, clock *ownclock.Clock, cmd *exec.Cmd) (*process, error) {
 	p := &process{t: t, name: name, cmd: cmd, done: make(chan struct{}), logFile: logFile}
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

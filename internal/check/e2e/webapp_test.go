@@ -60,7 +60,7 @@ func TestWebappExample(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	env := []string{"FLAKED_ZK=" + zktest.Chroot(t, zktest.Shared(t)), "WEBAPP_DIR=" + dir}
-	p := launch(t, env, "run.sh", nil, "../../../examples/webapp/run.sh", "127.0.0.1:0")
+	p := launch(t, env, "run.sh", "../../../examples/webapp/run.sh", "127.0.0.1:0")
 	t.Cleanup(func() { p.signal(syscall.SIGTERM); p.exit() }) // ends the script and both of its processes
 	var serving []string
 	listens := regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)

@@ -1,0 +1,3 @@
+package doctor
+
+import ()
