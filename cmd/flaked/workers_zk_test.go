@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -79,6 +80,12 @@ func (w *clusterWorld) happens(event []string) {
 	case "the freeze ends":
 		cl.FrozenUntil, cl.FrozenBy = time.Now().Add(-time.Hour).UnixMilli(), ""
 		put(w.t, st, "/cluster", cl, false)
+	case "a node has served sequences":
+		put(w.t, st, "/seq", seq.State{Cluster: cl.UUID}, true)
+	case "nodes take near below 801":
+		_, err = seq.Operator{Store: st}.Set(w.t.Context(), "near", seq.Change{Next: new(int64(801))})
+	case "somebody writes over the record of all sequences":
+		put(w.t, st, "/seq", []byte("{"), false)
 	case "somebody writes over the cluster's record":
 		put(w.t, st, "/cluster", []byte("not ours"), false)
 	default:

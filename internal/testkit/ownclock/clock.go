@@ -44,17 +44,6 @@ func (c *Clock) Offset() time.Duration {
 func (c *Clock) Set(offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.set(offset)
-}
-
-// Step moves the wall clock by the given duration, back if it is negative.
-func (c *Clock) Step(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.set(c.offset + by)
-}
-
-func (c *Clock) set(offset time.Duration) {
 	c.offset = offset
 	if c.shared != nil {
 		c.shared.Store(int64(offset))
