@@ -108,7 +108,7 @@ func measure(t *testing.T, s *server, cfg Config) *Report {
 
 func TestGoodServer(t *testing.T) {
 	for _, cfg := range []Config{
-		{}, {Conns: 20}, {Conns: 3, Pipeline: 50}, {Pipeline: MaxPipeline, Batch: 40},
+		{}, {Conns: 20}, {Conns: 3, Pipeline: 50}, {Pipeline: MaxPipeline, Batch: 4},
 		{Conns: 2, Batch: 100, Pipeline: 2},
 		{Conns: 7, Rate: 2000}, {Conns: 3, Pipeline: 4, Rate: 5000}, {Conns: 2, Warmup: 50 * time.Millisecond},
 	} {
