@@ -60,9 +60,6 @@ func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 	default:
 		return nil, usageError("--log-format: %q is not auto, text or json", format)
 	}
-	if !opts.JSONFormat && colours(w) {
-		opts.Color, opts.ColorHeaderOnly = hclog.ForceColor, true
-	}
 	return opts, nil
 }
 
@@ -90,10 +87,4 @@ func logged(c *cli.Context, log hclog.Logger, err error) error {
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
-}
-
-// colours reports whether to use colours: on a terminal that has them, unless NO_COLOR is set
-// (https://no-color.org).
-func colours(w io.Writer) bool {
-	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
