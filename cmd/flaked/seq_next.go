@@ -24,7 +24,8 @@ Examples:
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
 		Flags: append(in(callFlags,
-			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1, Usage: "the number of values, at most 10000"}),
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1,
+				Usage: "the number of values, at most 10000"}),
 			append(accessFlags(), addrFlag(), timeoutFlag(3*time.Second))...),
 		Action: nextValues,
 	}

@@ -113,7 +113,8 @@ func TestReleaseKeepsTheLease(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "was released", "")
-	if s := readSlot(t, st, 0); s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released || s.ReleasedBy != whoami() {
+	if s := readSlot(t, st, 0); s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released ||
+		s.ReleasedBy != whoami() {
 		t.Errorf("%+v", s)
 	}
 	if r := statusJSON(t, exitOK); r.Workers[0].ReleasedBy != whoami() {

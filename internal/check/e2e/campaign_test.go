@@ -70,8 +70,8 @@ type campaign struct {
 	calm sync.RWMutex
 }
 
-// TestCampaign runs five nodes on three ZooKeeper servers, under load, and makes random faults. `make chaos` runs it for
-// half an hour, `make test` for some seconds.
+// TestCampaign runs five nodes on three ZooKeeper servers, under load, and makes random faults. `make chaos` runs it
+// for half an hour, `make test` for some seconds.
 //
 // One goroutine per machine makes one fault after the other there, independently of the other
 // machines. Another goroutine does the same to ZooKeeper. So faults of different machines

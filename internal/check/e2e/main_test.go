@@ -1,19 +1,20 @@
-// Package e2e tests the shipped binary as its users run it, with real processes, sockets, state
-// directories and ZooKeeper servers: named scenarios, and a random campaign (campaign_test.go).
+// Package e2e tests the shipped binary as its users run it, with real processes, sockets, state directories and
+// ZooKeeper servers: named scenarios, and a random campaign (campaign_test.go).
 //
-// Both use one harness. A site is a cluster: ZooKeeper, the flags of its nodes, and the history of their IDs. A node is a
-// state directory, the processes that run on it one after another, and its links to ZooKeeper
-// (internal/testkit/faultnet). A test starts, stops, kills and freezes it, and cuts its links. A machine is a node of the
-// campaign, which is started again whenever it ends. It has a wall clock of its own (ownclock) and, as root, a disk
-// (faultdisk). A kind (faults_node_test.go, faults_zk_test.go) is one fault with what the node must do meanwhile.
+// Both use one harness. A site is a cluster: ZooKeeper, the flags of its nodes, and the history of their IDs. A node
+// is a state directory, the processes that run on it one after another, and its links to ZooKeeper
+// (internal/testkit/faultnet). A test starts, stops, kills and freezes it, and cuts its links. A machine is a node of
+// the campaign, which is started again whenever it ends. It has a wall clock of its own (ownclock) and, as root, a
+// disk (faultdisk). A kind (faults_node_test.go, faults_zk_test.go) is one fault with what the node must do
+// meanwhile.
 //
-// A load is a group of clients of a node. Every ID that they receive goes into the history, and every request that was
-// not answered is a miss. The judge checks the history at the end of each test: no ID comes twice, and no ID of a worker
-// is below one that a client had received from that worker before it asked. The campaign's rules add what each clock
-// showed and when a node had to refuse. Values of sequences are checked likewise.
+// A load is a group of clients of a node. Every ID that they receive goes into the history, and every request that
+// was not answered is a miss. The judge checks the history at the end of each test: no ID comes twice, and no ID of a
+// worker is below one that a client had received from that worker before it asked. The campaign's rules add what each
+// clock showed and when a node had to refuse. Values of sequences are checked likewise.
 //
-// A scenario is here only if nothing below can show it: a limit or a promise with the shipped binary, the commands of the
-// documents, and what needs real sockets, disks, clocks or signals.
+// A scenario is here only if nothing below can show it: a limit or a promise with the shipped binary, the commands of
+// the documents, and what needs real sockets, disks, clocks or signals.
 //
 // Like all tests that use zktest, they run with FLAKED_TEST_ZK=require and are skipped without it.
 package e2e

@@ -115,8 +115,8 @@ func launch(t testing.TB, env []string, name, binary string, args ...string) *pr
 	return p
 }
 
-// spawn starts a command, which adds its output to the file logFile, on the given clock unless that is nil: then it must
-// be the build clocked. Any goroutine may call it.
+// spawn starts a command, which adds its output to the file logFile, on the given clock unless that is nil: then it
+// must be the build clocked. Any goroutine may call it.
 func spawn(t testing.TB, env []string, name, logFile string, clock *ownclock.Clock, cmd *exec.Cmd) (*process, error) {
 	p := &process{t: t, name: name, cmd: cmd, done: make(chan struct{}), logFile: logFile}
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
