@@ -15,13 +15,11 @@ import (
 // therefore reported at once.
 func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
-	tcp := false
 	for i, given := range o.listenOn {
 		network, address, err := splitAddr(given)
 		if err != nil {
 			err = usageError("--listen: %w", err)
 		}
-		tcp = tcp || network == "tcp"
 		var l net.Listener
 		switch {
 		case err != nil:
@@ -37,9 +35,6 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 			return nil, listenError("--listen", given, err)
 		}
 		listeners = append(listeners, l)
-	}
-	if !tcp && guard.TLS() != nil && !o.adminTLS {
-		log.Warn("--tls-cert has no effect: there is no TCP address, and unix sockets never use TLS")
 	}
 	o.node.Address = allAdvertised(o.listenOn, o.advertise)
 	return listeners, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/flaked/flaked/sequence"
 )
 
 func seqList(open storeOpener) *cli.Command {
@@ -33,18 +32,10 @@ be skipped because ZooKeeper lost data.
 Examples:
   flaked seq list --zk zk1:2181
   flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
-		Flags: append(in(callFlags,
-			&cli.StringFlag{Name: "prefix", Usage: "only sequences whose names begin with `TEXT`", DefaultText: "all"}),
-			append(zkFlags(localZK), outputFlag())...),
+		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
-			prefix := c.String("prefix")
-			if prefix != "" {
-				if err := sequence.CheckName(prefix); err != nil {
-					return usageError("--prefix %s: %w", prefix, err)
-				}
-			}
 			return open.sequences(c, func(ctx context.Context, o seq.Operator) error {
-				found, st, err := o.List(ctx, prefix)
+				found, st, err := o.List(ctx, "")
 				if err != nil {
 					return err
 				}
