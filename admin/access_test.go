@@ -82,38 +82,41 @@ func TestForeignHostNameIsRefusedOnLoopback(t *testing.T) {
 	}
 }
 
+const idPaths = "/v1/ids /api/snowflake/get/x"
+const otherPaths = "/v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId"
+
+var siteRequests = []struct {
+	name    string
+	headers string
+	paths   string
+	refused bool
+}{
+	{"a program", "", "/ /v1/status /v1/decode/5 " + idPaths, false},
+	{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+		"/ /v1/status " + idPaths, false},
+	{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/v1/status " + idPaths, false},
+	{"this page, by POST", "Sec-Fetch-Site: same-origin; Origin: http://HOST", idPaths, false},
+	{"this page, in an old browser", "Origin: http://HOST", idPaths, false},
+	{"another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: no-cors", "/ " + idPaths + " " + otherPaths, true},
+	{"another port of this machine", "Sec-Fetch-Site: same-site; Sec-Fetch-Mode: cors; Origin: " +
+		"http://localhost:3000", "/ " + idPaths + " " + otherPaths, true},
+	{"another site that says it is this one", "Sec-Fetch-Site: cross-site; Origin: http://HOST", idPaths, true},
+	{"another site, in an old browser", "Origin: http://elsewhere.example", "/ " + idPaths + " " + otherPaths, true},
+	{"another port, in an old browser", "Origin: http://127.0.0.1:1", idPaths, true},
+	{"nobody says which", "Origin: null", idPaths, true},
+	{"a link on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+		"/ /?worker=7", false},
+	{"a link that makes IDs", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
+		idPaths + " " + otherPaths, true},
+	{"a frame on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: iframe",
+		"/ " + idPaths, true},
+	{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
+}
+
 // Another site's page may link to the status page, and may request probes and metrics.
 // Every other request from it is refused.
 func TestRequestsFromOtherSitesAreRefused(t *testing.T) {
-	const ids = "/v1/ids /api/snowflake/get/x"
-	const others = "/v1/status /v1/workers /v1/decode/5 /decodeSnowflakeId"
-	for _, row := range []struct {
-		name    string
-		headers string
-		paths   string
-		refused bool
-	}{
-		{"a program", "", "/ /v1/status /v1/decode/5 " + ids, false},
-		{"an address that was typed", "Sec-Fetch-Site: none; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
-			"/ /v1/status " + ids, false},
-		{"this page", "Sec-Fetch-Site: same-origin; Sec-Fetch-Mode: cors", "/v1/status " + ids, false},
-		{"this page, by POST", "Sec-Fetch-Site: same-origin; Origin: http://HOST", ids, false},
-		{"this page, in an old browser", "Origin: http://HOST", ids, false},
-		{"another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: no-cors", "/ " + ids + " " + others, true},
-		{"another port of this machine", "Sec-Fetch-Site: same-site; Sec-Fetch-Mode: cors; Origin: " +
-			"http://localhost:3000", "/ " + ids + " " + others, true},
-		{"another site that says it is this one", "Sec-Fetch-Site: cross-site; Origin: http://HOST", ids, true},
-		{"another site, in an old browser", "Origin: http://elsewhere.example", "/ " + ids + " " + others, true},
-		{"another port, in an old browser", "Origin: http://127.0.0.1:1", ids, true},
-		{"nobody says which", "Origin: null", ids, true},
-		{"a link on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
-			"/ /?worker=7", false},
-		{"a link that makes IDs", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document",
-			ids + " " + others, true},
-		{"a frame on another site", "Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: iframe",
-			"/ " + ids, true},
-		{"probes", "Sec-Fetch-Site: cross-site; Origin: null", "/livez /readyz /metrics", false},
-	} {
+	for _, row := range siteRequests {
 		t.Run(row.name, func(t *testing.T) {
 			cfg := whole(Config{Node: leafCluster})
 			made := 0

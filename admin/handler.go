@@ -73,7 +73,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 			places = s.waits
 		}
 		if !places.take(r.Context()) {
-			writeError(w, ids.Reply(ids.BUSY, fmt.Sprintf("too many simultaneous requests. Retry. limit=%d", cap(places))))
+			writeError(w, ids.Reply(ids.BUSY,
+				fmt.Sprintf("too many simultaneous requests. Retry. limit=%d", cap(places))))
 			return
 		}
 		defer places.leave()

@@ -92,7 +92,8 @@ func TestDecode(t *testing.T) {
 			`{"id":"1169786042799259000","time":"2019-09-06T01:35:00.834Z","timestamp_ms":1567733700834,` +
 				`"datacenter":0,"worker":39,"sequence":3448,"segment":0,"layout":"` + worker.Leaf().String() +
 				`","parts":[` +
-				`{"field":"time","bits":41,"shift":22,"value":278898726177},{"field":"worker","bits":10,"shift":12,"value":39},{"field":"sequence","bits":12,"shift":0,"value":3448}]}`},
+				`{"field":"time","bits":41,"shift":22,"value":278898726177},{"field":"worker","bits":10,` +
+				`"shift":12,"value":39},{"field":"sequence","bits":12,"shift":0,"value":3448}]}`},
 		{"no ID", "x", leafCluster(), 400,
 			`{"error":{"code":"ERR","text":"an ID must be 1 to 9223372036854775807, digits only"}}`},
 		{"zero", "0", leafCluster(), 400,
@@ -104,7 +105,8 @@ func TestDecode(t *testing.T) {
 		{"not of this layout", "9223372036854775807",
 			node.Snapshot{Cluster: node.ClusterSnapshot{Layout: mustLayout(t,
 				"time=39@10ms,worker=10,sequence=12,epoch=2020-01-01").String()}},
-			400, `{"error":{"code":"ERR","text":"9223372036854775807 is not an ID of this layout: it has bits above the 39-bit time field"}}`},
+			400, `{"error":{"code":"ERR","text":"9223372036854775807 is not an ID of this layout: it has bits ` +
+				`above the 39-bit time field"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			addr, _ := start(t, Config{Node: func() node.Snapshot { return row.state }})

@@ -25,12 +25,8 @@ func scrape(t *testing.T, addr string) string {
 	return body
 }
 
-func TestMetrics(t *testing.T) {
-	addr, _ := start(t, full())
-	do(t, "GET", "http://"+addr+"/v1/workers") // which reads the slots
-	do(t, "GET", "http://"+addr+"/nowhere")
-	body := scrape(t, addr)
-	for _, line := range strings.Split(strings.TrimSpace(`
+// fullMetrics are metrics of full.
+const fullMetrics = `
 flaked_build_info{version="1.2.3"} 1
 flaked_ready 0
 flaked_requests_total{command="GET",result="OK"} 123
@@ -52,7 +48,9 @@ flaked_connections_refused_total 1
 flaked_connections_closed_total{reason="idle"} 2
 flaked_connections_closed_total{reason="slow"} 4
 flaked_connections_closed_total{reason="tls"} 5
-flaked_worker_info{cluster="orders",cluster_uuid="624812a4-0000-4000-8000-000000000000",datacenter="0",layout="time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",name="ids-1",node="18b34979-0000-4000-8000-000000000000",worker="7"} 1
+flaked_worker_info{cluster="orders",cluster_uuid="624812a4-0000-4000-8000-000000000000",datacenter="0",` +
+	`layout="time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",name="ids-1",` +
+	`node="18b34979-0000-4000-8000-000000000000",worker="7"} 1
 flaked_worker_ready{worker="7"} 0
 flaked_worker_refusing{cause="clock-behind",worker="7"} 1
 flaked_worker_degraded{trouble="clock-leap",worker="7"} 1
@@ -93,7 +91,14 @@ flaked_cluster_slots{cluster="orders",state="live"} 3
 flaked_cluster_slots{cluster="orders",state="free"} 1021
 flaked_cluster_reads_total{result="ok"} 1
 flaked_cluster_reads_total{result="failed"} 0
-`), "\n") {
+`
+
+func TestMetrics(t *testing.T) {
+	addr, _ := start(t, full())
+	do(t, "GET", "http://"+addr+"/v1/workers") // which reads the slots
+	do(t, "GET", "http://"+addr+"/nowhere")
+	body := scrape(t, addr)
+	for _, line := range strings.Split(strings.TrimSpace(fullMetrics), "\n") {
 		if !strings.Contains(body, "\n"+line+"\n") {
 			name := line[:strings.IndexAny(line, "{ ")]
 			t.Errorf("missing: %s\nthere is %q", line,
@@ -123,7 +128,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		}
 	}
 	there := make(map[string]bool)
-	for _, found := range regexp.MustCompile(`(?:gauge|counter|histogram|summary|\bof)\("(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+	names := regexp.MustCompile(`(?:gauge|counter|histogram|summary|\bof)\("(\w+)"`)
+	for _, found := range names.FindAllStringSubmatch(string(source), -1) {
 		there["flaked_"+found[1]] = true
 	}
 	for name := range there {

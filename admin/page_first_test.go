@@ -35,80 +35,83 @@ func cutOff(w *node.Snapshot) {
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
+var well = func(*node.Snapshot) {}
+var noWorker = func(w *node.Snapshot) {
+	w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
+}
+
+var firstScreens = []struct {
+	name string
+	v    pageData
+	c    seen
+	want string // tone, serves, left; aside; what: do; ...
+}{
+	{name: "well", v: pageData{Own: own(well)},
+		want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
+	{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
+		c: seen{err: errors.New("connection refused"),
+			Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is " +
+				"disconnected", Advice: "Start it."}}}}},
+		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
+			"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore " +
+			"ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
+			"10:31:36: worker 2 (b) is disconnected. Start it."},
+	{name: "a heartbeat is " +
+		"late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
+		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
+			"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to " +
+			"it, before the lease expires. A restart does not help."},
+	{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
+		c: seen{err: errors.New("slow")},
+		want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another " +
+			"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether " +
+			"ZooKeeper is slow or down."},
+	{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
+		w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
+	})},
+		want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state " +
+			"directory again||The node cannot write to its state directory (no space left).>Free space on " +
+			"its disk or repair it " +
+			"at once. The reserved bound is only seconds ahead."},
+	{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired",
+		func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
+		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+			"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore " +
+			"ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
+	{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
+		w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
+			[]string{node.TroubleOffset}
+	})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses " +
+		"to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
+		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+			"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
+			"tracking, then set the clock right. The node then serves again by itself. Do not restart it. If " +
+			"it is right, others are wrong: see CLOCK in flaked status.|" +
+			"worker 71 (b) refuses to serve. See its log."},
+	{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
+		func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
+		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+			"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then " +
+			"set the clock right. The node then serves again by itself. Do not restart it."},
+	{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
+		want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
+			"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
+	{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable",
+		func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
+		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
+			"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start " +
+			"ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up " +
+			"after a minute."},
+	{name: "a development node", v: pageData{Dev: true, Own: own(well)},
+		want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. " +
+			"Others, or it after a restart, may repeat its IDs.>" +
+			"Do not keep its IDs. For unique IDs, start the node with --zk."},
+}
+
 // The first screen says whether this node serves, for how long, what is wrong, and what to
 // do.
 func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
-	well := func(*node.Snapshot) {}
-	noWorker := func(w *node.Snapshot) {
-		w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
-	}
-	for _, row := range []struct {
-		name string
-		v    pageData
-		c    seen
-		want string // tone, serves, left; aside; what: do; ...
-	}{
-		{name: "well", v: pageData{Own: own(well)},
-			want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
-		{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("connection refused"),
-				Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is " +
-					"disconnected", Advice: "Start it."}}}}},
-			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore " +
-				"ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
-				"10:31:36: worker 2 (b) is disconnected. Start it."},
-		{name: "a heartbeat is " +
-			"late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
-			want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-				"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to " +
-				"it, before the lease expires. A restart does not help."},
-		{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
-			c: seen{err: errors.New("slow")},
-			want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another " +
-				"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether " +
-				"ZooKeeper is slow or down."},
-		{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
-			w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
-		})},
-			want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state " +
-				"directory again||The node cannot write to its state directory (no space left).>Free space on " +
-				"its disk or repair it " +
-				"at once. The reserved bound is only seconds ahead."},
-		{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired",
-			func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
-			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore " +
-				"ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
-		{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
-			w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
-				[]string{node.TroubleOffset}
-		})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses " +
-			"to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
-			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
-				"tracking, then set the clock right. The node then serves again by itself. Do not restart it. If " +
-				"it is right, others are wrong: see CLOCK in flaked status.|" +
-				"worker 71 (b) refuses to serve. See its log."},
-		{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
-			func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
-			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then " +
-				"set the clock right. The node then serves again by itself. Do not restart it."},
-		{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
-			want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
-				"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
-		{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable",
-			func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
-			want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-				"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start " +
-				"ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up " +
-				"after a minute."},
-		{name: "a development node", v: pageData{Dev: true, Own: own(well)},
-			want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. " +
-				"Others, or it after a restart, may repeat its IDs.>" +
-				"Do not keep its IDs. For unique IDs, start the node with --zk."},
-	} {
+	for _, row := range firstScreens {
 		t.Run(row.name, func(t *testing.T) {
 			row.v.Ready = row.v.Own.Ready
 			f := firstOf(row.v, row.c)

@@ -67,30 +67,37 @@ func picture(total, held int) Config {
 					ClockOffsetMs: new(3 * math.Sin(phase/3+float64(w))), ClockUncertaintyMs: new(0.5),
 					LeaseLeftMs: new(int64(86_000_000)), ReportAgeMs: new(int64(1200)),
 				}
-				switch {
-				case w == 2:
-					one.ClockOffsetMs, one.Phase = new(-3_600_000.0), "refusing"
-				case w == 5:
-					one.ReportAgeMs = new(int64(4100))
-				case w%7 == 1:
-					one.State, one.ClockOffsetMs = view.Disconnected, nil
-					s.Summary.Disconnected++
-				case w%11 == 6:
-					one.State, one.ClockOffsetMs = view.Stopped, nil
-					s.Summary.Stopped++
-				case w%13 == 8:
-					one.State, one.ClockOffsetMs = view.Releasing, nil
-					s.Summary.Releasing++
-				case w%17 == 9:
-					one.State, one.ClockOffsetMs = view.RecordMissing, nil
-					s.Summary.RecordMissing++
-				}
+				troubled(&one, &s.Summary)
 				s.Workers = append(s.Workers, one)
 			}
-			s.Summary.Live = held - s.Summary.Disconnected - s.Summary.Stopped - s.Summary.Releasing - s.Summary.RecordMissing
+			s.Summary.Live = held - s.Summary.Disconnected - s.Summary.Stopped - s.Summary.Releasing -
+				s.Summary.RecordMissing
 			s.Summary.Held = s.Summary.Live + s.Summary.Disconnected + s.Summary.Stopped
 			return s, nil
 		},
+	}
+}
+
+// troubled gives some workers a trouble, and counts it.
+func troubled(one *view.WorkerReport, sum *view.Summary) {
+	w := one.Worker
+	switch {
+	case w == 2:
+		one.ClockOffsetMs, one.Phase = new(-3_600_000.0), "refusing"
+	case w == 5:
+		one.ReportAgeMs = new(int64(4100))
+	case w%7 == 1:
+		one.State, one.ClockOffsetMs = view.Disconnected, nil
+		sum.Disconnected++
+	case w%11 == 6:
+		one.State, one.ClockOffsetMs = view.Stopped, nil
+		sum.Stopped++
+	case w%13 == 8:
+		one.State, one.ClockOffsetMs = view.Releasing, nil
+		sum.Releasing++
+	case w%17 == 9:
+		one.State, one.ClockOffsetMs = view.RecordMissing, nil
+		sum.RecordMissing++
 	}
 }
 

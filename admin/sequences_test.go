@@ -154,9 +154,11 @@ func TestSequenceRoutesObeyRights(t *testing.T) {
 		{"GET", "/api/segment/get/eights", 500, `{"error":"Internal Server Error","message":"...`},
 		{"GET", "/api/segment/get/order", 200, "1"},
 		{"GET", "/v1/sequences", 200,
-			`{"sequences":[{"name":"order","mode":"segment","start":"1","increment":1,"max":"9007199254740991","taken":32,"used_percent":0,"held":31}]}`},
+			`{"sequences":[{"name":"order","mode":"segment","start":"1","increment":1,"max":"9007199254740991",` +
+				`"taken":32,"used_percent":0,"held":31}]}`},
 		{"GET", "/cache", 200,
-			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,"value1":0,"step1":0}]`},
+			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,` +
+				`"value1":0,"step1":0}]`},
 	})
 }
 
@@ -168,7 +170,9 @@ func TestLeafSegmentRoutes(t *testing.T) {
 		{"GET", "/api/segment/get/eights", 200, "9"},
 		{"GET", "/api/segment/get/nobody", 500, `{"error":"Internal Server Error","message":"...`},
 		{"GET", "/cache", 200,
-			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":3,"step0":32,"max1":0,"value1":0,"step1":0},{"initOk":true,"key":"eights","pos":0,"nextReady":false,"max0":257,"value0":17,...`},
+			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":3,"step0":32,"max1":0,` +
+				`"value1":0,"step1":0},{"initOk":true,"key":"eights","pos":0,"nextReady":false,"max0":257,` +
+				`"value0":17,...`},
 	})
 }
 
@@ -241,7 +245,8 @@ func TestLeafCacheOfASaltedSequence(t *testing.T) {
 	if code, _, body := do(t, "GET", "http://"+addr+"/api/segment/get/hidden"); code != 200 {
 		t.Fatal(code, body)
 	}
-	row := `{"initOk":true,"key":"hidden","pos":0,"nextReady":false,"max0":0,"value0":0,"step0":0,"max1":0,"value1":0,"step1":0}`
+	row := `{"initOk":true,"key":"hidden","pos":0,"nextReady":false,"max0":0,"value0":0,"step0":0,"max1":0,` +
+		`"value1":0,"step1":0}`
 	// the node may know others, too
 	if _, _, body := do(t, "GET", "http://"+addr+"/cache"); !strings.Contains(body, row) {
 		t.Errorf("%s has no %s", body, row)

@@ -35,36 +35,7 @@ func full() Config {
 			return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 " +
 				"retry_after_ms=9")
 		},
-		Node: func() node.Snapshot {
-			return node.Snapshot{
-				Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000",
-				Phase: node.Serving,
-				Code:  "CLOCK", Cause: "clock-behind", Degraded: []string{"clock-offset", "clock-leap", "frozen"},
-				FromCache: true,
-				Reason:    "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
-				Confirmed: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)),
-				LeaseEndsMs:    new(int64(1790086400001)),
-				ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
-				Clock: node.ClockSnapshot{
-					OffsetMs: new(-1.5), UncertaintyMs: new(2.0), WorstMs: new(612.0), WorstUncertaintyMs: new(3.5),
-					Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9, CoastingMs: 700, BorrowedMs: 3,
-					Rollbacks: 2,
-				},
-				ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)),
-					HeartbeatMs: 3000},
-				Disk: node.DiskSnapshot{Error: "no space left on device"},
-				Counts: node.CountsSnapshot{
-					Heartbeats: 100, HeartbeatsFailed: 2, HeartbeatsTookMs: 512.5, DiskWrites: 300,
-					DiskWritesFailed: 1, DiskWritesTookMs: 900.25,
-					TickWaits: 11, RollbackWaits: 5, RollbackRefusals: 6,
-				},
-				Cluster: node.ClusterSnapshot{
-					Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000",
-					Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
-					Slots:  1024, LeaseMs: 86400000, ConfirmMs: 12000, EpochEndsMs: new(int64(3487858230209)),
-				},
-			}
-		},
+		Node:      fullNode,
 		Sequences: someSequences,
 		Counters: func() lineproto.Counters {
 			return lineproto.Counters{
@@ -80,6 +51,38 @@ func full() Config {
 			Version: "1.2.3", Name: "ids-1", Host: "h1", PID: 42, Listen: []string{"10.0.0.5:7609"},
 			Admin: "127.0.0.1:7610", Cluster: "orders",
 			StartedMs: 1789990000000,
+		},
+	}
+}
+
+// fullNode returns a node with a value in every field.
+func fullNode() node.Snapshot {
+	return node.Snapshot{
+		Name: "ids-1", Worker: new(7), Term: 3, Node: "18b34979-0000-4000-8000-000000000000",
+		Phase: node.Serving,
+		Code:  "CLOCK", Cause: "clock-behind", Degraded: []string{"clock-offset", "clock-leap", "frozen"},
+		FromCache: true,
+		Reason:    "the clock is behind the last ID behind_ms=9 retry_after_ms=9",
+		Confirmed: true, ServedMs: 3600000, LeaseLeftMs: new(int64(86400000)),
+		LeaseEndsMs:    new(int64(1790086400001)),
+		ReservedLeftMs: new(int64(2500)), FrozenUntilMs: new(int64(1790003600000)), NowMs: 1790000000001,
+		Clock: node.ClockSnapshot{
+			OffsetMs: new(-1.5), UncertaintyMs: new(2.0), WorstMs: new(612.0), WorstUncertaintyMs: new(3.5),
+			Voters: 5, Against: 1, UnfollowedLeapMs: 4000, BehindMs: 9, CoastingMs: 700, BorrowedMs: 3,
+			Rollbacks: 2,
+		},
+		ZooKeeper: node.ZooKeeperSnapshot{OK: true, Session: true, HeartbeatAgeMs: new(int64(812)),
+			HeartbeatMs: 3000},
+		Disk: node.DiskSnapshot{Error: "no space left on device"},
+		Counts: node.CountsSnapshot{
+			Heartbeats: 100, HeartbeatsFailed: 2, HeartbeatsTookMs: 512.5, DiskWrites: 300,
+			DiskWritesFailed: 1, DiskWritesTookMs: 900.25,
+			TickWaits: 11, RollbackWaits: 5, RollbackRefusals: 6,
+		},
+		Cluster: node.ClusterSnapshot{
+			Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000",
+			Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
+			Slots:  1024, LeaseMs: 86400000, ConfirmMs: 12000, EpochEndsMs: new(int64(3487858230209)),
 		},
 	}
 }

@@ -18,50 +18,52 @@ const (
 
 func isGood(token []byte) (*sequence.Rights, bool) { return nil, bytes.Equal(token, []byte("good")) }
 
+var authTranscripts = []struct {
+	name, in, out string
+	closed        bool
+}{
+	{"none", "GET\nGET\nPING\nGET 5\nGET x\nMGET a\nTIME\nREADY\nSTATS\nSTATUS\nWORKER\nVERSION\nDECODE 5\n",
+		strings.Repeat(noAuth, 13), false},
+	{"a stretch of GETs", strings.Repeat("GET\r\n", 300),
+		strings.Repeat(strings.TrimSuffix(noAuth, "\n")+"\r\n", 300), false},
+	{"good", "AUTH good\nGET\nGET 2\nPING\n", "OK\n1000\n1001\n1002\nPONG\n", false},
+	{"with a user", "auth me good\r\nGET\n", "OK\r\n1000\n", false},
+	{"in the midst of GETs", "GET\nAUTH good\nGET\n", noAuth + "OK\n1000\n", false},
+	{"wrong", "AUTH bad\nGET\n", wrong + noAuth, false},
+	{"the token as the user", "AUTH good bad\nGET\n", wrong + noAuth, false},
+	{"case matters", "AUTH GOOD\n", wrong, false},
+	{"wrong, then good", "AUTH bad\nAUTH worse\nAUTH good\nGET\n", wrong + wrong + "OK\n1000\n", false},
+	{"three wrong", "AUTH a\nAUTH b\nAUTH c\nAUTH good\nGET\n", wrong + wrong + lastWrong, true},
+	{"wrong after good", "AUTH good\nAUTH a\nGET\nAUTH b\nAUTH c\nGET\n",
+		"OK\n" + wrong + "1000\n" + wrong + lastWrong, true},
+	{"no token is no guess", strings.Repeat("AUTH\n", 4) + "AUTH good\n",
+		strings.Repeat("-ERR usage: AUTH [user] token\n", 4) + "OK\n", false},
+	{"what is wrong in any case", "FOO\nGET a b\n", strings.Repeat(noAuth, 2), false},
+	{"quit", "QUIT\nGET\n", "", true},
+	{"http", "GET / HTTP/1.1\r\n", http400, true},
+	{"RESP none", getArray + request("GET", "a") + request("GET", "5") + request("PING") + request("INFO") +
+		request("CLIENT", "ID") + request("HELLO", "3") + request("HELLO"),
+		strings.Repeat(noAuthCRLF, 8), false},
+	{"RESP good", request("AUTH", "good") + getArray + "GET\n", "+OK\r\n" + bulk1000 + "1001\n", false},
+	{"RESP with a user", request("AUTH", "default", "good") + getArray, "+OK\r\n" + bulk1000, false},
+	{"RESP wrong", request("AUTH", "bad") + request("AUTH", "good", "") + request("AUTH", "good") + getArray,
+		wrongCRLF + wrongCRLF + "+OK\r\n" + bulk1000, false},
+	{"RESP with HELLO", request("HELLO", "3", "AUTH", "default", "good", "SETNAME", "n") + getArray,
+		hello3 + bulk1000, false},
+	{"RESP with a bad HELLO", request("HELLO", "3", "AUTH", "default", "bad") +
+		request("HELLO", "3", "AUTH", "default", "good", "SETNAME", " ") + getArray,
+		wrongCRLF + badName + noAuthCRLF, false},
+	{"RESP three wrong", request("HELLO", "3", "AUTH", "default", "a") + "AUTH b\r\n" + request("AUTH", "c") +
+		getArray, wrongCRLF + wrongCRLF + strings.TrimSuffix(lastWrong, "\n") + "\r\n", true},
+	{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
+	{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
+	{"NUL", "\x00", noAuth, true},
+}
+
 // TestAuth: a node that asks for a token answers requests without one with NOAUTH and
 // takes no IDs for them.
 func TestAuth(t *testing.T) {
-	for _, tc := range []struct {
-		name, in, out string
-		closed        bool
-	}{
-		{"none", "GET\nGET\nPING\nGET 5\nGET x\nMGET a\nTIME\nREADY\nSTATS\nSTATUS\nWORKER\nVERSION\nDECODE 5\n",
-			strings.Repeat(noAuth, 13), false},
-		{"a stretch of GETs", strings.Repeat("GET\r\n", 300),
-			strings.Repeat(strings.TrimSuffix(noAuth, "\n")+"\r\n", 300), false},
-		{"good", "AUTH good\nGET\nGET 2\nPING\n", "OK\n1000\n1001\n1002\nPONG\n", false},
-		{"with a user", "auth me good\r\nGET\n", "OK\r\n1000\n", false},
-		{"in the midst of GETs", "GET\nAUTH good\nGET\n", noAuth + "OK\n1000\n", false},
-		{"wrong", "AUTH bad\nGET\n", wrong + noAuth, false},
-		{"the token as the user", "AUTH good bad\nGET\n", wrong + noAuth, false},
-		{"case matters", "AUTH GOOD\n", wrong, false},
-		{"wrong, then good", "AUTH bad\nAUTH worse\nAUTH good\nGET\n", wrong + wrong + "OK\n1000\n", false},
-		{"three wrong", "AUTH a\nAUTH b\nAUTH c\nAUTH good\nGET\n", wrong + wrong + lastWrong, true},
-		{"wrong after good", "AUTH good\nAUTH a\nGET\nAUTH b\nAUTH c\nGET\n",
-			"OK\n" + wrong + "1000\n" + wrong + lastWrong, true},
-		{"no token is no guess", strings.Repeat("AUTH\n", 4) + "AUTH good\n",
-			strings.Repeat("-ERR usage: AUTH [user] token\n", 4) + "OK\n", false},
-		{"what is wrong in any case", "FOO\nGET a b\n", strings.Repeat(noAuth, 2), false},
-		{"quit", "QUIT\nGET\n", "", true},
-		{"http", "GET / HTTP/1.1\r\n", http400, true},
-		{"RESP none", getArray + request("GET", "a") + request("GET", "5") + request("PING") + request("INFO") +
-			request("CLIENT", "ID") + request("HELLO", "3") + request("HELLO"),
-			strings.Repeat(noAuthCRLF, 8), false},
-		{"RESP good", request("AUTH", "good") + getArray + "GET\n", "+OK\r\n" + bulk1000 + "1001\n", false},
-		{"RESP with a user", request("AUTH", "default", "good") + getArray, "+OK\r\n" + bulk1000, false},
-		{"RESP wrong", request("AUTH", "bad") + request("AUTH", "good", "") + request("AUTH", "good") + getArray,
-			wrongCRLF + wrongCRLF + "+OK\r\n" + bulk1000, false},
-		{"RESP with HELLO", request("HELLO", "3", "AUTH", "default", "good", "SETNAME", "n") + getArray,
-			hello3 + bulk1000, false},
-		{"RESP with a bad HELLO", request("HELLO", "3", "AUTH", "default", "bad") +
-			request("HELLO", "3", "AUTH", "default", "good", "SETNAME", " ") + getArray,
-			wrongCRLF + badName + noAuthCRLF, false},
-		{"RESP three wrong", request("HELLO", "3", "AUTH", "default", "a") + "AUTH b\r\n" + request("AUTH", "c") +
-			getArray, wrongCRLF + wrongCRLF + strings.TrimSuffix(lastWrong, "\n") + "\r\n", true},
-		{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
-		{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
-		{"NUL", "\x00", noAuth, true},
-	} {
+	for _, tc := range authTranscripts {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, parts := range [][]string{{tc.in}, bytewise(tc.in)} {
 				b := &fakeBackend{}

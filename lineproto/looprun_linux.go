@@ -54,6 +54,9 @@ func (l *loop) giveTurns(ctx context.Context) {
 		waiting := l.queue.waiting(numRanks)
 		p, ok := l.queue.next(l.serves())
 		if !ok {
+			if !l.paused {
+				l.waited = 0 // nobody waits for the clock any more
+			}
 			return
 		}
 		c := p.owner
@@ -79,7 +82,8 @@ func (l *loop) pause(p worker.Pause) {
 	}
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(p.For), 1))} // 0 would stop the timer
 	if err := unix.TimerfdSettime(l.timerfd, 0, &at, nil); err != nil {
-		l.e.srv.cfg.Logger.Error("failed to set the timer of a loop", "error", os.NewSyscallError("timerfd_settime", err))
+		l.e.srv.cfg.Logger.Error("failed to set a timer", "error", os.NewSyscallError("timerfd_settime", err))
+		l.paused = false
 	}
 }
 

@@ -28,18 +28,20 @@ func pieces(s string, size int) (parts []string) {
 	return append(parts, s)
 }
 
+// mget returns a request with n keys of a width.
+func mget(n, width int) string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("k%0*d", width-1, i)
+	}
+	return request(append([]string{"MGET"}, keys...)...)
+}
+
 // TestLongArrays: requests of all lengths up to the limits are answered alike, wherever
 // the input is cut and whatever requests are before and behind.
 func TestLongArrays(t *testing.T) {
 	const most = MaxArray - len("*2\r\n$4\r\nPING\r\n$65509\r\n\r\n")
 	x := func(n int) string { return strings.Repeat("x", n) }
-	mget := func(n, width int) string {
-		keys := make([]string, n)
-		for i := range keys {
-			keys[i] = fmt.Sprintf("k%0*d", width-1, i)
-		}
-		return request(append([]string{"MGET"}, keys...)...)
-	}
 	cases := []transcript{
 		{"kept by the engine", request("PING", x(maxKept-30)), bulk(x(maxKept - 30)), false},
 		{"held", request("PING", x(maxKept)), bulk(x(maxKept)), false},

@@ -35,25 +35,6 @@ func dialTLS(t *testing.T, addr string, config *tls.Config) *tls.Conn {
 	return nc
 }
 
-// TestTranscriptsTLS: over TLS clients get the same replies.
-func TestTranscriptsTLS(t *testing.T) {
-	for _, tc := range transcripts {
-		t.Run(tc.name, func(t *testing.T) {
-			r, config := serveTLS(t, Config{AdminHint: hint, Sequences: newFakeSequences()})
-			nc := dialTLS(t, r.addr, config)
-			if _, err := io.WriteString(nc, tc.in); err != nil {
-				t.Fatal(err)
-			}
-			if err := nc.CloseWrite(); err != nil && !tc.closed {
-				t.Fatal(err)
-			}
-			if out, err := io.ReadAll(nc); string(out) != tc.out || err != nil {
-				t.Fatalf("got %q, %v\nwant %q", out, err, tc.out)
-			}
-		})
-	}
-}
-
 // TestPlainClientOfTLS: a client without TLS is told to use it, and other clients are
 // served.
 func TestPlainClientOfTLS(t *testing.T) {

@@ -88,6 +88,14 @@ func TestRankOf(t *testing.T) {
 	}
 }
 
+// owners returns those who wait, in order.
+func (l *line[W]) owners() (all []W) {
+	for p := l.first; p != nil; p = p.next {
+		all = append(all, p.owner)
+	}
+	return all
+}
+
 // The linked lists do what slices would do when places join, quit, move and are
 // served.
 func TestTurnsKeepTheirOrder(t *testing.T) {
@@ -144,11 +152,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				}
 			}
 			for r := range model {
-				var got []int
-				for p := q.lines[r].first; p != nil; p = p.next {
-					got = append(got, p.owner)
-				}
-				if !slices.Equal(got, model[r]) || q.lines[r].length != len(model[r]) {
+				if got := q.lines[r].owners(); !slices.Equal(got, model[r]) || q.lines[r].length != len(model[r]) {
 					t.Fatalf("line %d is %v, want %v", r, got, model[r])
 				}
 			}

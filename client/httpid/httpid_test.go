@@ -40,42 +40,46 @@ func (s *source) Next(ctx context.Context) (worker.ID, error) {
 
 var errDown = errors.New("down")
 
+const random = "[0-9a-f]{32}"
+
+var own = func(_ *http.Request, err error) string { return "no:" + err.Error() }
+var fromProxy = func(r *http.Request) bool { return r.RemoteAddr == "192.0.2.1:1234" }
+
+var middlewareRows = []struct {
+	name string
+	cfg  Config
+	src  source
+	came []string
+	want string // of the ID, a regular expression; "": none
+	code int
+}{
+	{name: "new", want: "42"},
+	{name: "what came is not trusted", came: []string{"abc"}, want: "42"},
+	{name: "trusted", cfg: Config{Trust: Always}, came: []string{"ab-C_9.:/+=@"}, want: `ab-C_9\.:/\+=@`},
+	{name: "nothing came", cfg: Config{Trust: Always}, want: "42"},
+	{name: "empty", cfg: Config{Trust: Always}, came: []string{""}, want: "42"},
+	{name: "with a line break", cfg: Config{Trust: Always}, came: []string{"a\nb"}, want: "42"},
+	{name: "with a blank", cfg: Config{Trust: Always}, came: []string{"a b"}, want: "42"},
+	{name: "with a quote", cfg: Config{Trust: Always}, came: []string{`a"b`}, want: "42"},
+	{name: "not ASCII", cfg: Config{Trust: Always}, came: []string{"ä"}, want: "42"},
+	{name: "the longest", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 128)}, want: "a{128}"},
+	{name: "too long", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 129)}, want: "42"},
+	{name: "two", cfg: Config{Trust: Always}, came: []string{"a", "b"}, want: "42"},
+	{name: "trusted by whom it is", cfg: Config{Trust: fromProxy}, came: []string{"abc"}, want: "abc"},
+	{name: "down", src: source{err: errDown}, want: random},
+	{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"},
+		want: "abc"},
+	{name: "silent", cfg: Config{Timeout: 5 * time.Millisecond}, src: source{hangs: true}, want: random},
+	{name: "down, none", cfg: Config{Fallback: func(*http.Request, error) string { return "" }},
+		src: source{err: errDown}, came: []string{"abc"}, want: ""},
+	{name: "down, own", cfg: Config{Fallback: own}, src: source{err: errDown}, want: "no:down"},
+	{name: "down, required", cfg: Config{Required: true}, src: source{err: errDown},
+		code: http.StatusServiceUnavailable},
+	{name: "own header", cfg: Config{Header: "x-trace-id"}, want: "42"},
+}
+
 func TestMiddleware(t *testing.T) {
-	const random = "[0-9a-f]{32}"
-	own := func(_ *http.Request, err error) string { return "no:" + err.Error() }
-	fromProxy := func(r *http.Request) bool { return r.RemoteAddr == "192.0.2.1:1234" }
-	for _, row := range []struct {
-		name string
-		cfg  Config
-		src  source
-		came []string
-		want string // of the ID, a regular expression; "": none
-		code int
-	}{
-		{name: "new", want: "42"},
-		{name: "what came is not trusted", came: []string{"abc"}, want: "42"},
-		{name: "trusted", cfg: Config{Trust: Always}, came: []string{"ab-C_9.:/+=@"}, want: `ab-C_9\.:/\+=@`},
-		{name: "nothing came", cfg: Config{Trust: Always}, want: "42"},
-		{name: "empty", cfg: Config{Trust: Always}, came: []string{""}, want: "42"},
-		{name: "with a line break", cfg: Config{Trust: Always}, came: []string{"a\nb"}, want: "42"},
-		{name: "with a blank", cfg: Config{Trust: Always}, came: []string{"a b"}, want: "42"},
-		{name: "with a quote", cfg: Config{Trust: Always}, came: []string{`a"b`}, want: "42"},
-		{name: "not ASCII", cfg: Config{Trust: Always}, came: []string{"ä"}, want: "42"},
-		{name: "the longest", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 128)}, want: "a{128}"},
-		{name: "too long", cfg: Config{Trust: Always}, came: []string{strings.Repeat("a", 129)}, want: "42"},
-		{name: "two", cfg: Config{Trust: Always}, came: []string{"a", "b"}, want: "42"},
-		{name: "trusted by whom it is", cfg: Config{Trust: fromProxy}, came: []string{"abc"}, want: "abc"},
-		{name: "down", src: source{err: errDown}, want: random},
-		{name: "down, trusted", cfg: Config{Trust: Always}, src: source{err: errDown}, came: []string{"abc"},
-			want: "abc"},
-		{name: "silent", cfg: Config{Timeout: 5 * time.Millisecond}, src: source{hangs: true}, want: random},
-		{name: "down, none", cfg: Config{Fallback: func(*http.Request, error) string { return "" }},
-			src: source{err: errDown}, came: []string{"abc"}, want: ""},
-		{name: "down, own", cfg: Config{Fallback: own}, src: source{err: errDown}, want: "no:down"},
-		{name: "down, required", cfg: Config{Required: true}, src: source{err: errDown},
-			code: http.StatusServiceUnavailable},
-		{name: "own header", cfg: Config{Header: "x-trace-id"}, want: "42"},
-	} {
+	for _, row := range middlewareRows {
 		t.Run(row.name, func(t *testing.T) {
 			row.cfg.IDs = &row.src
 			errs := 0
