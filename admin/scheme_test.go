@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"context"
 	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,28 +78,5 @@ func TestClientCertificate(t *testing.T) {
 				t.Errorf("%s: bounds count connections, so each may have one request at a time", res.Proto)
 			}
 		})
-	}
-}
-
-// Clients that begin a handshake and do not end it do not keep out a probe.
-func TestUnfinishedHandshakesDoNotKeepOutAProbe(t *testing.T) {
-	ca := certtest.NewCA(t, "servers")
-	addr, _ := start(t, Config{TLS: secured(t, ca)})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for range maxConns + 50 {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "\x16\x03\x01")
-	}
-	res, err := client(t, &tls.Config{RootCAs: ca.Pool()}).Get("https://" + addr + "/livez")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.Body.Close(); res.StatusCode != http.StatusOK {
-		t.Error(res.Status)
 	}
 }

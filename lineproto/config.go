@@ -70,9 +70,6 @@ type Config struct {
 	// Goroutines makes a goroutine serve each connection. false means an event loop on Linux, and
 	// goroutines elsewhere and for connections that are not plain TCP or unix sockets.
 	Goroutines bool
-	// Measure turns on Counters.Durations: how long requests take. It costs reading a
-	// clock once for all requests of a connection that arrive together.
-	Measure bool
 	// AdminHint is a sentence for the answer to an HTTP request: "the HTTP admin port
 	// is 127.0.0.1:7610". Empty means that the answer names no port.
 	AdminHint string

@@ -85,9 +85,7 @@ func (c *conn) serve(ctx context.Context) {
 			c.ended(err)
 			return
 		}
-		if c.e.srv.cfg.Measure {
-			c.began = c.e.srv.elapsed()
-		}
+		c.began = c.e.srv.elapsed()
 		if !c.answer(ctx, eof) {
 			return
 		}

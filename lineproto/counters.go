@@ -87,7 +87,7 @@ func (s *session) fold() {
 
 // measure counts the requests that have just been answered by their duration. It began at began.
 func (s *session) measure(began int64) {
-	if n := s.counts.untimed; n > 0 && s.srv.cfg.Measure {
+	if n := s.counts.untimed; n > 0 {
 		s.counts.untimed = 0
 		s.srv.counters.durations.add(s.srv.elapsed()-began, n)
 	}
@@ -112,8 +112,7 @@ type Counters struct {
 	// Sizes counts answered requests for IDs by the number of IDs in the reply. Its Sum
 	// is IDs.
 	Sizes Histogram
-	// Durations counts requests by how long they took, in seconds. It counts nothing
-	// without Config.Measure.
+	// Durations counts requests by how long they took, in seconds.
 	Durations Histogram
 	// Requests has a row for each command's "OK", even if it is zero, and for each
 	// error that has occurred. The rows are in the order of the command table.

@@ -14,9 +14,7 @@ import (
 func (l *loop) run(ctx context.Context) {
 	for l.stage == serving || l.open > 0 {
 		n := l.wait()
-		if l.e.srv.cfg.Measure {
-			l.woke = l.e.srv.elapsed()
-		}
+		l.woke = l.e.srv.elapsed()
 		for _, ev := range l.events[:n] {
 			switch int(ev.Fd) {
 			case l.wakefd:
@@ -49,7 +47,6 @@ const (
 // giveTurns gives turns to connections in the queue. It stops after a round of work.
 func (l *loop) giveTurns(ctx context.Context) {
 	l.taken = 0
-	//mutant:w-round by TestLoopPollsAfterOneRoundOfWork -> for left := 100 * roundOfWork; left > 0; {
 	for left := roundOfWork; left > 0; {
 		waiting := l.queue.waiting(numRanks)
 		p, ok := l.queue.next(l.serves())

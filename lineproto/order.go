@@ -178,7 +178,6 @@ func (s *session) fail(e *ids.ReplyError) {
 
 // drop ends an order that is not answered.
 func (s *session) drop() {
-	//mutant:w-backlog-left by TestRefusalReplacesTheWholeReply -> if false {
 	if s.order.accepted {
 		s.srv.backlog.Add(-int64(s.order.lacks()))
 	}

@@ -56,7 +56,6 @@ func rankOf(lacks int, halfClosed bool) rank {
 		return other
 	case lacks <= tinyOrder:
 		return tiny
-	//mutant:w-small-first by TestIDsAreSharedByConnections -> case false:
 	case lacks <= smallOrder:
 		return small
 	case halfClosed:
@@ -83,7 +82,6 @@ func slice(lacks, waiting int, scarce bool) int {
 // have stopped sending may be gone, so their requests may fill only half of it.
 func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 	if halfClosed {
-		//mutant:w-half-closed by TestHalfClosedClientsGetHalfOfTheBacklog ->
 		ceiling /= 2
 	}
 	//mutant:w-backlog by TestBacklogIsBounded -> return true
@@ -130,7 +128,6 @@ func (t *turns[W]) atOnce(taken int) int {
 	case t.lines[tiny].length > 0:
 		return 0 // the others were first
 	case t.scarce && (t.waiting(numRanks) > 0 || taken >= roundOfIDs):
-		//mutant:w-scarce by TestScarceIDsDelayLargeRequestsOnly -> return maxSlice
 		return tinyOrder
 	}
 	return maxSlice
@@ -167,7 +164,6 @@ func (t *turns[W]) part(p *place[W]) {
 func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 	chosen := -1
 	for i := range t.lines[:before] {
-		//mutant:w-every-line by TestEveryLineGetsTurns -> if t.lines[i].length > 0 && chosen < 0 {
 		if t.lines[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
 			chosen = i
 		}

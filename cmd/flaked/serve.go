@@ -147,7 +147,7 @@ func (o options) servers(
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
 		Backend: front, Sequences: sequences, Status: front.status, Authenticate: guard.Authenticate(),
-		MaxConns: o.maxConns(listeners, log), AdminHint: o.adminHint(), Measure: o.admin != "", Logger: log,
+		MaxConns: o.maxConns(listeners, log), AdminHint: o.adminHint(), Logger: log,
 	})
 	if err == nil {
 		front.admin, err = o.adminServer(n, front.server, guard, events, log)
