@@ -62,40 +62,49 @@ func serve(c *cli.Context) error {
 	return logged(c, log, serveNodes(c, log))
 }
 
-func serveNodes(c *cli.Context, log hclog.InterceptLogger) error {
-	events := new(admin.Events)
-	log.RegisterSink(events)
+// process is a node with its ports.
+type process struct {
+	options
+	access *access.Server
+	events *admin.Events
+	log    hclog.InterceptLogger
+	// listeners are those of --listen. http is that of --admin, nil for none.
+	listeners []net.Listener
+	http      net.Listener
+	drains    <-chan os.Signal // see drainSignals
+	running   *flaked.Node
+}
+
+func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
+	p := &process{events: new(admin.Events), log: log}
+	log.RegisterSink(p.events)
 	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
 		log.Warn(warning)
 	}
-	opts, wrong := serveOptions(c)
-	if wrong != nil {
-		return wrong
-	}
-	opts.guard.Logger = log.Named("credentials")
-	guard, err := access.Load(opts.guard)
-	if err != nil {
-		return credentialError(opts.guard, err)
-	}
-	listeners, err := opts.listen(guard, log)
-	if err != nil {
+	if p.options, err = serveOptions(c); err != nil {
 		return err
 	}
-	defer closeAll(listeners)
-	adminListener, err := opts.listenAdmin(log)
-	if err != nil {
+	p.guard.Logger = log.Named("credentials")
+	if p.access, err = access.Load(p.guard); err != nil {
+		return credentialError(p.guard, err)
+	}
+	if p.listeners, err = p.listen(p.access, log); err != nil {
 		return err
 	}
-	if adminListener != nil {
-		defer adminListener.Close()
+	defer closeAll(p.listeners)
+	if p.http, err = p.listenAdmin(log); err != nil {
+		return err
 	}
-	signals, ignore := drainSignals() // before a node can be found by its state directory
+	if p.http != nil {
+		defer p.http.Close()
+	}
+	var ignore func()
+	p.drains, ignore = drainSignals() // before a node can be found by its state directory
 	defer ignore()
-	n, err := opts.start(c, log)
-	if err != nil {
+	if p.running, err = p.start(c, log); err != nil {
 		return err
 	}
-	return opts.serve(c.Context, n, guard, listeners, adminListener, signals, events, log)
+	return p.serve(c.Context)
 }
 
 // start starts the node.
@@ -139,67 +148,65 @@ func (b *backend) Stats() [][2]string {
 }
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
-func (o options) servers(
-	n *flaked.Node, listeners int, guard *access.Server, events *admin.Events, log hclog.Logger,
-) (*lineproto.Server, *admin.Server, error) {
-	node, sequences := n.LineProtocol()
+func (p *process) servers() (*lineproto.Server, *admin.Server, error) {
+	node, sequences := p.running.LineProtocol()
 	front := &backend{Backend: node}
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
-		Backend: front, Sequences: sequences, Status: front.status, Authenticate: guard.Authenticate(),
-		MaxConns: o.maxConns(listeners, log), AdminHint: o.adminHint(), Logger: log,
+		Backend: front, Sequences: sequences, Status: front.status, Authenticate: p.access.Authenticate(),
+		MaxConns: p.maxConns(len(p.listeners), p.log), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
-		front.admin, err = o.adminServer(n, front.server, guard, events, log)
+		front.admin, err = p.adminServer(p.running, front.server, p.access, p.events, p.log)
 	}
 	return front.server, front.admin, err
 }
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the
 // connections, which need the node, and then the node.
-func (o options) serve(ctx context.Context, n *flaked.Node, guard *access.Server, listeners []net.Listener,
-	adminListener net.Listener, drains <-chan os.Signal, events *admin.Events, log hclog.Logger) (err error) {
+func (p *process) serve(ctx context.Context) (err error) {
 	defer func() {
-		if ended := n.Close(context.Background()); err == nil {
+		if ended := p.running.Close(context.Background()); err == nil {
 			err = ended
 		}
 	}()
-	server, adminServer, err := o.servers(n, len(listeners), guard, events, log)
+	server, adminServer, err := p.servers()
 	if err != nil {
 		return err
 	}
 	outer, stopAll := context.WithCancelCause(ctx)
 	defer stopAll(nil)
 	var serving sync.WaitGroup
-	for _, l := range listeners {
+	for _, l := range p.listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState(n.Status()) }, Live: n.Live, Logger: log.Named("systemd"),
+			Look: func() (bool, string) { return serviceState(p.running.Status()) }, Live: p.running.Live,
+			Logger: p.log.Named("systemd"),
 		})
 	})
 	serving.Go(func() {
-		drain(outer, drains, o.drainTime, n, server, log)
+		p.drain(outer, server)
 		stopAll(nil)
 	})
-	if guard.CanChange() {
+	if p.access.CanChange() {
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
-		serving.Go(func() { guard.Run(outer, hangups) })
+		serving.Go(func() { p.access.Run(outer, hangups) })
 	}
-	if adminListener != nil {
-		serving.Go(func() { stopAll(adminServer.Serve(outer, adminListener)) })
+	if p.http != nil {
+		serving.Go(func() { stopAll(adminServer.Serve(outer, p.http)) })
 	}
 
 	select {
 	case <-outer.Done():
-	case <-n.Done(): // Close returns why
+	case <-p.running.Done(): // Close returns why
 		stopAll(nil)
 	}
 	if ctx.Err() != nil {
-		log.Info("stopping: answering pending requests; another signal ends it at once")
+		p.log.Info("stopping: answering pending requests; another signal ends it at once")
 	}
 	serving.Wait()
 	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {

@@ -6,9 +6,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -16,23 +13,21 @@ import (
 const drainEvery = 50 * time.Millisecond
 
 // drain waits for a signal of `flaked drain`. The node then reports that it is not ready, accepts no
-// more connections and serves the open ones. drain returns when none is open or limit has
-// passed, and when ctx is done. The caller must then stop the node. signals has the signals of
-// drainSignals.
-func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n *flaked.Node,
-	server *lineproto.Server, log hclog.Logger) {
+// more connections and serves the open ones. drain returns when none is open or --drain-time has
+// passed, and when ctx is done. The caller must then stop the node.
+func (p *process) drain(ctx context.Context, server *lineproto.Server) {
 	var release bool
 	select {
 	case <-ctx.Done():
 		return
-	case s := <-signals:
+	case s := <-p.drains:
 		release = s == releaseSignal
 	}
-	log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s",
-		limit.Seconds(), "release_worker", release)
-	n.Drain(release)
+	p.log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s",
+		p.drainTime.Seconds(), "release_worker", release)
+	p.running.Drain(release)
 	server.CloseListeners()
-	end := time.NewTimer(limit)
+	end := time.NewTimer(p.drainTime)
 	defer end.Stop()
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
@@ -41,7 +36,7 @@ func drain(ctx context.Context, signals <-chan os.Signal, limit time.Duration, n
 		case <-ctx.Done():
 			return
 		case <-end.C:
-			log.Info("draining took as long as --drain-time allows, closing the remaining connections",
+			p.log.Info("draining took as long as --drain-time allows, closing the remaining connections",
 				"conns_open", server.Counters().ConnsOpen)
 			return
 		case <-tick.C:

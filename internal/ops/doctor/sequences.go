@@ -19,6 +19,9 @@ func checkFollowers(ctx context.Context, zk store.Store, entries []coordinator.E
 	switch {
 	case errors.Is(err, seq.ErrNoState):
 		return nil
+	case errors.Is(err, seq.ErrDamaged):
+		return []Finding{{Check: "sequences", Level: Fail, Text: err.Error(), Advice: "Restore or remove this record " +
+			"with ZooKeeper's own client. Nodes issue no values by a damaged record"}}
 	case err != nil:
 		return []Finding{failed("sequences", err)}
 	}
