@@ -23,9 +23,6 @@ type engine struct {
 	// because reading the tick is one atomic load.
 	tick  atomic.Int64
 	every time.Duration // between ticks
-	// arrived has capacity 1. It gets a value after each new connection has been counted, and
-	// wakes the sweeper.
-	arrived chan struct{}
 	// Time limits of connections, in ticks.
 	idle, firstByte, auth, write, linger int64
 
@@ -45,7 +42,7 @@ func newEngine(s *Server) *engine {
 	// A tenth of the shortest timeout in Config, so that none of them is late by more
 	// than a fifth. It is at most half of lingerTime.
 	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
-	e := &engine{srv: s, every: every, arrived: make(chan struct{}, 1), stopWaits: make(chan struct{}),
+	e := &engine{srv: s, every: every, stopWaits: make(chan struct{}),
 		conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
 	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
@@ -66,7 +63,6 @@ func (e *engine) start(nc net.Conn, due int64, f func(c *conn)) {
 	e.mu.Lock()
 	e.conns[c] = struct{}{}
 	e.mu.Unlock()
-	e.noteArrival()
 	e.wg.Go(func() {
 		f(c)
 		e.mu.Lock()
@@ -90,21 +86,6 @@ func (e *engine) each(f func(c *conn)) {
 // removes it.
 var longAgo, noDeadline = time.Unix(1, 0), time.Time{}
 
-// noteArrival wakes the sweeper, which sleeps while there are no connections.
-func (e *engine) noteArrival() {
-	select {
-	case e.arrived <- struct{}{}:
-	default:
-	}
-}
-
-// deserted reports whether there are no connections.
-func (e *engine) deserted() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.conns) == 0 && e.loop.deserted()
-}
-
 // sweep interrupts connections that are past their due tick, until stop is closed. One
 // timer serves all connections, so no request sets one. Deadlines count ticks, so a
 // process that was stopped for a while does not find all of its connections overdue.
@@ -112,13 +93,6 @@ func (e *engine) sweep(stop <-chan struct{}) {
 	t := time.NewTimer(e.every)
 	defer t.Stop()
 	for {
-		for e.deserted() { // an idle process is not woken twice a second
-			select {
-			case <-stop:
-				return
-			case <-e.arrived:
-			}
-		}
 		// A ticker would follow a late tick with a short one.
 		t.Reset(e.every)
 		select {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,8 +57,6 @@ type loop struct {
 
 	// woke is when epoll last returned events, in ns of Server.elapsed.
 	woke int64
-
-	load atomic.Int64 // connections, those in mail too
 
 	mu     sync.Mutex // guards mail, woken and closed
 	mail   mail
@@ -174,22 +171,12 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 	if err != nil {
 		return false // perhaps no descriptor: a goroutine needs no second one
 	}
-	l.load.Add(1)
-	l.e.noteArrival()
 	c := newLoopConn(l, fd, due, refused)
 	l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 	return true
 }
 
-// deserted reports whether there are no connections.
-func (l *loop) deserted() bool { return l == nil || l.load.Load() == 0 }
-
-func (l *loop) sweepSoon() {
-	if !l.deserted() {
-		l.post(func(m *mail) { m.sweep = true })
-	}
-}
-
+func (l *loop) sweepSoon()      { l.post(func(m *mail) { m.sweep = true }) }
 func (l *loop) drainTo(s stage) { l.post(func(m *mail) { m.stage = s }) }
 func (l *loop) stopWaits()      { l.post(func(m *mail) { m.stopWaits = true }) }
 

@@ -35,7 +35,6 @@ func (l *loop) connect(t testing.TB) (c *loopConn, client int) {
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
 	c = newLoopConn(l, fds[0], e.idle, false)
-	l.load.Add(1)
 	e.srv.counters.open.Add(1)
 	l.adopt(c)
 	t.Cleanup(func() {

@@ -31,7 +31,6 @@ func (l *loop) close(c *loopConn) {
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)
 	l.open--
-	l.load.Add(-1)
 	if c.refused {
 		l.e.refusing.Add(-1)
 	} else {

@@ -18,7 +18,6 @@ func (*loop) start(context.Context, *sync.WaitGroup)         {}
 func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }
 func (*loop) free()                                          {}
 func (*loop) sweepSoon()                                     {}
-func (*loop) deserted() bool                                 { return true }
 func (*loop) drainTo(stage)                                  {}
 func (*loop) stopWaits()                                     {}
 func (*loop) wasCut() int                                    { return 0 }

@@ -150,31 +150,3 @@ func TestAcceptFails(t *testing.T) {
 		}
 	})
 }
-
-func TestSweeperSleepsWithoutConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(newTestServer(t, Config{}))
-		stop, ended := make(chan struct{}), make(chan struct{})
-		go func() { e.sweep(stop); close(ended) }()
-		time.Sleep(time.Hour)
-		if ticks := e.tick.Load(); ticks != 0 {
-			t.Errorf("woke up %d times in an hour without connections", ticks)
-		}
-		near, far := net.Pipe()
-		defer far.Close()
-		e.start(near, 1<<40, func(*conn) { far.Read(make([]byte, 1)) })
-		time.Sleep(10*e.every + e.every/2)
-		if ticks := e.tick.Load(); ticks != 10 {
-			t.Errorf("ticked %d times beside a connection, want 10", ticks)
-		}
-		near.Close()
-		e.wg.Wait()
-		before := e.tick.Load()
-		time.Sleep(time.Hour)
-		if ticks := e.tick.Load(); ticks > before+1 {
-			t.Errorf("woke up %d times in an hour after the last connection", ticks-before)
-		}
-		close(stop)
-		<-ended
-	})
-}

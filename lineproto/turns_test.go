@@ -96,6 +96,20 @@ func (l *line[W]) owners() (all []W) {
 	return all
 }
 
+// waiters are the lines of a queue as slices.
+type waiters [numRanks][]int
+
+// remove removes a waiter, and returns its line, or -1.
+func (w *waiters) remove(who int) (from int) {
+	for r := range w {
+		if i := slices.Index(w[r], who); i >= 0 {
+			w[r] = slices.Delete(w[r], i, i+1)
+			return r
+		}
+	}
+	return -1
+}
+
 // The linked lists do what slices would do when places join, quit, move and are
 // served.
 func TestTurnsKeepTheirOrder(t *testing.T) {
@@ -106,22 +120,13 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 		for i := range places {
 			places[i] = &place[int]{owner: i}
 		}
-		var model [numRanks][]int
-		remove := func(who int) (from int) {
-			for r := range model {
-				if i := slices.Index(model[r], who); i >= 0 {
-					model[r] = slices.Delete(model[r], i, i+1)
-					return r
-				}
-			}
-			return -1
-		}
+		var model waiters
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			who := rapid.IntRange(0, members-1).Draw(t, "who")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				r := rank(rapid.IntRange(0, numRanks-1).Draw(t, "rank"))
-				if from := remove(who); from >= 0 {
+				if from := model.remove(who); from >= 0 {
 					r = rank(from) // it waits already, and keeps its place
 					model[r] = append(model[r], who)
 					places[who].quit()
@@ -133,10 +138,10 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				q.join(places[who], tiny)
 			case 1:
 				places[who].quit()
-				remove(who)
+				model.remove(who)
 			case 2:
 				if q.part(places[who]); slices.Contains(model[large], who) {
-					remove(who)
+					model.remove(who)
 					model[leaving] = append(model[leaving], who)
 				}
 			case 3:
@@ -147,7 +152,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 					}
 					continue
 				}
-				if r := remove(p.owner); r < 0 || slices.Index(append([]int{p.owner}, model[r]...), p.owner) != 0 {
+				if r := model.remove(p.owner); r < 0 || slices.Index(append([]int{p.owner}, model[r]...), p.owner) != 0 {
 					t.Fatalf("%d is next of %v", p.owner, model)
 				}
 			}
