@@ -38,24 +38,10 @@ type Client struct {
 	// settling counts the connWorkers that are delivering IDs. Each looks at the queue next, so
 	// a new call need not wake another connWorker.
 	settling int
-	stats    Stats
 	closed   bool
 
 	// ended is true after closed, for callers that do not hold mu.
 	ended atomic.Bool
-}
-
-// Stats counts the work of a client since New.
-type Stats struct {
-	// Calls counts calls of Next and Take. It leaves out those that were answered with a
-	// prefetched ID.
-	Calls int64
-	// Requests counts requests to nodes, also those to nodes that could not be reached.
-	// Failed counts failed exchanges with a node. A Take of several requests is one
-	// exchange.
-	Requests, Failed int64
-	// IDs counts the IDs and the values of sequences that nodes answered with. A range counts as 2.
-	IDs int64
 }
 
 // New returns a Client, or an error if cfg is invalid. It does no I/O, so nodes that are
@@ -186,7 +172,6 @@ func (c *Client) submit(k, ahead *call) {
 		return
 	}
 	if k != nil {
-		c.stats.Calls++
 		c.queue = append(c.queue, k)
 	}
 	if ahead != nil {
@@ -195,18 +180,6 @@ func (c *Client) submit(k, ahead *call) {
 	if c.settling == 0 {
 		c.engage()
 	}
-}
-
-// Stats returns the counts at this moment.
-func (c *Client) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.stats
-	if c.values != nil {
-		v := c.values.Stats()
-		all = Stats{all.Calls + v.Calls, all.Requests + v.Requests, all.Failed + v.Failed, all.IDs + v.IDs}
-	}
-	return all
 }
 
 // Close ends the client's connections and goroutines, and fails waiting calls with

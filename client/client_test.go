@@ -92,8 +92,8 @@ func TestNextAndTake(t *testing.T) {
 			last = id
 		}
 	}
-	if servers[0].Requests() != 3+3+2+10 || servers[0].Conns() != 1 || c.Stats().Requests != servers[0].Requests() {
-		t.Errorf("%d requests on %d connections, %+v", servers[0].Requests(), servers[0].Conns(), c.Stats())
+	if servers[0].Requests() != 3+3+2+10 || servers[0].Conns() != 1 {
+		t.Errorf("%d requests on %d connections", servers[0].Requests(), servers[0].Conns())
 	}
 	for _, n := range []int{0, -1, MaxTake + 1} {
 		if _, err := c.Take(by(t, long), n); err == nil {
@@ -194,7 +194,7 @@ func TestClose(t *testing.T) {
 			ended <- err
 		}()
 	}
-	until(t, "all have called", func() bool { return c.Stats().Calls == callers })
+	until(t, "one has called", func() bool { return servers[0].Conns() > 0 })
 	c.Close()
 	for range callers {
 		if err := <-ended; !errors.Is(err, ErrClosed) {

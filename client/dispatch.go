@@ -126,13 +126,6 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		return true
 	})
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
-	switch {
-	case len(j.calls) == 0:
-	case j.query.whole:
-		c.stats.Requests++
-	default:
-		c.stats.Requests += int64((j.want + c.cfg.MaxBatch - 1) / c.cfg.MaxBatch)
-	}
 }
 
 // giveUp fails the calls for which waiting is useless. No node may be asked before until, so
@@ -175,7 +168,6 @@ func (c *Client) settle(l *connWorker, err error) {
 	c.mu.Lock()
 	l.settling = true
 	c.settling++
-	c.stats.IDs += int64(len(ids))
 	news := c.inUse(j.node)
 	c.mu.Unlock()
 	for _, k := range j.calls {
@@ -191,7 +183,6 @@ func (c *Client) settle(l *connWorker, err error) {
 func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.Failed++
 	if c.closed {
 		err = ErrClosed
 	}
