@@ -76,17 +76,17 @@ type Config struct {
 	// ZooKeeper and StateDir must be empty.
 	InMemory bool
 
-	// Name is the display name of the node in `flaked status`, without blanks. Empty means the
+	// Name is the display name of the node in status reports, without blanks. Empty means the
 	// host's name.
 	Name string
-	// Address is the address at which the program serves IDs with LineProtocol, for `flaked
-	// status`. Empty means none.
+	// Address is the address at which the program serves IDs with LineProtocol, for status
+	// reports. Empty means none.
 	Address string
 	// Admin is the address of an HTTP server whose root is the handler of package admin:
-	// host:port, or https://host:port. `flaked status` asks there for the state of the node.
+	// host:port, or https://host:port. Status reports ask there for the state of the node.
 	// Empty means none.
 	Admin string
-	// Version is the program's release, for `flaked status`. Empty means the release of flaked.
+	// Version is the program's release, for status reports. Empty means the release of flaked.
 	//
 	// Name, Address, Admin and Version have at most 4,096 bytes.
 	Version string

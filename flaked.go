@@ -1,6 +1,6 @@
 // Package flaked gives out 64-bit, time-ordered IDs that never repeat. A program that imports it
 // is a node of a flaked cluster: it acquires a worker from ZooKeeper, a number that no other node
-// holds, and makes IDs by a function call. It keeps the same promises as `flaked serve`, which is
+// holds, and makes IDs by a function call. It keeps the same promises as the daemon flaked, which is
 // this package with ports. docs/safety.md has the promises, and says why they hold.
 //
 //	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -16,7 +16,7 @@
 //	defer node.Close(context.Background())
 //	id, err := node.Next(ctx)
 //
-// The cluster must exist: `flaked cluster init` or Config.Bootstrap creates it. Each running Node
+// The cluster must exist: an operator or Config.Bootstrap creates it. Each running Node
 // needs a StateDir of its own.
 //
 // Next does no I/O. Without ZooKeeper, a node serves until its lease expires: 60 s plus twice the

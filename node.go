@@ -243,7 +243,7 @@ func (n *Node) Status() node.Snapshot { return n.node.Snapshot() }
 // Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
 func (n *Node) Sequences() seq.Report { return n.issuer.Report() }
 
-// Cluster reads the state of the whole cluster from ZooKeeper, as `flaked status` shows it.
+// Cluster reads the state of the whole cluster from ZooKeeper, as status reports show it.
 func (n *Node) Cluster(ctx context.Context) (view.Report, error) {
 	r, err := view.Read(ctx, n.backing.store, n.cfg.Cluster)
 	if err != nil {
@@ -254,7 +254,7 @@ func (n *Node) Cluster(ctx context.Context) (view.Report, error) {
 }
 
 // LineProtocol returns the Backend and the Sequences of a lineproto.Config, with which the program
-// serves the node's IDs and sequences to others, as `flaked serve` does. The server must end before
+// serves the node's IDs and sequences to others, as the daemon flaked does. The server must end before
 // Close.
 func (n *Node) LineProtocol() (*node.Node, *seq.Issuer) { return n.node, n.issuer }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequence returns the sequence with this name, which `flaked seq create` must have created. Its calls
+// Sequence returns the sequence with this name, which an operator must have created. Its calls
 // take values from a block that the node holds, and wait for ZooKeeper when the block is used up.
 // Each call of a strict sequence waits for ZooKeeper. See docs/sequences.md.
 //

@@ -40,7 +40,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, linked bool) *htt
 		// count as this origin in the browser.
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "only this machine may use this address, by a loopback name. Use localhost or "+
-			"127.0.0.1, or start the node with --token-file FILE.\n")
+			"127.0.0.1. For other machines, the node needs tokens.\n")
 		return nil
 	case s.cfg.Closed != "":
 		w.WriteHeader(http.StatusForbidden)

@@ -8,5 +8,5 @@
 //	go server.Run(ctx)
 //	mux.Handle("/flaked/", http.StripPrefix("/flaked", server.Handler()))
 //
-// Serve listens on a port of its own instead, as `flaked serve` does. docs/http.md lists the paths.
+// Serve listens on a port of its own instead, as the daemon flaked does. docs/http.md lists the paths.
 package admin
