@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -25,7 +26,7 @@ type problemText struct {
 }
 
 func (s *Server) ids(w http.ResponseWriter, r *http.Request) {
-	n, err := count(r.URL.Query().Get("n"), s.cfg.MaxBatch)
+	n, err := count(r.URL.Query().Get("n"), lineproto.MaxBatch)
 	if err != nil {
 		writeError(w, err)
 		return

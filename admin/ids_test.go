@@ -40,11 +40,11 @@ func TestIDs(t *testing.T) {
 		{"by POST", "POST", "", counting(5), 200, "", `{"ids":["5"]}`},
 		{"some", "GET", "?n=4", counting(7), 200, "", `{"ids":["7","8","9","10"]}`},
 		{"none", "GET", "?n=0", counting(7), 400, "",
-			`{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
-		{"too many", "GET", "?n=101", counting(7), 400, "",
-			`{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+			`{"error":{"code":"ERR","text":"n must be 1 to 10000, digits only"}}`},
+		{"too many", "GET", "?n=10001", counting(7), 400, "",
+			`{"error":{"code":"ERR","text":"n must be 1 to 10000, digits only"}}`},
 		{"a zero before", "GET", "?n=05", counting(7), 400, "",
-			`{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+			`{"error":{"code":"ERR","text":"n must be 1 to 10000, digits only"}}`},
 		{"HEAD would burn one", "HEAD", "", counting(7), 405, "", ""},
 		{"not ready", "GET", "", refusing(ids.NOTREADY, "starting"), 503, "1",
 			`{"error":{"code":"NOTREADY","text":"starting"}}`},
@@ -62,7 +62,7 @@ func TestIDs(t *testing.T) {
 		}, 503, "1", `{"error":{"code":"NOTREADY","text":"odd"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			addr, _ := start(t, Config{Reserve: row.reserve, MaxBatch: 100})
+			addr, _ := start(t, Config{Reserve: row.reserve})
 			code, header, body := do(t, row.method, "http://"+addr+"/v1/ids"+row.query)
 			if code != row.code || strings.TrimSpace(body) != row.body || header.Get("Retry-After") != row.retry {
 				t.Errorf("%d %q %s, want %d %q %s", code, header.Get("Retry-After"), body, row.code, row.retry,

@@ -148,7 +148,7 @@ func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string, whole bool) {
-	most := s.cfg.MaxBatch
+	most := lineproto.MaxBatch
 	if whole {
 		most = maxRange
 	}

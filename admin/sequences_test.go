@@ -104,7 +104,7 @@ func walk(t *testing.T, cfg Config, steps []step) {
 }
 
 func TestSequenceRoutes(t *testing.T) {
-	walk(t, Config{MaxBatch: 100}, []step{
+	walk(t, Config{}, []step{
 		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["1"]}`},
 		{"POST", "/v1/sequences/order/next?n=3", 200, `{"name":"order","values":["2","3","4"]}`},
 		{"POST", "/v1/sequences/order/range?n=10", 200,
@@ -125,9 +125,9 @@ func TestSequenceRoutes(t *testing.T) {
 			`{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must begin with a letter...`},
 		{"POST", "/v1/sequences/order", 400, `{"error":{"code":"ERR","text":"POST /v1/sequences/NAME/next or...`},
 		{"POST", "/v1/sequences/order/next?n=0", 400,
-			`{"error":{"code":"ERR","text":"n must be 1 to 100, digits only"}}`},
+			`{"error":{"code":"ERR","text":"n must be 1 to 10000, digits only"}}`},
 		{"POST", "/v1/sequences/order/next?n=05", 400, `{"error":...`},
-		{"POST", "/v1/sequences/order/next?n=101", 400, `{"error":...`},
+		{"POST", "/v1/sequences/order/next?n=10001", 400, `{"error":...`},
 		{"POST", "/v1/sequences/order/range?n=1000001", 400,
 			`{"error":{"code":"ERR","text":"n must be 1 to 1000000, digits only"}}`},
 		{"POST", "/v1/sequences/slow/range?n=501", 400, `{"error":{"code":"ERR","text":"reason=too-many...`},

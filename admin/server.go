@@ -42,8 +42,6 @@ type Config struct {
 	Sequences func() seq.Report
 	// Issuer issues their values. nil means that there are none.
 	Issuer Issuer
-	// MaxBatch is the most IDs of one request. 0 means 10,000.
-	MaxBatch int
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second for the status page, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
@@ -106,9 +104,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Counters == nil {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
-	}
-	if cfg.MaxBatch == 0 {
-		cfg.MaxBatch = lineproto.MaxBatch
 	}
 	if cfg.Events == nil {
 		cfg.Events = new(Events)
