@@ -112,10 +112,10 @@ func hintReconnects(ctx context.Context, zk *store.ZK, hint chan<- struct{}) {
 	}
 }
 
-// witnessFile returns the path of what the node remembers of named sequences, "" for none.
-func (c Config) witnessFile() string {
+// file returns the path of a file in the state directory, "" if there is no lasting directory.
+func (c Config) file(name string) string {
 	if c.StateDir == "" {
 		return ""
 	}
-	return filepath.Join(c.StateDir, "sequences.cache")
+	return filepath.Join(c.StateDir, name)
 }

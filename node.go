@@ -114,6 +114,8 @@ func (n *Node) assemble() error {
 	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
 	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
 	cfg.WakeSequences = func() { n.issuer.Wake() }
+	cfg.HasSequences = func() bool { return n.issuer.InUse() }
+	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
 	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
 	var err error
 	if n.node, err = node.New(cfg); err != nil {
@@ -122,7 +124,8 @@ func (n *Node) assemble() error {
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
 		Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
-		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse, WitnessFile: n.cfg.witnessFile(),
+		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
+		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
 		Log: n.log.Named("sequences"),
 	})
 	return nil
@@ -165,7 +168,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	served := n.node.Served()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for n.node.Ready() != nil {
+	for n.node.Issues() != nil {
 		select {
 		case <-served:
 			served = nil // it has begun to serve, and may have stopped again
@@ -173,7 +176,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 		case <-n.done:
 			return n.reason()
 		case <-ctx.Done():
-			return ids.Unavailable(ctx.Err(), n.node.Ready())
+			return ids.Unavailable(ctx.Err(), n.node.Issues())
 		}
 	}
 	return nil
@@ -224,8 +227,8 @@ func (n *Node) reason() error {
 // the worker, as with Config.ReleaseOnClose.
 func (n *Node) Drain(release bool) { n.node.Drain(release) }
 
-// Ready returns nil if Next would give an ID now or after a short wait, and the node will go on. It
-// is for readiness probes. Its errors are those of Next.
+// Ready returns nil if Next would give an ID now or after a short wait, the node will go on, and it takes
+// values of named sequences if other nodes do. It is for readiness probes. Its errors are those of Next.
 func (n *Node) Ready() error {
 	if err := n.node.Ready(); err != nil {
 		return n.refused(context.Background(), err)

@@ -20,6 +20,8 @@ func (confirmed) Hold(int64) seq.Hold {
 	return seq.Hold{Record: "/cluster", Version: store.AnyVersion}
 }
 
+func (confirmed) Leaves() bool { return false }
+
 func (confirmed) ReportLoss(int64, string) {}
 
 func (confirmed) Cluster() (seq.ClusterInfo, bool) {

@@ -33,7 +33,7 @@ import (
 //     found, alone or beside a valid newer block.
 //  2. Save writes one block only, and leaves its neighbour as it is, when the new record
 //     *follows* the neighbour's (Record.follows): only ReservedUntil, LeaseUntil, ServedMs
-//     and Heard differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
+//     Heard and Journal differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
 //     neighbour is then a safe stand-in. Its reserved bound plus the slack is at least the
 //     new one, and so at least every one that counted before, because the reserved bound
 //     never falls within a chain of such Saves.

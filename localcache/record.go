@@ -20,6 +20,9 @@ type Record struct {
 	ServedMs   int64 `json:"served_ms,omitempty"`
 	// Heard is what the node knows of its last heartbeat. An older value is safe, too.
 	Heard Heard `json:"heard,omitzero"`
+	// Journal counts the writes of another file of the state directory. A copy of that with a lower count is an old
+	// one. An older value is safe as long as that file was not put back.
+	Journal uint64 `json:"journal,omitempty"`
 	// Released reports whether the holding was given up on purpose. No part of a released
 	// record may be resumed. Invalidate sets it.
 	Released bool `json:"released,omitempty"`
@@ -50,7 +53,7 @@ func (r Record) clone() Record {
 
 // follows reports whether old may stay in the other block beside r. It may if old, found alone
 // and with its ReservedUntil raised by the slack, is a safe stand-in for r. ReservedUntil may
-// have risen by the slack at most, LeaseUntil must not have fallen, and ServedMs and Heard may have any
+// have risen by the slack at most, LeaseUntil must not have fallen, ServedMs, Heard and Journal any
 // value. Released, Fingerprint and Payload must be equal: an old payload could name a slot that
 // the node has released, or lack one that it has acquired. See the argument in cache.go.
 func (r Record) follows(old Record) bool {

@@ -77,15 +77,18 @@ func TestPositionAtOrAboveIsTheInverseOfValue(t *testing.T) {
 	}
 }
 
-// Every position that was added is issued once or skipped, in ascending order.
+// Every position that was added is issued once or skipped, in ascending order, and none at or above the bound.
 func TestStockIssuesInOrder(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var s Stock
 		var next, issued, added int64 = 0, -1, 0
 		for range 60 {
-			before := s.Left()
-			switch rng.IntN(5) {
+			before, free := s.Left(), s.Free()
+			if parts := s.From(s.Bound()); total(parts) != before-free {
+				t.Fatalf("seed %d: %d left, %d free, %v from %d on", seed, before, free, parts, s.Bound())
+			}
+			switch rng.IntN(6) {
 			case 0, 1:
 				next += rng.Int64N(3) * rng.Int64N(10)
 				b := Block{next, next + rng.Int64N(20)}
@@ -98,19 +101,20 @@ func TestStockIssuesInOrder(t *testing.T) {
 			case 2:
 				n := 1 + rng.Int64N(30)
 				parts, ok := s.Take(n, nil)
-				if ok != (n <= before) || !ok && s.Left() != before || ok && s.Left() != before-n {
+				if ok != (n <= free) || !ok && s.Left() != before || ok && s.Left() != before-n {
 					t.Fatalf("seed %d: took %d of %d: %v", seed, n, before, ok)
 				}
 				for _, p := range parts {
-					if p.First <= issued || p.Len() < 1 {
+					if p.First <= issued || p.Len() < 1 || p.End > s.Bound() {
 						t.Fatalf("seed %d: %v after %d", seed, p, issued)
 					}
 					issued = p.End - 1
 				}
 			case 3:
 				n := 1 + rng.Int64N(30)
+				end := s.AfterWhole(n)
 				b, ok := s.TakeWhole(n)
-				if ok && (b.Len() != n || b.First <= issued) || !ok && s.Left() != before {
+				if ok != (end != 0 && end <= s.Bound()) || ok && (b.Len() != n || b.First <= issued || b.End != end) || !ok && s.Left() != before {
 					t.Fatalf("seed %d: whole %v after %d", seed, b, issued)
 				}
 				if ok {
@@ -122,6 +126,12 @@ func TestStockIssuesInOrder(t *testing.T) {
 					s.SkipTo(p)
 					issued, added = max(issued, p-1), max(added, p)
 				}
+			case 5:
+				n := rng.Int64N(60)
+				p := s.After(n)
+				if s.SetBound(p); s.Free() != min(n, before) {
+					t.Fatalf("seed %d: %d of %d are below %d, not %d", seed, s.Free(), before, p, n)
+				}
 			}
 			if issued >= 0 && issued < added && s.Add(Block{issued, issued + 1}) {
 				t.Fatalf("seed %d: position %d came back", seed, issued)
@@ -130,8 +140,32 @@ func TestStockIssuesInOrder(t *testing.T) {
 	}
 }
 
+func total(blocks []Block) (n int64) {
+	for _, b := range blocks {
+		n += b.Len()
+	}
+	return n
+}
+
+func TestStockGivesNothingAboveItsBound(t *testing.T) {
+	var s Stock
+	s.Add(Block{10, 20})
+	s.Add(Block{30, 40})
+	if _, ok := s.Take(1, nil); ok {
+		t.Error("a stock without a bound gives positions")
+	}
+	s.SetBound(15)
+	if _, ok := s.TakeWhole(6); ok || s.Free() != 5 {
+		t.Error(s)
+	}
+	if b, ok := s.TakeWhole(5); !ok || b != (Block{10, 15}) || s.Left() != 15 {
+		t.Error(b, ok, s)
+	}
+}
+
 func TestStockMergesNeighbours(t *testing.T) {
 	var s Stock
+	s.SetBound(math.MaxInt64)
 	s.Add(Block{0, 10})
 	s.Add(Block{10, 20})
 	if n := s.Longest(); n != 20 {

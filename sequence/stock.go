@@ -7,13 +7,61 @@ type Block struct{ First, End int64 }
 func (b Block) Len() int64 { return b.End - b.First }
 
 // Stock is the positions of one sequence that a node has and has not issued. It gives them out
-// in ascending order and never goes back to a lower one. The zero value is empty. A Stock is not
-// safe for concurrent use.
+// in ascending order and never goes back to a lower one. Only those below its bound may be given
+// out: see SetBound. The zero value is empty, with the bound 0. A Stock is not safe for concurrent
+// use.
 type Stock struct {
 	blocks []Block // ascending, none empty, no two touch
-	left   int64
+	left   int64   // positions
+	free   int64   // of them below bound
+	bound  int64
 	// floor is the lowest position that may be added.
 	floor int64
+}
+
+// SetBound sets the position at and above which no position is given out.
+func (s *Stock) SetBound(p int64) {
+	s.bound, s.free = p, 0
+	for _, b := range s.blocks {
+		s.free += min(b.End, p) - min(b.First, p)
+	}
+}
+
+// Bound returns the bound, and Free the number of positions below it.
+func (s *Stock) Bound() int64 { return s.bound }
+func (s *Stock) Free() int64  { return s.free }
+
+// After returns the position that follows the n lowest ones. If there are no more than n, it is the one after
+// the last, and 0 for an empty stock.
+func (s *Stock) After(n int64) (p int64) {
+	for _, b := range s.blocks {
+		if p = b.First + min(n, b.Len()); n < b.Len() {
+			return p
+		}
+		n -= b.Len()
+	}
+	return p
+}
+
+// AfterWhole returns the position that follows the first n positions without a gap, as TakeWhole would take
+// them if all were below the bound. It is 0 if there are none.
+func (s *Stock) AfterWhole(n int64) int64 {
+	for _, b := range s.blocks {
+		if b.Len() >= n {
+			return b.First + n
+		}
+	}
+	return 0
+}
+
+// From returns the positions at and above p.
+func (s *Stock) From(p int64) (rest []Block) {
+	for _, b := range s.blocks {
+		if b.First = max(b.First, p); b.Len() > 0 {
+			rest = append(rest, b)
+		}
+	}
+	return rest
 }
 
 // Left returns the number of positions.
@@ -43,6 +91,7 @@ func (s *Stock) Add(b Block) bool {
 		return false
 	}
 	s.left += b.Len()
+	s.free += min(b.End, s.bound) - min(b.First, s.bound)
 	if n := len(s.blocks); n > 0 && s.blocks[n-1].End == b.First {
 		s.blocks[n-1].End = b.End
 	} else {
@@ -53,9 +102,9 @@ func (s *Stock) Add(b Block) bool {
 }
 
 // Take removes the n lowest positions and appends them to to. It reports false and removes nothing
-// if there are fewer.
+// if there are fewer below the bound.
 func (s *Stock) Take(n int64, to []Block) ([]Block, bool) {
-	if n > s.left {
+	if n > s.free {
 		return to, false
 	}
 	for n > 0 {
@@ -68,10 +117,12 @@ func (s *Stock) Take(n int64, to []Block) ([]Block, bool) {
 }
 
 // TakeWhole removes n positions that follow each other. Lower positions in blocks that are too
-// short are skipped for ever. It reports false and removes nothing if no block is long enough.
+// short are skipped for ever. It reports false and removes nothing if no block is long enough
+// below the bound.
 func (s *Stock) TakeWhole(n int64) (Block, bool) {
 	for _, b := range s.blocks {
-		if b.Len() >= n {
+		//mutant:s30-range-above-the-bound by TestStockGivesNothingAboveItsBound -> if b.Len() >= n {
+		if b.Len() >= n && b.First+n <= s.bound {
 			part := Block{b.First, b.First + n}
 			s.skipTo(part.End)
 			return part, true
@@ -92,6 +143,7 @@ func (s *Stock) skipTo(p int64) {
 		b := &s.blocks[i]
 		first := min(max(b.First, p), b.End)
 		s.left -= first - b.First
+		s.free -= min(first, s.bound) - min(b.First, s.bound)
 		if b.First = first; b.Len() == 0 {
 			done++
 		}

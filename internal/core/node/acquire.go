@@ -28,6 +28,9 @@ type attempt struct {
 // newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
 	n.hold = n.coord.Enlist(n.cfg.Identity())
+	n.mu.Lock()
+	n.resumed = false
+	n.mu.Unlock()
 	return attempt{}
 }
 

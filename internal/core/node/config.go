@@ -70,6 +70,10 @@ type Config struct {
 	Identity func() string
 	// Followed returns coordinator.Slot.Followed. nil: the node serves no named sequences.
 	Followed func() coordinator.Followed
+	// HasSequences reports whether the cluster has named sequences, as far as the node knows. nil: it has none.
+	HasSequences func() bool
+	// Journal returns the count of the journal of named sequences. nil: there is none.
+	Journal func() uint64
 	// WakeSequences, if not nil, makes named sequences look again: the node has noticed that ZooKeeper has lost
 	// data, or has confirmed its worker. It must not block.
 	WakeSequences func()
@@ -95,6 +99,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Identity == nil {
 		c.Identity = uuid.NewString
+	}
+	if c.HasSequences == nil {
+		c.HasSequences = func() bool { return false }
+	}
+	if c.Journal == nil {
+		c.Journal = func() uint64 { return 0 }
 	}
 	if c.WakeSequences == nil {
 		c.WakeSequences = func() {}

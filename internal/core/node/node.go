@@ -28,11 +28,16 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
+	// settled: Ready need not look at named sequences any more.
+	settled atomic.Bool
+
 	keeperWokenAt atomic.Int64 // when a rollback last woke keep, monotonic ns
 
 	// draining: Drain was called. releases: it asked to release the worker at the stop.
 	draining, releases atomic.Bool
 
+	// servedAt is when the node began to serve, monotonic ns.
+	servedAt atomic.Int64
 	// began is closed once the node has begun to serve.
 	began     chan struct{}
 	beginOnce sync.Once
@@ -85,10 +90,16 @@ type state struct {
 	served time.Duration
 	// relyIn and relyFrom are of coordinator.Hold.RelyOn.
 	relyIn, relyFrom int64
+	// othersTake is coordinator.Hold.OthersTake.
+	othersTake bool
 	// live is how many nodes of the cluster are connected, as far as this node knows.
 	live int
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
 	loss *coordinator.Loss
+	// resumed: this process has resumed the claim of its state directory. journal is what that said of the journal of
+	// named sequences.
+	resumed bool
+	journal uint64
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
 	rotations []int64
 	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
@@ -178,6 +189,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock),
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
+	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
 	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
 	n.coord, err = coordinator.New(coordinator.Config{

@@ -25,6 +25,8 @@ type LocalRecord struct {
 	ServedMs int64 `json:"-"`
 	// Boot is the kernel's boot ID at the time of Claim.Heard. In another boot the boot clock counts anew.
 	Boot string `json:"boot,omitempty"`
+	// Journal is the count of the journal of named sequences.
+	Journal uint64 `json:"-"`
 	// Rotations are the times when fresh slots were taken after the clock went back, Unix ms.
 	// There are maxRotations at most, so that the record stays small.
 	Rotations []int64 `json:"rotations,omitempty"`
@@ -38,7 +40,7 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
 	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs,
-		Heard: heardOf(r.Claim), Payload: payload}, nil
+		Heard: heardOf(r.Claim), Journal: r.Journal, Payload: payload}, nil
 }
 
 func heardOf(c coordinator.Claim) localcache.Heard {
@@ -58,7 +60,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
 		kept.Generation, kept.ServedMs
 	r.Claim.Heard = coordinator.Chain{Began: kept.Heard.Began, Sent: kept.Heard.Sent, Version: kept.Heard.Version}
-	r.Claim.Ends = kept.Heard.Ends
+	r.Claim.Ends, r.Journal = kept.Heard.Ends, kept.Journal
 	return r, nil
 }
 
@@ -98,7 +100,7 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	c.ReservedUntil = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
-		ServedMs: n.served.Milliseconds(), Boot: n.cfg.BootID, Rotations: slices.Clone(n.rotations),
+		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID, Rotations: slices.Clone(n.rotations),
 	}
 }
 

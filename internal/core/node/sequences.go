@@ -51,5 +51,11 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 	if s.held == nil {
 		return seq.ClusterInfo{}, false
 	}
-	return seq.ClusterInfo{UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster), Nodes: s.live}, true
+	return seq.ClusterInfo{
+		UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster), Nodes: s.live,
+		Self: s.claim.Node, Resumed: s.resumed, Journal: s.journal,
+	}, true
 }
+
+// Leaves is part of seq.Tenure.
+func (t seqTenure) Leaves() bool { return t.n.leaves() }

@@ -92,6 +92,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	defer n.mu.Unlock()
 	n.claim, n.reservedUntil, n.generation = claim, claim.ReservedUntil, claim.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
+	n.resumed, n.journal = true, rec.Journal
 }
 
 // checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start

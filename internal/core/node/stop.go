@@ -23,7 +23,7 @@ func (n *Node) stop(ctx context.Context) {
 			"worker", t.Worker)
 		return
 	}
-	if (n.cfg.ReleaseOnExit || n.releases.Load()) && n.release(ctx, end) {
+	if n.leaves() && n.release(ctx, end) {
 		return
 	}
 	n.saveMu.Lock()
@@ -48,6 +48,9 @@ func (n *Node) stop(ctx context.Context) {
 	}
 	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
 }
+
+// leaves reports whether the node releases its worker when it stops.
+func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
 
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
 // at once after that. It returns false if the record could not be made invalid: the slot is not released then.

@@ -15,6 +15,8 @@ type catalog struct {
 	ready  []*series // see popReady
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
+	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
+	journal *journal
 }
 
 // find returns the series of a name, nil if the node does not know it.
@@ -37,7 +39,7 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{name: name}
+		s = &series{name: name, journal: c.journal}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

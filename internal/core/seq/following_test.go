@@ -13,26 +13,26 @@ import (
 func TestFollowedCountsForOneSession(t *testing.T) {
 	s := newStage(t)
 	a := s.newNode()
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1, Takes: true}) {
 		t.Errorf("when there is nothing: %+v", got)
 	}
 	s.run(stageConfirm + time.Second)
 	s.create("order", plain(), settings(1000))
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: 1, Takes: true}) {
 		t.Errorf("before the change is read: %+v", got)
 	}
 	s.run(5 * time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1, Takes: true}) {
 		t.Errorf("after the change is read: %+v", got)
 	}
 	a.store.Expire()
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared, Takes: true}) {
 		t.Errorf("in a new session: %+v", got)
 	}
 	s.run(5 * time.Second)
 	a.noteLoss()
 	s.run(5 * time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 1, Compared: 2}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 1, Compared: 2, Takes: true}) {
 		t.Errorf("in a new incarnation: %+v", got)
 	}
 }

@@ -26,6 +26,8 @@ type Tenure interface {
 	Hold(session int64) Hold
 	// Cluster returns the cluster that the node has joined, and false before.
 	Cluster() (ClusterInfo, bool)
+	// Leaves reports whether the node gives its worker up when it stops, so that no later process goes on with it.
+	Leaves() bool
 	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster
 	// is above known already, the node raises it. Then it wakes the Issuer. ReportLoss must not block.
 	ReportLoss(known int64, found string)
@@ -55,6 +57,11 @@ type ClusterInfo struct {
 	ConfirmTime time.Duration
 	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
 	Nodes int
+	// Self is the identity of the node. Resumed: this process has resumed the worker of its state directory, where it
+	// found Journal as the last count of the journal.
+	Self    string
+	Resumed bool
+	Journal uint64
 }
 
 // Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.
@@ -82,6 +89,8 @@ type Config struct {
 	Parallel int
 	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
 	WitnessFile string
+	// JournalFile is where the node keeps the positions that it holds, for its next start. "": nowhere.
+	JournalFile string
 	Log         hclog.Logger // may be nil
 }
 
@@ -151,6 +160,9 @@ func New(cfg Config) *Issuer {
 	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
 	if cfg.WitnessFile == "" {
 		i.keep = func(Witness) error { return nil }
+	}
+	if cfg.JournalFile != "" {
+		i.journal = newJournal(cfg.JournalFile, &i.given)
 	}
 	if w, ok := loadWitness(cfg.WitnessFile); ok {
 		i.remember(w)
@@ -232,11 +244,20 @@ func (i *Issuer) Followed() coordinator.Followed {
 	if f := i.compared.Load(); f != nil && f.session == session {
 		now.Compared = f.Incarnation + 1
 	}
+	now.Takes = i.cfg.Tenure.Hold(session).mayTake()
 	return now
 }
 
 // maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
 const maxLookups = 100
+
+// InUse reports whether the cluster has named sequences, as far as this node knows.
+func (i *Issuer) InUse() bool {
+	if f := i.compared.Load(); f != nil {
+		return f.state.Changes > 0
+	}
+	return len(i.list()) > 0
+}
 
 // lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
 type lookups struct {

@@ -76,6 +76,8 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 
 func (liveNode) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
 
+func (liveNode) Leaves() bool { return false }
+
 func (liveNode) ReportLoss(int64, string) {}
 
 func (liveNode) Cluster() (ClusterInfo, bool) {

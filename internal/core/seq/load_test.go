@@ -111,7 +111,9 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 func TestNodeIssuesForADayWithoutZooKeeper(t *testing.T) {
 	const perSecond, day = 1000, 24 * time.Hour
 	s := newStage(t)
-	a := s.node()
+	a := s.newNode()
+	a.openJournal(nil)
+	s.run(stageConfirm + time.Second)
 	set := settings(1_000_000)
 	set.SupplyMs, set.HoldMs = day.Milliseconds(), (25 * time.Hour).Milliseconds()
 	s.create("order", plain(), set)
@@ -127,6 +129,7 @@ func TestNodeIssuesForADayWithoutZooKeeper(t *testing.T) {
 			if a.calls == nil {
 				_ = a.round()
 			}
+			_ = a.is.saveJournal()
 		}
 		return true
 	}

@@ -44,7 +44,7 @@ func (m Mode) traits() *traits {
 	case Segment:
 		return &traits{
 			holds:   true,
-			start:   func(s *series) mode { return &segment{series: s} },
+			start:   func(s *series) mode { return newSegment(s) },
 			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
 		}
 	case Strict:
@@ -131,4 +131,10 @@ type blockWrite struct {
 	block    sequence.Block
 	requests []request
 	keys     *keyring // as the write leaves them, nil if it does not write them
+}
+
+// stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
+func (s *series) stocked() *segment {
+	m, _ := s.mode.(*segment)
+	return m
 }

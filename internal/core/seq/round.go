@@ -24,15 +24,30 @@ func (i *Issuer) Round(ctx context.Context) error {
 		i.forget()
 		return nil
 	}
+	i.resume(cluster)
 	err := store.ErrUnreachable
 	if i.session != 0 {
 		err = i.round(ctx, cluster)
 	}
 	i.forget()
+	if errors.Is(err, store.ErrUnreachable) {
+		i.goOnAlone()
+	}
 	if err != nil {
 		i.refuseAll(noBlock(textUnreachable))
 	}
 	return err
+}
+
+// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
+func (i *Issuer) goOnAlone() {
+	for _, s := range i.list() {
+		s.mu.Lock()
+		if m := s.stocked(); m != nil {
+			m.unread = false
+		}
+		s.mu.Unlock()
+	}
 }
 
 // soon is when a node that has just started may have a worker.

@@ -23,6 +23,22 @@ type segment struct {
 	// attempts are the writes with unknown outcome. All were made at the version tried.
 	attempts []blockWrite
 	tried    int32
+
+	// unread: the stock is from an earlier process, and ZooKeeper may have the record. It must be read before.
+	unread bool
+	// low is the number of positions below the bound of the stock at which the journal must move it on. pace is for
+	// that.
+	low  int64
+	pace pace
+}
+
+// newSegment returns the mode of a sequence of which the node holds nothing.
+func newSegment(s *series) *segment {
+	m := &segment{series: s}
+	if s.journal == nil {
+		m.stock.SetBound(math.MaxInt64)
+	}
+	return m
 }
 
 func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
@@ -32,14 +48,21 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	//mutant:s3-overtaking by TestTake -> case false:
 	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
 		return s.wait(r, now, to)
+	//mutant:s32-unread by seqsim -> case false:
+	case s.unread, s.known.hasSecret() && s.secret == nil: // (S32)
+		return s.wait(r, now, to)
 	//mutant:s5-no-hold by TestTake -> case false:
-	case now-readAt >= int64(s.known.hold()): // an operator may have deleted it, or raised the next value (S5)
+	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now): // an operator may have deleted it, or raised the next value (S5)
 		s.refuse(noBlock(textHold), now)
 		return s.wait(r, now, to)
 	}
 	to, ok := s.issue(r, to)
+	if free := s.stock.Free(); !ok || free <= s.low && free < s.stock.Left() {
+		s.journal.wake()
+	}
 	if !ok {
-		return s.wait(r, now, to)
+		to, low, err := s.wait(r, now, to)
+		return to, low && !s.holds(r), err // a request that waits for the disk needs no round
 	}
 	s.issued += r.n
 	s.askedAt = now
@@ -61,6 +84,19 @@ func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 		to = appendRuns(to, &s.values, b)
 	}
 	return to, ok
+}
+
+// isRecent reports whether the node may issue by what it knew at readAt, 0 for never.
+func (s *segment) isRecent(readAt, now int64) bool {
+	return readAt != 0 && now-readAt < int64(s.known.hold())
+}
+
+// holds reports whether the stock has the positions of a request, but above its bound.
+func (s *segment) holds(r request) bool {
+	if r.whole {
+		return s.stock.Longest() >= r.n
+	}
+	return s.stock.Left() >= r.n
 }
 
 func (s *segment) tooMany(n int64) *Refusal {
@@ -102,6 +138,7 @@ func (s *segment) lacks() bool { return s.needs().lacking }
 // another write followed, the blocks of all attempts are lost. Then saw obeys an operator who has raised the next
 // value.
 func (s *segment) saw(v view, before *Record, _ situation) {
+	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
 	if len(s.attempts) > 0 && (v.stat.Version != s.tried || v.record.Nonce != before.Nonce) {
 		for _, t := range s.attempts {
@@ -143,7 +180,7 @@ func (s *segment) nextWrite(v view, e situation) *blockWrite {
 func (s *segment) demand(e situation, need int64) sequence.Demand {
 	budget := s.known.ceiling().At(s.known.budget(), e.now)
 	d := sequence.Demand{
-		Rate: s.window.rate(s.issued, e.sent), Supply: max(s.known.supply(), e.spread), Need: need,
+		Rate: s.window.rate(s.issued, e.sent), Supply: max(e.supply(s.known), e.spread), Need: need,
 		Smallest: s.known.Block, Last: s.last.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.issued, e.sent)
@@ -222,7 +259,7 @@ func (s *segment) drop() (rest blockWrite, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
-	s.last, s.attempts = sequence.Block{}, nil
+	s.last, s.attempts, s.unread = sequence.Block{}, nil, false
 	return blockWrite{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
 }
 

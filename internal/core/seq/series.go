@@ -52,8 +52,14 @@ type series struct {
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
-	forgotten   bool // the Issuer has removed the series
-	queued      bool // it is among those that need work soon: see catalog.popReady
+	// readAt is when the record was last read, ns of the monotonic clock, 0 for never.
+	readAt int64
+	// journal keeps the stock over a restart, nil for none. kept is what an earlier process held, until known is of the
+	// same life.
+	journal   *journal
+	kept      *held
+	forgotten bool // the Issuer has removed the series
+	queued    bool // it is among those that need work soon: see catalog.popReady
 }
 
 // request is a request for values.

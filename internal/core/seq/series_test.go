@@ -40,7 +40,7 @@ func TestTake(t *testing.T) {
 		"others wait":                    {change: wait(1, false), n: 1, now: second, want: "waits"},
 		"others wait, and it has waited": {change: wait(1, false), since: 1, n: 1, now: second},
 		"at the end of the hold":         {n: 1, now: 600*second - 1},
-		"after the hold":                 {n: 1, now: 600 * second, want: string(NoBlock)},
+		"after the hold":                 {n: 1, now: 600*second + 1, want: string(NoBlock)},
 		"refused a moment ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
 			now: second, want: string(CeilingReached)},
 		"refused a moment ago, but in stock": {change: func(s *series) { s.refuse(refusal, second) }, n: 1,
@@ -78,7 +78,7 @@ func (c takeCase) run(t *testing.T) {
 	}
 	before := len(s.waiting)
 	w := sequence.Wait{Since: c.since}
-	runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 0, nil)
+	runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 1, nil)
 	var refused *Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":

@@ -39,6 +39,8 @@ type simNode struct {
 	word                bool
 	busy                bool // in a round or a heartbeat
 	beating             bool
+	leaves              bool   // it gives its worker up when it stops
+	resumed             bool   // this process has resumed the worker
 	saving              func() // ends the write of the witness file that runs
 }
 
@@ -58,6 +60,12 @@ type simDisk struct {
 	confirmed int64
 	boots     int
 	witness   *Witness
+	// self is the identity of the node. journal is the journal, and count what the state file says of it. copies are
+	// earlier contents.
+	self    string
+	journal []byte
+	count   uint64
+	copies  [][]byte
 }
 
 func (h *history) addNode() {
@@ -73,12 +81,19 @@ func (n *simNode) start(resumes bool) {
 	n.store = n.h.mem.Session()
 	n.store.SetFault(n.fault)
 	n.store.SetDone(n.done)
-	n.lastBeat, n.cut, n.pauseTill, n.owed, n.nothing = -1<<40, false, 0, 0, true
+	n.lastBeat, n.cut, n.pauseTill, n.owed, n.nothing, n.leaves = -1<<40, false, 0, 0, true, false
 	clear(n.max)
 	n.h.strict["x0"].ended(n.is)
 	if !resumes {
-		n.disk = simDisk{}
+		h := n.h
+		h.identities++
+		n.disk = simDisk{self: fmt.Sprint(n.id, "-", h.identities)}
+		if len(h.nodes) > 0 && h.rng.IntN(4) == 0 { // somebody has copied a directory
+			n.disk.journal = h.nodes[h.rng.IntN(len(h.nodes))].disk.journal
+		}
 	}
+	n.resumed = resumes
+	n.setBack()
 	n.claim, n.confirmed, n.broken = n.disk.claim, n.disk.confirmed, n.h.now
 	if n.claim.sent == 0 {
 		n.claim.cluster = never
@@ -94,6 +109,7 @@ func (n *simNode) start(resumes bool) {
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration, _ func()) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	})
+	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving = nil
 	n.is.beside = func(f func()) {
@@ -154,8 +170,12 @@ func (n *simNode) hear() {
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c", ConfirmTime: n.h.confirm}, true
+	return ClusterInfo{
+		UUID: "c", ConfirmTime: n.h.confirm, Self: n.disk.self, Resumed: n.resumed, Journal: n.disk.count,
+	}, true
 }
+
+func (n *simNode) Leaves() bool { return n.leaves }
 
 func (n *simNode) ReportLoss(known int64, found string) {
 	n.h.note("node %d in incarnation %d: %s", n.id, known, found)
@@ -225,6 +245,7 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false,
 		incarnation
 	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
+	n.disk.count = max(n.disk.count, n.is.JournalCount())
 	if found.Found {
 		stat, err := n.store.Set(ctx, n.slot, []byte(n.claim.content), found.Stat.Version)
 		if version = stat.Version; err != nil {
@@ -253,4 +274,5 @@ func (n *simNode) round() {
 	defer func() { n.busy = false }()
 	n.endSaving()
 	_ = n.is.Round(context.Background())
+	_ = n.is.saveJournal()
 }

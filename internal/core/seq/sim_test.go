@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -45,6 +44,7 @@ type history struct {
 	keyed              sequence.Map      // the salt or the scatter of simKeyed
 	lives              []sequence.Values // of simKeyed, each with its key
 	hold               int64             // ms
+	identities         int               // identities of nodes so far
 	faulty             int               // one call in faulty is lost, twice that and so on
 }
 
@@ -225,14 +225,11 @@ func (h *history) turn() {
 		h.note("node %d is back", n.id)
 	case k < 93 && free:
 		if h.rng.IntN(2) == 0 && !n.busy && h.now >= n.pauseTill {
-			n.busy = true
-			err := n.is.giveBack(context.Background())
-			n.busy = false
-			h.note("node %d stops: %v", n.id, err)
+			n.stop()
 		} else {
 			h.note("node %d is killed and started", n.id)
 		}
-		n.start(h.rng.IntN(3) > 0)
+		n.start(!n.leaves && h.rng.IntN(3) > 0)
 	case k < 95 && free:
 		n.pauseTill = h.now + h.rng.Int64N(40_000)
 		h.note("node %d stands still until %d", n.id, n.pauseTill)

@@ -42,6 +42,8 @@ type actor struct {
 	cluster ClusterInfo
 	// fenced: the node has lost its worker, and has no other one yet.
 	fenced bool
+	// journal is the content of the journal, if the node has one: see openJournal.
+	journal []byte
 	// clock is how far the wall clock is ahead, in ms.
 	clock int64
 }
@@ -99,6 +101,17 @@ func (a *actor) restart(witness string) {
 	a.is.beside = func(f func()) { f() }
 }
 
+// openJournal gives a process that has just begun a journal with this content.
+func (a *actor) openJournal(found []byte) {
+	j := &journal{woken: make(chan struct{}, 1)}
+	j.write = func(data []byte) error { a.journal = data; return nil }
+	j.remove = func() error { a.journal = nil; return nil }
+	if a.cluster.Self = cmp.Or(a.cluster.Self, a.slot); found != nil {
+		j.load(found)
+	}
+	a.is.journal = j
+}
+
 // raise raises the incarnation, unless it is above known.
 func (s *stage) raise(known int64) {
 	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
@@ -125,6 +138,8 @@ func (a *actor) Hold(int64) Hold {
 	return Hold{Record: a.slot, Version: store.AnyVersion}
 }
 
+func (*actor) Leaves() bool { return false }
+
 func (a *actor) ReportLoss(known int64, found string) {
 	if a.reports = append(a.reports, found); !a.deaf {
 		a.raise(known)
@@ -137,7 +152,13 @@ func (a *actor) Cluster() (ClusterInfo, bool) {
 	return joined, !a.fenced
 }
 
-func (a *actor) round() error { return a.is.Round(context.Background()) }
+func (a *actor) round() error {
+	err := a.is.Round(context.Background())
+	if a.is.journal != nil {
+		a.is.saveJournal()
+	}
+	return err
+}
 
 // run lets time pass. Each node has a round every second.
 func (s *stage) run(d time.Duration) {

@@ -19,7 +19,20 @@ type situation struct {
 	// unconfirmed is the time left until this node may take positions: see Issuer.unconfirmed.
 	unconfirmed time.Duration
 	spread      time.Duration // see the function spread
-	nonce, by   string
+	// volatile: what the node holds does not outlast the process, or not a stop that releases the worker.
+	volatile  bool
+	nonce, by string
+}
+
+// mostVolatile is the longest supply of a node whose blocks do not outlast it: what is left is lost with it.
+const mostVolatile = time.Minute
+
+// supply returns how long a block should last.
+func (e situation) supply(r *Record) time.Duration {
+	if e.volatile {
+		return min(r.supply(), mostVolatile)
+	}
+	return r.supply()
 }
 
 // step is the write that is due for a series, if any.
@@ -178,7 +191,7 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 
 // follow takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) follow(v view, e situation, refusal *Refusal) {
-	s.stale, s.incarnation = false, v.incarnation()
+	s.stale, s.incarnation, s.readAt = false, v.incarnation(), max(s.readAt, v.read)
 	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
 		s.vanish(e.sent)
 		if refusal != nil {
@@ -216,7 +229,7 @@ func (s *series) freeze(r *Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.mode, s.absentAt = nil, nil, nil, at
+	s.known, s.secret, s.mode, s.kept, s.absentAt = nil, nil, nil, nil, at
 }
 
 // know takes over a record. Another node may have written it, or an operator.
@@ -226,6 +239,7 @@ func (s *series) know(r Record) {
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
+	s.restock()
 }
 
 // accept takes over a write that was acknowledged.

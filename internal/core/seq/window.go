@@ -25,7 +25,7 @@ func (w window) rate(issued, now int64) float64 {
 	case elapsed >= windowTime:
 		return n / elapsed.Seconds()
 	case w.before < 0:
-		return n / max(elapsed, time.Second).Seconds()
+		return n / windowTime.Seconds() // a burst of some seconds does not tell what comes
 	}
 	return (n + w.before*(windowTime-elapsed).Seconds()) / windowTime.Seconds()
 }

@@ -13,9 +13,9 @@ func TestWindow(t *testing.T) {
 		issued  int64
 		want    float64
 	}{
-		{0, 7, 0},            // begins
-		{0.001, 107, 100},    // a second at least
-		{10, 1007, 100},      // the average since the beginning
+		{0, 7, 0},          // begins
+		{0.001, 107, 1.67}, // as if a whole window had passed
+		{10, 1007, 16.67},
 		{100, 10_007, 100},   // begins anew
 		{101, 10_007, 98.33}, // goes by the last window
 		{130, 13_007, 100},

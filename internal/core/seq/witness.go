@@ -190,9 +190,8 @@ func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
 
 // loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.
 func loadWitness(path string) (w Witness, ok bool) {
-	data, err := os.ReadFile(path)
-	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if err != nil || string(sum) != checksum(data) || json.Unmarshal(data, &w) != nil {
+	data, ok := readChecked(path)
+	if !ok || json.Unmarshal(data, &w) != nil {
 		return Witness{}, false
 	}
 	if w.Incarnation < 0 || w.State.Cluster == "" {
@@ -215,7 +214,18 @@ func loadWitness(path string) (w Witness, ok bool) {
 // power (S25). It does not if the node has given the directory up meanwhile: the next process may have written the
 // file.
 func saveWitness(path string, w Witness, given *atomic.Bool) error {
-	data := mustMarshal(w)
+	return replaceFile(path, mustMarshal(w), given)
+}
+
+// readChecked reads a file that replaceFile wrote. ok is false if it is missing or damaged.
+func readChecked(path string) (data []byte, ok bool) {
+	data, err := os.ReadFile(path)
+	sum, data, _ := bytes.Cut(data, []byte("\n"))
+	return data, err == nil && string(sum) == checksum(data)
+}
+
+// replaceFile replaces a file of the state directory durably, unless the node has given that up (given).
+func replaceFile(path string, data []byte, given *atomic.Bool) error {
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 	}
 	hang[0]()
 	s.run(time.Second)
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 1, Takes: true}) {
 		t.Errorf("followed %+v", got)
 	}
 }

@@ -24,7 +24,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		}
 		st, err := s.decide(v, situation{
 			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
-			nonce: i.cfg.Nonce(), by: i.cfg.By,
+			volatile: i.journal == nil || i.cfg.Tenure.Leaves(), nonce: i.cfg.Nonce(), by: i.cfg.By,
 		})
 		if errors.Is(err, errReadBefore) {
 			continue
@@ -177,6 +177,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 				return view{}, err
 			}
 		}
+		sent := i.cfg.Mono()
 		found, err := i.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
@@ -185,7 +186,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v.before = known
+		v.before, v.read = known, sent
 		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}

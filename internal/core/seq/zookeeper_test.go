@@ -68,6 +68,8 @@ func (h *house) node() *guest {
 
 func (*guest) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
 
+func (*guest) Leaves() bool { return false }
+
 func (g *guest) ReportLoss(known int64, _ string) {
 	if err := raiseIncarnation(g.h.admin, known); err != nil {
 		g.h.Error(err)

@@ -1,0 +1,169 @@
+package seq
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"time"
+)
+
+// This file moves the bounds of the stocks, and writes the journal. See journal.go.
+
+// least is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9.
+// A node with many sequences writes its journal less often for each of them.
+func least(sequences int) int64 { return 2 + int64(sequences)/1000 }
+
+// planned is a bound that counts when the journal has been written.
+type planned struct {
+	s     *series
+	m     *segment
+	bound int64
+}
+
+// saveJournal writes the journal if a bound must move. again: it should be called again in a second. Only one goroutine
+// may call it.
+func (i *Issuer) saveJournal() (again bool) {
+	j := i.journal
+	j.mu.Lock()
+	begun, node := j.begun, j.node
+	j.mu.Unlock()
+	if !begun || node == "" {
+		return false
+	}
+	all, bounds, again := i.planBounds()
+	err := i.writeJournal(all, node)
+	if err != nil {
+		i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
+			"error", err)
+		//mutant:s30-old-journal-stays by TestJournalOnAFullDisk -> if err := error(nil); err != nil {
+		if err := j.remove(); err != nil { // as it is, it has positions that are about to be issued (S30)
+			i.cfg.Log.Error("sequences: could not remove the journal either, so this node issues nothing more of "+
+				"what it holds", "error", err)
+			return true
+		}
+	}
+	for _, p := range bounds {
+		if err != nil {
+			p.bound = math.MaxInt64
+		}
+		p.s.change(func() {
+			if p.s.mode == p.m { // else the name has another life
+				p.m.stock.SetBound(p.bound)
+			}
+		})
+	}
+	return again
+}
+
+// planBounds returns what the journal must have, and the bounds that count then.
+func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
+	now, series := i.cfg.Mono(), i.list()
+	few := least(len(series))
+	for _, s := range series {
+		s.mu.Lock()
+		if s.kept != nil {
+			all = append(all, *s.kept)
+		} else if m := s.stocked(); m != nil {
+			bound, busy := m.planBound(now, few)
+			again = again || busy
+			if h, ok := m.held(bound); ok {
+				all = append(all, h)
+			}
+			if bound != m.stock.Bound() || m.waitsForDisk() {
+				//mutant:s30-before-the-disk by seqsim -> m.stock.SetBound(bound)
+				bounds = append(bounds, planned{s, m, bound})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return all, bounds, again
+}
+
+// writeJournal writes the file, unless it has the same already.
+func (i *Issuer) writeJournal(all []held, node string) error {
+	j := i.journal
+	what := mustMarshal(all)
+	unchanged := bytes.Equal(what, j.held) && node == j.heldBy
+	if unchanged || len(all) == 0 && j.heldBy == "" { // or it has nothing that may be issued, whoever wrote it
+		return nil
+	}
+	j.held = nil
+	f := journalFile{Count: j.count.Load() + 1, Node: node, Boot: i.cfg.Boot, Read: i.read.Load(), Held: what}
+	if err := j.write(mustMarshal(f)); err != nil {
+		return err
+	}
+	j.held, j.heldBy = what, node
+	j.count.Store(f.Count)
+	return nil
+}
+
+// keepJournal writes the journal when a sequence needs it, until the context ends.
+func (i *Issuer) keepJournal(ctx context.Context) {
+	for ctx.Err() == nil {
+		var second <-chan time.Time
+		if i.saveJournal() {
+			second = time.After(time.Second)
+		}
+		select {
+		case <-ctx.Done():
+		case <-i.journal.woken:
+		case <-second:
+		}
+	}
+}
+
+// planBound returns the bound that should count next. It lies above what the requests that wait need, and what the
+// node issues in a second, or few. A lower bound counts at once. busy: the bound should go down when the sequence has
+// been quiet for a second.
+func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
+	second := s.pace.second(s.issued, now)
+	margin := max(few, second+second/4)
+	s.low = margin / 5
+	bound = s.stock.Bound()
+	need := s.needs().all
+	if next := s.boundFor(need, margin); next > bound && (need > 0 || s.stock.Free() <= s.low) {
+		bound = next
+	} else if s.stock.Free() > margin+margin/2 && need == 0 {
+		bound = s.stock.After(margin)
+		//mutant:s30-lowered-on-the-disk-first by seqsim ->
+		s.stock.SetBound(bound)
+	}
+	return bound, margin > few
+}
+
+// boundFor returns a bound below which requests for need positions find theirs, and margin more.
+func (s *segment) boundFor(need, margin int64) int64 {
+	bound := s.stock.After(need + margin)
+	for _, r := range s.waiting {
+		if r.whole {
+			bound = max(bound, s.stock.AfterWhole(r.n), s.stock.AfterWhole(need))
+		}
+	}
+	return bound
+}
+
+// held returns what the journal must have if this bound counts. ok is false if that is nothing.
+func (s *segment) held(bound int64) (h held, ok bool) {
+	h = held{s.name, s.known.ID, s.lastIncarnation, s.last, s.stock.From(bound)}
+	return h, len(h.Blocks) > 0
+}
+
+// waitsForDisk reports whether requests wait that the stock could answer, but for its bound.
+func (s *segment) waitsForDisk() bool { return len(s.waiting) > 0 && !s.needs().lacking }
+
+// pace counts what a sequence issues in a second.
+type pace struct {
+	since, issued int64 // when the present second began, ns of the monotonic clock, and what was issued before
+	last          int64 // what was issued in a second before
+}
+
+// second returns what was issued in the last second, or in the present one if that is more.
+func (p *pace) second(issued, now int64) int64 {
+	n := issued - p.issued
+	if passed := now - p.since; passed >= int64(time.Second) {
+		p.last = int64(float64(n) * float64(time.Second) / float64(passed))
+		p.since, p.issued = now, issued
+		return p.last
+	}
+	return max(n, p.last)
+}

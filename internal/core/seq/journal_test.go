@@ -1,0 +1,131 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// again begins a new process of a node on its directory. resumed: it has resumed its worker.
+func (a *actor) again(resumed bool) {
+	w, known := a.is.witness()
+	found, count := a.journal, a.is.JournalCount()
+	a.restart("")
+	a.openJournal(found)
+	a.cluster.Resumed, a.cluster.Journal = resumed, count
+	if known {
+		a.is.remember(w)
+	}
+}
+
+// newJournaled returns a stage with a node that has a journal and has issued the values from 1 to 40 of order.
+func newJournaled(t *testing.T) (*stage, *actor) {
+	s := newStage(t)
+	a := s.newNode()
+	a.openJournal(nil)
+	s.run(stageConfirm + time.Second)
+	s.create("order", plain(), settings(1000))
+	for range 40 {
+		a.ask("order", 1, false).first()
+	}
+	s.run(5 * time.Second) // it is quiet
+	return s, a
+}
+
+// What the next process of a node issues first: the values that it held, or those of a new block.
+func TestJournalGoesOn(t *testing.T) {
+	const anew = int64(90)
+	for name, c := range map[string]struct {
+		end      func(*stage, *actor)
+		copied   bool // the process has not resumed the worker
+		from, to int64
+	}{
+		"killed":  {end: func(*stage, *actor) {}, from: 41, to: 43},
+		"stopped": {end: func(_ *stage, a *actor) { _ = a.is.giveBack(context.Background()) }, from: 41, to: 41},
+		"copied":  {end: func(*stage, *actor) {}, copied: true, from: anew, to: 1e6},
+		"another identity": {
+			end: func(_ *stage, a *actor) { a.cluster.Self = "other" }, from: anew, to: 1e6},
+		"an older journal than the state file knows": {
+			end: func(_ *stage, a *actor) { a.is.journal.count.Add(1) }, from: anew, to: 1e6},
+		"an operator has raised the next value": {
+			end: func(s *stage, _ *actor) { s.setNext("order", 5000) }, from: 5000, to: 5000},
+		"the name was created again": {
+			end:  func(s *stage, _ *actor) { s.remove("order"); s.create("order", plain(), settings(1000)) },
+			from: anew, to: 1e6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newJournaled(t)
+			c.end(s, a)
+			a.again(!c.copied)
+			if got := a.ask("order", 1, false).first(); got < c.from || got > c.to {
+				t.Errorf("the next process issues %d first", got)
+			}
+		})
+	}
+}
+
+// Without ZooKeeper, a process issues what an earlier one held within the hold, by a clock that counts over the
+// restart.
+func TestJournalWithoutZooKeeper(t *testing.T) {
+	for name, c := range map[string]struct {
+		boot string
+		away time.Duration
+		ok   bool
+	}{
+		"at once":             {boot: "boot", ok: true},
+		"almost the hold":     {boot: "boot", away: 595*time.Second - time.Millisecond, ok: true},
+		"the hold":            {boot: "boot", away: 600 * time.Second},
+		"the machine started": {boot: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newJournaled(t)
+			a.calls = func(store.Call) store.Fault { return store.FailBefore }
+			a.again(true)
+			a.is.cfg.Boot = c.boot
+			s.now += c.away.Milliseconds()
+			got := a.ask("order", 1, false).finish()
+			if ok := got.err == nil; ok != c.ok || ok && (got.runs[0].First < 41 || got.runs[0].First > 43) {
+				t.Errorf("%v, %v", got.runs, got.err)
+			}
+		})
+	}
+}
+
+// A disk that takes no writes costs a restart the values that the node holds, and no more.
+func TestJournalOnAFullDisk(t *testing.T) {
+	_, a := newJournaled(t)
+	full := errors.New("no space left")
+	a.is.journal.write = func([]byte) error { return full }
+	for range 20 {
+		a.ask("order", 1, false).first()
+	}
+	if a.journal != nil {
+		t.Error("the journal still has positions that were issued")
+	}
+	a.again(true)
+	if got := a.ask("order", 1, false).first(); got < 61 {
+		t.Errorf("%d again", got)
+	}
+}
+
+// If the journal can neither be written nor removed, nothing that it has is issued.
+func TestJournalOnABrokenDisk(t *testing.T) {
+	_, a := newJournaled(t)
+	broken := errors.New("input/output error")
+	a.is.journal.write = func([]byte) error { return broken }
+	a.is.journal.remove = func() error { return broken }
+	var last int64
+	for range 10 {
+		c := a.ask("order", 1, false).finish()
+		if !c.done || c.err != nil {
+			break
+		}
+		last = int64(c.runs[0].First)
+	}
+	if last == 0 || last > 43 {
+		t.Errorf("it issues up to %d, and the journal begins at 43 or below", last)
+	}
+}

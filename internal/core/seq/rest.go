@@ -1,0 +1,157 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/sequence"
+)
+
+// keepFor is how long a node that starts again must find values in its journal. The rest goes back to ZooKeeper.
+const keepFor = 15
+
+// giveBack ends the sequences of a node that stops. The journal keeps what the next process needs in its first
+// seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
+// ZooKeeper (S33). Requests must have ended before.
+func (i *Issuer) giveBack(ctx context.Context) error {
+	rests := i.collectRests()
+	views, err := i.lookAtRests(ctx, rests)
+	if saved := i.saveRests(rests); saved != nil {
+		return saved
+	}
+	if err != nil {
+		return err
+	}
+	for k, r := range rests {
+		if r.write == nil {
+			continue
+		}
+		again, failed := i.commit(ctx, r.s, views[k], *r.write)
+		err = errors.Join(err, failed)
+		if again { // nothing was written
+			rests[k].write = nil
+		}
+	}
+	return errors.Join(err, i.saveRests(rests)) // it has again what could not be given back
+}
+
+// rest is what a node that stops holds of a sequence.
+type rest struct {
+	s    *series
+	keep held
+	give blockWrite
+	// may: the node could give that back, and write does so.
+	may   bool
+	write *step
+}
+
+// collectRests takes what the node holds out of all sequences.
+func (i *Issuer) collectRests() (all []rest) {
+	keeps := int64(keepFor)
+	if i.journal == nil || i.cfg.Tenure.Leaves() {
+		keeps = 0
+	}
+	now := i.cfg.Mono()
+	for _, s := range i.list() {
+		s.mu.Lock()
+		if s.kept != nil {
+			all = append(all, rest{s: s, keep: *s.kept})
+		} else if m := s.stocked(); m != nil {
+			keep, any := m.held(m.stock.After(0))
+			split := m.stock.After(keeps * m.pace.second(m.issued, now))
+			give, may := m.drop()
+			give.block.First = max(give.block.First, split)
+			if any {
+				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.block.Len() > 0})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// lookAtRests reads the records, and decides which rests can be given back.
+func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
+	views = make([]view, len(rests))
+	cluster, joined := i.cfg.Tenure.Cluster()
+	if i.cfg.Store.SessionID() == 0 {
+		return views, errors.New("ZooKeeper is not connected")
+	}
+	if i.noteSession(); !joined || i.known.state == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
+		return views, errors.New("this node may not write now")
+	}
+	for k, r := range rests {
+		if !r.may {
+			continue
+		}
+		v, err := i.look(ctx, r.s, true)
+		if err != nil {
+			return views, err
+		}
+		if i.known.judge(v) != foundGood || v.record == nil {
+			continue
+		}
+		if after, possible := v.record.returnOf(r.give, v.incarnation()); possible {
+			st := blockWrite{record: after}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
+			rests[k].write, views[k] = &st, v
+		}
+	}
+	return views, nil
+}
+
+// saveRests writes what the node keeps into the journal: all that is not given back.
+func (i *Issuer) saveRests(rests []rest) error {
+	j := i.journal
+	if j == nil {
+		return nil
+	}
+	if i.cfg.Tenure.Leaves() {
+		return j.remove()
+	}
+	all := make([]held, 0, len(rests))
+	for _, r := range rests {
+		//mutant:s33-given-back-and-kept by seqsim -> if false {
+		if r.write != nil { // (S33)
+			r.keep = r.keep.below(r.give.block.First)
+		}
+		if len(r.keep.Blocks) > 0 {
+			all = append(all, r.keep)
+		}
+	}
+	j.mu.Lock()
+	node, begun := j.node, j.begun
+	j.mu.Unlock()
+	if !begun || node == "" {
+		return nil
+	}
+	return i.writeJournal(all, node)
+}
+
+// below returns the part of h below p.
+func (h held) below(p int64) held {
+	h.Last.End = min(h.Last.End, p)
+	var blocks []sequence.Block
+	for _, b := range h.Blocks {
+		if b.End = min(b.End, p); b.Len() > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	h.Blocks = blocks
+	return h
+}
+
+// endJournal waits for the last write of the goroutine that runs keepJournal. A disk that hangs must not keep the node
+// from giving its worker back.
+func (i *Issuer) endJournal(ended <-chan struct{}) bool {
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-late.C:
+		i.given.Store(true)
+		return false
+	}
+}
