@@ -23,6 +23,8 @@ type word struct {
 	all bool
 	// many: there are more than mostAsked, so nobody asks them.
 	many bool
+	// othersTake: one of them may take values of named sequences. heard: all of this has been read.
+	othersTake, heard bool
 	// vouched: one of them has shown, too, that ZooKeeper had lost nothing for the confirming time before.
 	vouched bool
 }
@@ -80,24 +82,26 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	}
 	peers := c.known(h.Worker)
 	if len(peers) > mostAsked {
-		h.word.many = true
+		h.word.many, h.word.heard, h.word.othersTake = true, true, true
 		return nil
 	}
 	paths := make([]string, len(peers))
 	for i, worker := range peers {
 		paths[i] = slotPath(worker)
 	}
-	all, vouched, w := true, false, h.word
+	all, vouched, takes, w := true, false, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
 		given := r.Found && w.given(s, r.Stat, h.Incarnation)
 		//mutant:c11-one-peer-is-enough by TestAllPeersGiveTheirWord -> all = all || given
 		all = all && given
 		vouched = vouched || w.vouches(s, c.mine)
+		takes = takes || r.Found && s.Takes && !s.Stopped && !s.Released
 		return true
 	})
 	if err == nil {
 		h.word.all, h.word.vouched = all, all && vouched
+		h.word.othersTake, h.word.heard = takes, true
 	}
 	return err
 }
@@ -116,3 +120,7 @@ func (h *Hold) MayConfirm() bool {
 func (h *Hold) RelyOn() (session, from int64) {
 	return h.word.session, h.word.relyAt(confirmTime(h.co.mine))
 }
+
+// OthersTake reports whether a live peer may take values of named sequences, as far as this node has read. It is true
+// until the node has read the peers' records in its session.
+func (h *Hold) OthersTake() bool { return !h.word.heard || h.word.othersTake }

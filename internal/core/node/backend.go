@@ -72,6 +72,9 @@ func (n *Node) explain(t *tenure, err error) error {
 
 var errStopping = newRefusal(Refusal{Cause: CauseStopping, Phase: Stopping})
 
+// errSettling is the error of Ready while the node has just started. See settling.
+var errSettling = newRefusal(Refusal{Cause: CauseSequences, Phase: Serving})
+
 // errDraining is the error of Ready after Drain.
 var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 
@@ -102,15 +105,49 @@ func (n *Node) behindOnce(by time.Duration) {
 	}
 }
 
-// Ready returns nil if a request would get an ID, now or after a short wait, and the node will
-// go on serving. Otherwise it returns the *Refusal. It makes no ID.
+// Ready returns nil if other nodes may stop now: a request would get an ID, now or after a short wait, the node will go
+// on serving, and it takes values of named sequences, or no other node does either. Otherwise it returns the *Refusal.
 func (n *Node) Ready() error {
+	switch err := n.Issues(); {
+	case err != nil:
+		return err
+	case n.draining.Load():
+		return errDraining
+	case n.settling():
+		return errSettling
+	}
+	return nil
+}
+
+// settling reports whether the node has started a short time ago, and waits with Ready until it takes values of named
+// sequences.
+func (n *Node) settling() bool {
+	if n.settled.Load() {
+		return false
+	}
+	s, session := n.peek(), n.cfg.Store.SessionID()
+	late := n.mono()-n.servedAt.Load() > int64(2*confirmTime(s.cluster))
+	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Hold(session).Wait) {
+		return true
+	}
+	n.settled.Store(true)
+	return false
+}
+
+// leavesSequencesToOthers reports whether another node takes values of named sequences, and this one has to wait before
+// it does. If nodes are restarted one after the other, each when the one before is ready, one of them can always take
+// values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
+func (s *state) leavesSequencesToOthers(session int64, wait time.Duration) bool {
+	cutOff := session == 0 || s.alone || s.store.err != nil
+	return !cutOff && s.othersTake && wait > 0
+}
+
+// Issues returns nil if a request would get an ID, now or after a short wait. Otherwise it returns the *Refusal. It
+// makes no ID.
+func (n *Node) Issues() error {
 	t := n.serving.Load()
 	if t == nil {
 		return n.refusal.Load()
-	}
-	if n.draining.Load() {
-		return errDraining
 	}
 	if err := t.gen.Ready(); err != nil {
 		return n.explain(t, err)

@@ -245,7 +245,7 @@ func (n *Node) show() {
 // stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
 // so the record says that it refuses, whatever the reason is.
 func (n *Node) stateFor(p Phase) string {
-	if p == Serving && n.Ready() != nil {
+	if p == Serving && n.Issues() != nil {
 		p = Refusing
 	}
 	return string(p)

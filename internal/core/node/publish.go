@@ -42,7 +42,10 @@ func (n *Node) publish() {
 	}
 	n.phase = Serving
 	n.serving.Store(t)
-	n.beginOnce.Do(func() { close(n.began) })
+	n.beginOnce.Do(func() {
+		n.servedAt.Store(n.mono())
+		close(n.began)
+	})
 	n.log.Info("serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
 }
 

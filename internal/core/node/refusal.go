@@ -30,6 +30,8 @@ const (
 	CauseLeaseExpired  Cause = "lease-expired"
 	CauseLostWorker    Cause = "lost-worker"
 	CauseTimeUsedUp    Cause = "time-field-used-up"
+	// CauseSequences: the node takes no values of named sequences yet. Only Ready returns it: requests get IDs.
+	CauseSequences Cause = "sequences-confirming"
 	// CauseDraining: the node stops soon. Only Ready returns it: requests still get IDs.
 	CauseDraining Cause = "draining"
 	CauseStopping Cause = "stopping"
@@ -44,7 +46,8 @@ func Causes() []Cause {
 		CauseNoWorkerYet, CauseZooKeeperUnreachable, CauseZooKeeperSlow, CauseConfirming,
 		CauseLeaseExpiredAway, CauseNewWorker, CauseBelowFloor, CauseReservedBound, CauseLeaseBorrowed,
 		CauseClockBehind, CauseClockWrong,
-		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseDraining, CauseStopping,
+		CauseLeaseExpired, CauseLostWorker, CauseTimeUsedUp, CauseSequences, CauseDraining,
+		CauseStopping,
 	}
 }
 
@@ -98,6 +101,9 @@ func (r *Refusal) words() *ids.ReplyError {
 		return ids.Reply(ids.FENCED, "this node lost its worker and is registering as a new one")
 	case CauseTimeUsedUp:
 		return ids.Reply(ids.EXHAUSTED, "the layout's time field is used up")
+	case CauseSequences:
+		return ids.Reply(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does soon "+
+			"reason="+string(r.Cause))
 	case CauseDraining:
 		return ids.Reply(ids.NOTREADY, "draining: the node stops soon")
 	case CauseStopping:

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -41,6 +42,8 @@ var refusals = []struct {
 	{Refusal{Cause: CauseLostWorker, Phase: Starting},
 		"-FENCED this node lost its worker and is registering as a new one"},
 	{Refusal{Cause: CauseTimeUsedUp}, "-EXHAUSTED the layout's time field is used up"},
+	{Refusal{Cause: CauseSequences, Phase: Serving}, "-NOTREADY starting: another node takes values of named sequences, " +
+		"and this one does soon reason=sequences-confirming"},
 	{Refusal{Cause: CauseDraining, Phase: Serving}, "-NOTREADY draining: the node stops soon"},
 	{Refusal{Cause: CauseStopping, Phase: Stopping}, "-NOTREADY stopping"},
 }
@@ -131,5 +134,31 @@ func TestReserveAllocatesNothing(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A node that has just started leaves named sequences to another one until it takes values itself.
+func TestNodeLeavesSequencesToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*state)
+		session int64
+		wait    time.Duration
+		want    bool
+	}{
+		"another node takes values":        {session: 1, wait: time.Second, want: true},
+		"it takes values itself":           {session: 1},
+		"no other node takes values":       {change: func(s *state) { s.othersTake = false }, session: 1, wait: 1},
+		"it is not connected to ZooKeeper": {wait: 1},
+		"ZooKeeper does not answer": {
+			change: func(s *state) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
+		"it started from its directory alone": {change: func(s *state) { s.alone = true }, session: 1, wait: 1},
+	} {
+		s := &state{othersTake: true}
+		if c.change != nil {
+			c.change(s)
+		}
+		if got := s.leavesSequencesToOthers(c.session, c.wait); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

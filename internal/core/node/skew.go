@@ -88,6 +88,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.mu.Lock()
 	n.live = n.coord.Live()
 	n.relyIn, n.relyFrom = n.hold.RelyOn()
+	n.othersTake = n.hold.OthersTake()
 	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if ahead := n.clock.Ahead(); ahead > 0 {

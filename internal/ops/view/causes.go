@@ -76,6 +76,8 @@ var refusals = []Problem{
 		"Wait. The node then serves by itself."),
 	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
 		"Check the clock. If it is right, create a cluster with another layout."),
+	refusal(node.CauseSequences, "The node has just started and takes no values of named sequences yet. It serves IDs",
+		"Wait for a heartbeat, or for the confirming time if the node is new."),
 	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction),
 	refusal(node.CauseStopping, "The node is stopping", noAction),
 }
