@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/flaked/flaked/sequence"
@@ -31,5 +32,30 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 		if runs, err = i.Take(&w, name, 1, false, nil, runs[:0]); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What a write of the journal costs a node that issues from a thousand sequences, without the disk.
+func BenchmarkJournalOfAThousandSequences(b *testing.B) {
+	i := New(Config{Store: nil, Now: func() int64 { return 0 }, Mono: func() int64 { return 1e9 }})
+	i.journal = &journal{woken: make(chan struct{}, 1), write: func(data []byte) error {
+		b.ReportMetric(float64(len(data)), "bytes")
+		return nil
+	}}
+	i.journal.begun, i.journal.node = true, "node"
+	var all []*segment
+	for k := range 1000 {
+		s := i.named(fmt.Sprint("sequence-", k))
+		s.know(Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
+		m := s.stocked()
+		m.last = sequence.Block{First: 0, End: 1 << 40}
+		m.stock.Add(m.last)
+		all = append(all, m)
+	}
+	for b.Loop() {
+		for _, m := range all {
+			m.stock.SkipTo(m.stock.After(m.stock.Free()))
+		}
+		i.saveJournal()
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 // This file moves the bounds of the stocks, and writes the journal. See journal.go.
 
-// least is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9.
-// A node with many sequences writes its journal less often for each of them.
-func least(sequences int) int64 { return 2 + int64(sequences)/1000 }
+// least is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
+// node that holds blocks of many sequences writes its journal less often for each of them.
+func least(holds int) int64 { return 2 + int64(holds)/1000 }
 
 // planned is a bound that counts when the journal has been written.
 type planned struct {
@@ -57,9 +57,8 @@ func (i *Issuer) saveJournal() (again bool) {
 
 // planBounds returns what the journal must have, and the bounds that count then.
 func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
-	now, series := i.cfg.Mono(), i.list()
-	few := least(len(series))
-	for _, s := range series {
+	now, few := i.cfg.Mono(), least(i.journal.holds)
+	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.kept != nil {
 			all = append(all, *s.kept)
@@ -76,6 +75,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 		}
 		s.mu.Unlock()
 	}
+	i.journal.holds = len(all)
 	return all, bounds, again
 }
 

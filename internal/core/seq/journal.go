@@ -35,6 +35,7 @@ type journal struct {
 	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known.
 	held   []byte
 	heldBy string
+	holds  int // of how many sequences, last time
 }
 
 // journalFile is the content of the file.

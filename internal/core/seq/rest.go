@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -18,11 +19,8 @@ const keepFor = 15
 func (i *Issuer) giveBack(ctx context.Context) error {
 	rests := i.collectRests()
 	views, err := i.lookAtRests(ctx, rests)
-	if saved := i.saveRests(rests); saved != nil {
-		return saved
-	}
-	if err != nil {
-		return err
+	if saved := i.saveRests(rests); saved != nil || err != nil {
+		return errors.Join(saved, err)
 	}
 	for k, r := range rests {
 		if r.write == nil {
@@ -75,6 +73,9 @@ func (i *Issuer) collectRests() (all []rest) {
 // lookAtRests reads the records, and decides which rests can be given back.
 func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
 	views = make([]view, len(rests))
+	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
+		return views, nil
+	}
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.cfg.Store.SessionID() == 0 {
 		return views, errors.New("ZooKeeper is not connected")

@@ -32,7 +32,8 @@ func (i *Issuer) Run(ctx context.Context) {
 	if !i.endJournal(journaled) {
 		i.cfg.Log.Warn("sequences: the state directory does not answer, so the unused values were not given back")
 	} else if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
-		i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err)
+		i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+			"kept_for_restart", i.journal != nil && !i.cfg.Tenure.Leaves())
 	}
 	i.saveLast()
 }
