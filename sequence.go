@@ -15,10 +15,9 @@ import (
 // take values from a block that the node holds, and wait for ZooKeeper when the block is used up.
 // Each call of a strict sequence waits for ZooKeeper. See docs/sequences.md.
 //
-// After a first start, or after more than two heartbeats without ZooKeeper, a node takes no values for the
-// cluster's confirming time, 12 s by default. After a restart within two heartbeats it takes some at once. A call
-// waits for
-// that, and for other refusals that may pass, until ctx is done. Without a deadline it waits for 5 s,
+// A node that starts again goes on with the values that it held. After a first start, or after more than two
+// heartbeats without ZooKeeper, it takes no further ones for the cluster's confirming time, 12 s by default. A
+// call waits for that, and for other refusals that may pass, until ctx is done. Without a deadline it waits for 5 s,
 // so give the first call a longer one. The error then wraps ids.ErrUnavailable. If the sequence
 // refuses until an operator acts, because it does not exist or is exhausted, the call is not retried.
 // It returns an *ids.ReplyError that does not wrap ids.ErrUnavailable.
