@@ -71,12 +71,19 @@ type process struct {
 	// listeners are those of --listen. http is that of --admin, nil for none.
 	listeners []net.Listener
 	http      net.Listener
-	drains    <-chan os.Signal // see drainSignals
-	running   *flaked.Node
+	// drains gets the signals of `flaked drain`, and hangups gets SIGHUP.
+	drains, hangups chan os.Signal
+	running         *flaked.Node
 }
 
 func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
-	p := &process{events: new(admin.Events), log: log}
+	p := &process{events: new(admin.Events), log: log, drains: make(chan os.Signal, 1),
+		hangups: make(chan os.Signal, 1)}
+	// Before a node can be found by its state directory. Without a receiver, SIGHUP would end the process.
+	signal.Notify(p.drains, drainSignal, releaseSignal)
+	defer signal.Stop(p.drains)
+	signal.Notify(p.hangups, syscall.SIGHUP)
+	defer signal.Stop(p.hangups)
 	log.RegisterSink(p.events)
 	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
 		log.Warn(warning)
@@ -98,9 +105,6 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.http != nil {
 		defer p.http.Close()
 	}
-	var ignore func()
-	p.drains, ignore = drainSignals() // before a node can be found by its state directory
-	defer ignore()
 	if p.running, err = p.start(c, log); err != nil {
 		return err
 	}
@@ -190,12 +194,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 		p.drain(outer, server)
 		stopAll(nil)
 	})
-	if p.access.CanChange() {
-		hangups := make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP)
-		defer signal.Stop(hangups)
-		serving.Go(func() { p.access.Run(outer, hangups) })
-	}
+	serving.Go(func() { p.access.Run(outer, p.hangups) })
 	if p.http != nil {
 		serving.Go(func() { stopAll(adminServer.Serve(outer, p.http)) })
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/signal"
 	"time"
 
 	"github.com/flaked/flaked/lineproto"
@@ -42,12 +40,4 @@ func (p *process) drain(ctx context.Context, server *lineproto.Server) {
 		case <-tick.C:
 		}
 	}
-}
-
-// drainSignals returns a channel that gets the signals of `flaked drain`, and a function that ends
-// that.
-func drainSignals() (signals <-chan os.Signal, stop func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, drainSignal, releaseSignal)
-	return c, func() { signal.Stop(c) }
 }

@@ -35,8 +35,32 @@ func TestTokensAreCompared(t *testing.T) {
 			t.Errorf("%q: %v", token, !want)
 		}
 	}
-	if s, err := Load(Config{}); err != nil || s.Authenticate() != nil || s.TLS() != nil || s.CanChange() {
+	if s, err := Load(Config{}); err != nil || s.Authenticate() != nil || s.TLS() != nil {
 		t.Errorf("of nothing: %+v, %v", s, err)
+	}
+}
+
+// A signal to a node without files is logged, and the next one is received.
+func TestSignalWithoutFilesIsLogged(t *testing.T) {
+	log, hup := &logs{}, make(chan os.Signal)
+	s, err := Load(Config{Logger: log.logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx, hup) }()
+	for range 2 {
+		select {
+		case hup <- syscall.SIGHUP:
+		case <-done:
+			t.Fatal("Run has returned")
+		}
+	}
+	cancel()
+	<-done
+	if log.count("nothing to read again") == 0 {
+		t.Error(log.String())
 	}
 }
 

@@ -119,16 +119,9 @@ func (s *Server) Authenticate() func(token []byte) (rights *sequence.Rights, ok 
 	return s.tokens.good
 }
 
-// CanChange reports whether credentials come from files.
-func (s *Server) CanChange() bool { return len(s.sources) > 0 }
-
 // Run reads the files every Config.Every, and at each signal on now, until ctx is done. It
-// logs contents that cannot be used. The old contents then stay in use. Run returns at once
-// if there are no files.
+// logs contents that cannot be used. The old contents then stay in use.
 func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
-	if !s.CanChange() {
-		return
-	}
 	tick := time.NewTicker(s.cfg.Every)
 	defer tick.Stop()
 	for {
@@ -138,6 +131,11 @@ func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
 		case <-tick.C:
 			s.refresh(false)
 		case sig := <-now:
+			if len(s.sources) == 0 {
+				s.cfg.Logger.Info("nothing to read again: neither certificates nor a token file are in use", "signal",
+					sig.String())
+				continue
+			}
 			s.cfg.Logger.Info("reading certificates and tokens again", "signal", sig.String())
 			s.refresh(true)
 		}
