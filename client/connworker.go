@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// maxIdle is how long a connection may be idle and still be used. Nodes close idle
-// connections after 10 minutes by default, and a firewall may drop them sooner.
+// maxIdle is how long a connection may be idle and still be used. A node with many
+// connections closes those that are idle for 10 minutes, and a firewall may drop them sooner.
 const maxIdle = 4 * time.Minute
 
 // keepIDs is the largest buffer of IDs that a connWorker keeps for its next job.

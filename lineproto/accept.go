@@ -60,13 +60,12 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
 			limitUnsent(t)
 		}
-		open := c.open.Add(1)
-		if open <= limit {
+		if c.open.Add(1) <= limit {
 			if refused > 0 {
 				log.Info("accepting connections below the limit again", "refused_conns", refused)
 				refused = 0
 			}
-			e.admit(calls, nc, open > limit/2)
+			e.admit(calls, nc)
 			continue
 		}
 		c.open.Add(-1)
@@ -78,15 +77,15 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 	}
 }
 
-// admit begins to serve a connection. crowded is set if more than half of MaxConns are open.
-func (e *engine) admit(calls context.Context, nc net.Conn, crowded bool) {
+// admit begins to serve a connection.
+func (e *engine) admit(calls context.Context, nc net.Conn) {
 	c := &e.srv.counters
 	c.total.Add(1)
-	due := e.idle
+	due := int64(unlimited)
 	if e.srv.cfg.Authenticate != nil {
 		due = e.auth
 	}
-	if crowded {
+	if e.srv.crowded() {
 		due = min(due, e.firstByte)
 	}
 	if e.loop.take(nc, due, false) {

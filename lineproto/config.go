@@ -49,17 +49,17 @@ type Config struct {
 	// are being refused, the process needs up to 256 descriptors more for each
 	// listener.
 	MaxConns int
-	// IdleTimeout closes a connection that has not been sent a reply for this long. 0
-	// means 10 minutes. It cannot be switched off.
+	// While more than half of MaxConns are open, the server closes connections that have
+	// not been sent a reply for IdleTimeout, the longest idle ones first. It does so, too, while
+	// unfinished requests use more than half of their memory. 0 means 10 minutes.
 	IdleTimeout time.Duration
 	// FirstByteTimeout closes a connection that has sent nothing for this long after it
 	// was accepted, if more than half of MaxConns were open then. It also bounds every
-	// TLS handshake. It is IdleTimeout at most. 0 means 5 seconds.
+	// TLS handshake. 0 means 5 seconds.
 	FirstByteTimeout time.Duration
 	// AuthTimeout closes a connection that has sent no valid token this long after it
 	// was accepted, if Authenticate is set. If more than half of MaxConns were open
-	// then, the lesser of AuthTimeout and FirstByteTimeout applies. It is IdleTimeout at
-	// most. 0 means 30 seconds.
+	// then, the lesser of AuthTimeout and FirstByteTimeout applies. 0 means 30 seconds.
 	AuthTimeout time.Duration
 	// WriteTimeout closes a connection whose client takes longer than this to
 	// read 32 KiB of replies. 0 means 5 seconds.
@@ -88,8 +88,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
-	c.FirstByteTimeout = min(cmp.Or(c.FirstByteTimeout, DefaultFirstByteTimeout), c.IdleTimeout)
-	c.AuthTimeout = min(cmp.Or(c.AuthTimeout, DefaultAuthTimeout), c.IdleTimeout)
+	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, DefaultFirstByteTimeout)
+	c.AuthTimeout = cmp.Or(c.AuthTimeout, DefaultAuthTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	for _, t := range []struct {

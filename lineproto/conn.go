@@ -77,7 +77,7 @@ func (c *conn) serve(ctx context.Context) {
 		case n > 0:
 			if first {
 				first = false
-				c.extend(c.e.idle)
+				c.extend(unlimited)
 			}
 		case err == io.EOF:
 			eof = true
@@ -182,7 +182,7 @@ func (c *conn) waker() func() {
 // idle, so the sweeper leaves it alone.
 func (c *conn) sleep(ctx context.Context) bool {
 	c.due.Store(math.MaxInt64)
-	defer c.extend(c.e.idle)
+	defer c.extend(unlimited)
 	for !c.s.awake() {
 		select {
 		case <-c.woken:
@@ -229,7 +229,7 @@ func (c *conn) flush() bool {
 	}
 	c.extend(c.e.write)
 	_, err := c.nc.Write(c.s.out)
-	c.extend(c.e.idle)
+	c.extend(unlimited)
 	c.s.out = c.s.out[:0]
 	c.s.gather()
 	c.s.measure(c.began)

@@ -23,7 +23,7 @@ type engine struct {
 	// because reading the tick is one atomic load.
 	tick  atomic.Int64
 	every time.Duration // between ticks
-	// Time limits of connections, in ticks.
+	// Time limits of connections, in ticks. idle is the least time after which an idle one must make room.
 	idle, firstByte, auth, write, linger int64
 
 	refusing atomic.Int64 // connections being told BUSY
@@ -102,8 +102,11 @@ func (e *engine) sweep(stop <-chan struct{}) {
 		}
 		now := e.tick.Add(1)
 		e.loop.sweepSoon()
+		surplus := e.surplus(now, func(yield func(int64) bool) {
+			e.each(func(c *conn) { yield(c.due.Load()) })
+		})
 		e.each(func(c *conn) {
-			if now >= c.due.Load() {
+			if surplus.ends(c.due.Load(), now) {
 				c.nc.SetDeadline(longAgo)
 			}
 		})

@@ -123,7 +123,7 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 // TestUnfinishedRequestMemoryIsReleased: the memory is given back however a connection ends.
 func TestUnfinishedRequestMemoryIsReleased(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
-		r := w.serve(t, Config{IdleTimeout: 100 * time.Millisecond})
+		r := w.serve(t, Config{MaxConns: 1, IdleTimeout: 100 * time.Millisecond})
 		for _, rest := range []string{"", strings.Repeat("x", 1000) + "\r\n", strings.Repeat("x", 1000) + "??"} {
 			for _, halfClose := range []bool{false, true} {
 				c := r.dial(t)

@@ -34,8 +34,10 @@ type loop struct {
 	open  int         // open connections
 	gen   int32       // of the connection adopted last
 	swept int         // descriptors that the sweep has looked at
-	stage stage       // of draining
-	cut   int         // connections that draining has cut
+	// surplus are the idle connections that the sweep has yet to close.
+	surplus surplus
+	stage   stage // of draining
+	cut     int   // connections that draining has cut
 	// waitsStopped is set when connections must no longer wait for sequences.
 	waitsStopped bool
 

@@ -32,7 +32,7 @@ func (l *loop) connect(t testing.TB) (c *loopConn, client int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
-	c = newLoopConn(l, fds[0], e.idle, false)
+	c = newLoopConn(l, fds[0], unlimited, false)
 	e.srv.counters.open.Add(1)
 	l.adopt(c)
 	t.Cleanup(func() {

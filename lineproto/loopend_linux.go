@@ -42,13 +42,22 @@ func (l *loop) close(c *loopConn) {
 // connection with replies that its client has not read takes 40 us to close.
 const closedInARound = 8
 
-// sweep closes connections that are past their due tick, beginning with descriptor
-// l.swept. The next call goes on where this one stops.
+// dues returns the due ticks of the connections that may be idle.
+func (l *loop) dues(yield func(int64) bool) {
+	for _, c := range l.conns {
+		if c != nil && c.state == connReading && !yield(c.due) {
+			return
+		}
+	}
+}
+
+// sweep closes connections that are past their due tick, and those that must make room, beginning
+// with descriptor l.swept. The next call goes on where this one stops.
 func (l *loop) sweep() {
 	now, counters := l.e.tick.Load(), &l.e.srv.counters
 	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
 		c := l.conns[l.swept]
-		if c == nil || now < c.due {
+		if c == nil || c.due >= unlimited && c.state != connReading || !l.surplus.ends(c.due, now) {
 			continue
 		}
 		switch c.state {

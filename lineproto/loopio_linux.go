@@ -99,7 +99,7 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 		c.eof = true
 	case !c.spoken:
 		c.spoken = true
-		c.extend(l.e.idle)
+		c.extend(unlimited)
 	}
 	c.late = l.e.draining.Load()
 	c.began = l.woke
@@ -149,7 +149,6 @@ func (l *loop) deliver(c *loopConn, left []byte, st status) {
 // flush sends as much output as the socket accepts. A client has WriteTimeout to read
 // one flush, which is 32 KiB or little more.
 func (l *loop) flush(c *loopConn) {
-	e := l.e
 	if c.sent < len(c.s.out) {
 		n, errno := rawsocket.Send(c.fd, c.s.out[c.sent:])
 		switch {
@@ -164,7 +163,7 @@ func (l *loop) flush(c *loopConn) {
 			l.blocked(c)
 			return
 		}
-		c.extend(e.idle)
+		c.extend(unlimited)
 	}
 	if c.out != nil {
 		l.giveBack(c)

@@ -110,7 +110,7 @@ func (l *loop) obey(m mail) {
 		l.wakeAll()
 	}
 	if m.sweep {
-		l.swept = 0
+		l.swept, l.surplus = 0, l.e.surplus(l.e.tick.Load(), l.dues)
 	}
 	if m.stage > l.stage {
 		l.stage = m.stage

@@ -46,10 +46,9 @@ func ask(t *testing.T, nc net.Conn, request, reply string) {
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipeListener()
-		r := serveOn(t, newTestServer(t, Config{}), l)
-		within(t, "never spoke", closedAfter(t, l.dial()), 10*time.Minute, 10*time.Minute+time.Second)
-
+		r := serveOn(t, newTestServer(t, Config{MaxConns: 1}), l) // one connection is a crowd
 		nc := l.dial()
+		ask(t, nc, "PING\n", "PONG\n")
 		time.Sleep(9 * time.Minute)
 		ask(t, nc, "PING\n", "PONG\n")
 		time.Sleep(9 * time.Minute)
@@ -69,8 +68,23 @@ func TestIdleTimeout(t *testing.T) {
 		within(t, "trickle", time.Since(start), 10*time.Minute, 10*time.Minute+11*time.Second)
 
 		synctest.Wait()
-		if c := r.Counters(); c.ConnsIdle != 3 || c.ConnsOpen != 0 {
+		if c := r.Counters(); c.ConnsIdle != 2 || c.ConnsOpen != 0 {
 			t.Fatalf("%+v", c)
+		}
+	})
+}
+
+// TestIdleConnectionStaysWhileThereIsRoom: half of the connections may be idle for as long as they like.
+func TestIdleConnectionStaysWhileThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		serveOn(t, newTestServer(t, Config{MaxConns: 4}), l)
+		asked, silent := l.dial(), l.dial()
+		ask(t, asked, "PING\n", "PONG\n")
+		for range 2 {
+			time.Sleep(24 * time.Hour)
+			ask(t, asked, "PING\n", "PONG\n")
+			ask(t, silent, "PING\n", "PONG\n")
 		}
 	})
 }

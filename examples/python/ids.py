@@ -32,7 +32,7 @@ class IDs:
         options = {
             "password": token,
             "socket_timeout": timeout,
-            # A node closes connections that are idle for ten minutes.
+            # A firewall, or a node with many connections, may close idle ones.
             "health_check_interval": 60,
         }
         if node.startswith("unix:"):
