@@ -278,6 +278,8 @@ func advised(err error, connected bool) error {
 	}{
 		{coordinator.ErrNoCluster, "Check Config.ZooKeeper and Config.Cluster. Config.Bootstrap creates a cluster"},
 		{store.ErrDenied, "Give Config.ZooKeeperAuth the user that created the records"},
+		{store.ErrQuota, "Raise the quota"},
+		{store.ErrLocalSession, "Set localSessionsUpgradingEnabled=true on all its servers"},
 	} {
 		if errors.Is(err, row.is) {
 			return fmt.Errorf("%w. %s", err, row.advice)

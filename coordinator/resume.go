@@ -15,7 +15,8 @@ import (
 // bound is that of the local record: below it the node may issue at once.
 //
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, those of check and those of the
-// store. The node may start from the local record alone only after store.ErrUnreachable or a *NotOursError with Lost.
+// store. The node may start from the local record alone only after store.ErrUnreachable, store.ErrRefused or a
+// *NotOursError with Lost.
 func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
 	if err := h.co.Settle(ctx); err != nil {
 		return 0, err

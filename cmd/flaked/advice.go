@@ -61,6 +61,8 @@ func advise(err error) (lead, advice string, known error) {
 		{store.ErrUnreachable, adviceOf(view.ZooKeeperDown)},
 		{coordinator.ErrNoCluster, adviceOf(view.NoCluster)},
 		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
+		{store.ErrQuota, adviceOf(view.ZooKeeperQuota)},
+		{store.ErrLocalSession, adviceOf(view.ZooKeeperLocal)},
 		{seq.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
 		{seq.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{seq.ErrNotFound, ". `flaked seq list` prints the names"},

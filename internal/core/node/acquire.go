@@ -113,7 +113,7 @@ type outcome struct {
 
 // move returns what follows an outcome.
 func (a attempt) move(o outcome) move {
-	unanswered := errors.Is(o.err, store.ErrUnreachable)
+	unanswered := errors.Is(o.err, store.ErrUnreachable) || errors.Is(o.err, store.ErrRefused)
 	var notOurs *coordinator.NotOursError
 	switch {
 	case o.lost && a.otherZK:

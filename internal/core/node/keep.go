@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -131,6 +132,9 @@ func (n *Node) beat(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, store.ErrLocalSession) && !n.hold.Held().EverConfirmed {
+		return err // a new node does not start with a ZooKeeper that cannot show who is connected
 	}
 	n.noteStore(err)
 	return nil
@@ -271,10 +275,15 @@ func (n *Node) noteStore(err error) {
 	defer n.mu.Unlock()
 	expired := n.now() >= n.claim.LeaseUntil
 	switch {
+	case errors.Is(err, store.ErrLocalSession): // the heartbeat itself was acknowledged
+		if n.store.err == nil {
+			n.log.Error("could not show that this node is connected, so other nodes and operators see it as disconnected",
+				"cause", TroubleLocalSession, "error", err)
+		}
 	case err != nil && n.store.err == nil && expired:
 		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
-		n.log.Warn("heartbeat failed, serving until the lease expires", "cause", TroubleZooKeeper,
+		n.log.Warn("heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
 			"error", err, "lease_left_s", n.leaseLeftS(n.claim))
 	case err != nil && expired && !n.store.expired:
 		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,

@@ -92,6 +92,8 @@ type ZooKeeperSnapshot struct {
 	// HeartbeatMs is the time between two heartbeats.
 	HeartbeatAgeMs *int64 `json:"heartbeat_age_ms"`
 	HeartbeatMs    int64  `json:"heartbeat_ms"`
+
+	trouble string // that Error is, for Degraded
 }
 
 // DiskSnapshot is how writing to the state directory goes. OK is false if the last write failed
@@ -134,7 +136,7 @@ func (n *Node) Snapshot() Snapshot {
 			CoastingMs: n.clock.Lead().Milliseconds(),
 		},
 		ZooKeeper: ZooKeeperSnapshot{
-			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),
+			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err), trouble: troubleOf(n.store.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
 		Disk: DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"errors"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -11,6 +13,9 @@ import (
 const (
 	// TroubleZooKeeper: the last heartbeat failed. The node serves within its lease.
 	TroubleZooKeeper = "zookeeper"
+	// TroubleQuota, TroubleLocalSession: the last heartbeat failed, because ZooKeeper refused a write.
+	TroubleQuota        = "zookeeper-quota"
+	TroubleLocalSession = "zookeeper-local-session"
 	// TroubleFromCache: the node started from its state directory alone, so its clock has not
 	// been compared with others yet.
 	TroubleFromCache = "from-cache"
@@ -29,8 +34,31 @@ const (
 
 // Troubles returns the words that Snapshot.Degraded may hold, in its order.
 func Troubles() []string {
-	return []string{TroubleZooKeeper, TroubleFromCache, TroubleDisk, TroubleOffset, TroubleLeap, TroubleCoasting,
-		TroubleFrozen}
+	return []string{TroubleZooKeeper, TroubleQuota, TroubleLocalSession, TroubleFromCache, TroubleDisk, TroubleOffset,
+		TroubleLeap, TroubleCoasting, TroubleFrozen}
+}
+
+// OfZooKeeper returns the trouble that keeps heartbeats from succeeding, "" if there is none.
+func OfZooKeeper(troubles []string) string {
+	for _, t := range troubles {
+		if t == TroubleZooKeeper || t == TroubleQuota || t == TroubleLocalSession {
+			return t
+		}
+	}
+	return ""
+}
+
+// troubleOf returns the trouble of a heartbeat that ended with err, "" if it succeeded.
+func troubleOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, store.ErrQuota):
+		return TroubleQuota
+	case errors.Is(err, store.ErrLocalSession):
+		return TroubleLocalSession
+	}
+	return TroubleZooKeeper
 }
 
 func (s Snapshot) degraded() []string {
@@ -39,13 +67,13 @@ func (s Snapshot) degraded() []string {
 		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Uncertainty: fromMs(*s.Clock.WorstUncertaintyMs)}
 	}
 	has := map[string]bool{
-		TroubleZooKeeper: s.ZooKeeper.Error != "",
-		TroubleFromCache: s.FromCache,
-		TroubleDisk:      !s.Disk.OK,
-		TroubleOffset:    worst.Beyond(limits.WarnSkew),
-		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
-		TroubleCoasting:  s.Clock.CoastingMs > 0,
-		TroubleFrozen:    s.FrozenUntilMs != nil,
+		s.ZooKeeper.trouble: true,
+		TroubleFromCache:    s.FromCache,
+		TroubleDisk:         !s.Disk.OK,
+		TroubleOffset:       worst.Beyond(limits.WarnSkew),
+		TroubleLeap:         s.Clock.UnfollowedLeapMs > 0,
+		TroubleCoasting:     s.Clock.CoastingMs > 0,
+		TroubleFrozen:       s.FrozenUntilMs != nil,
 	}
 	found := []string{} // not null in JSON
 	for _, t := range Troubles() {

@@ -1,8 +1,12 @@
 package node
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func TestDegradedListsTroubles(t *testing.T) {
@@ -13,7 +17,10 @@ func TestDegradedListsTroubles(t *testing.T) {
 	}{
 		{"nothing", func(*Snapshot) {}, []string{}},
 		{"not before the first heartbeat", func(s *Snapshot) { s.ZooKeeper.OK = false }, []string{}},
-		{"a heartbeat failed", func(s *Snapshot) { s.ZooKeeper.Error = "cut off" }, []string{TroubleZooKeeper}},
+		{"a heartbeat failed", func(s *Snapshot) { s.ZooKeeper.trouble = troubleOf(errors.New("cut off")) },
+			[]string{TroubleZooKeeper}},
+		{"a quota", func(s *Snapshot) { s.ZooKeeper.trouble = troubleOf(fmt.Errorf("%w: set", store.ErrQuota)) },
+			[]string{TroubleQuota}},
 		{"started alone", func(s *Snapshot) { s.FromCache = true }, []string{TroubleFromCache}},
 		{"a full disk", func(s *Snapshot) { s.Disk.OK = false }, []string{TroubleDisk}},
 		{"an offset", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0), new(11.0) },

@@ -1,10 +1,12 @@
 package seq
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Reason says in one word why a node answers no value. The reasons are words on the wire.
@@ -120,9 +122,19 @@ func confirming(left time.Duration) *Refusal {
 const (
 	textUnreachable = "this node holds no values of the sequence, and ZooKeeper cannot be reached. " +
 		"Retry, or try another node"
+	textQuota = "this node holds no values of the sequence, and ZooKeeper gives none, because a quota is reached. " +
+		"Raise the quota"
 	textHold     = "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back"
 	textPatience = "ZooKeeper did not give this node any values in time. Retry, or try another node"
 )
+
+// noBlockAfter is the refusal of requests that wait when ZooKeeper has failed with err.
+func noBlockAfter(err error) *Refusal {
+	if errors.Is(err, store.ErrQuota) {
+		return noBlock(textQuota)
+	}
+	return noBlock(textUnreachable)
+}
 
 func noBlock(why string) *Refusal { return newRefusal(NoBlock, time.Second, "%s", why) }
 

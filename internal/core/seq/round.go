@@ -34,7 +34,7 @@ func (i *Issuer) Round(ctx context.Context) error {
 		i.goOnAlone()
 	}
 	if err != nil {
-		i.refuseAll(noBlock(textUnreachable))
+		i.refuseAll(noBlockAfter(err))
 	}
 	return err
 }
@@ -148,6 +148,9 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
 				i.unusable(s, err)
 				return nil
+			case errors.Is(err, store.ErrQuota): // what others need may be allowed
+				i.overQuota(s, err)
+				return nil
 			case err == nil:
 				return nil
 			}
@@ -168,6 +171,15 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 		i.Wake()
 	}
 	return !i.unfinished, err
+}
+
+// overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
+func (i *Issuer) overQuota(s *series, err error) {
+	now := i.cfg.Mono()
+	s.change(func() { s.refuse(noBlockAfter(err), now) })
+	if last := i.quotaTold.Load(); (last == 0 || now-last > int64(time.Minute)) && i.quotaTold.CompareAndSwap(last, now) {
+		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.name, "error", err)
+	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.

@@ -235,6 +235,9 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 // wrote ends a write of a mode.
 func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	now := i.cfg.Mono()
+	if errors.Is(err, store.ErrQuota) {
+		err = errNotSent // it was not made. overQuota refuses the requests
+	}
 	s.mu.Lock()
 	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)
 	woken, pause := s.mode.wrote(t, v, sent, now, err)

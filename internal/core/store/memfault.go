@@ -49,7 +49,13 @@ const (
 	// applies a delayed write if its session is still alive then. A delayed read has no
 	// effect.
 	FailLate
+	// FailQuota and FailLocal refuse the request: the server does not apply it, and the caller gets ErrQuota or
+	// ErrLocalSession.
+	FailQuota
+	FailLocal
 )
+
+var refusals = map[Fault]error{FailQuota: ErrQuota, FailLocal: ErrLocalSession}
 
 var (
 	errFault       = errors.New("injected fault")

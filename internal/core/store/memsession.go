@@ -84,6 +84,10 @@ func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn
 		s.m.mu.Unlock()
 		return unreachable(err)
 	}
+	if why := refusals[fault]; why != nil {
+		s.m.mu.Unlock()
+		return fmt.Errorf("%w (%s %s)", why, c.Op, c.Path)
+	}
 	if fault == FailLate {
 		s.m.late = append(s.m.late, lateCall{s, s.id, c, apply})
 		s.m.mu.Unlock()

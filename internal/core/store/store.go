@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/flaked/flaked/internal/core/limits"
 )
@@ -136,4 +137,10 @@ var (
 	ErrClosed = errors.New("the store is closed")
 	// ErrDenied: ZooKeeper refused the credentials, or the record's ACL forbids the call.
 	ErrDenied = errors.New("ZooKeeper denied access")
+	// ErrRefused: ZooKeeper's configuration does not allow the write, which was not made.
+	ErrRefused = errors.New("ZooKeeper refused the write")
+	// ErrQuota is an ErrRefused: the record would exceed a quota.
+	ErrQuota = fmt.Errorf("%w, because a quota is reached", ErrRefused)
+	// ErrLocalSession is an ErrRefused: a local session may not have ephemeral records.
+	ErrLocalSession = fmt.Errorf("%w, because its servers use local sessions", ErrRefused)
 )

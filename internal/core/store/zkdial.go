@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 )
 
@@ -114,6 +116,9 @@ func (z *ZK) try(ctx context.Context, to zkTarget) attempt {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	socket, err := dial(ctx, to, z.cfg.TLS)
+	if errors.Is(err, syscall.ECONNRESET) {
+		err = &ungreeted{err}
+	}
 	if err != nil {
 		return attempt{target: to, err: err}
 	}
@@ -132,7 +137,7 @@ func (z *ZK) try(ctx context.Context, to zkTarget) attempt {
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-c.socket.gone:
-			err = c.socket.failure()
+			err = &ungreeted{c.socket.failure()}
 		}
 		z.retire(c)
 		return attempt{target: to, err: fmt.Errorf("%s: %w", to.label(), err)}

@@ -35,18 +35,29 @@ var zkSentinels = []struct{ from, to error }{
 }
 
 // zkCodes maps the server's error codes that go-zookeeper does not know. The library passes
-// them on as a text with a number. After most of them, a write may have been applied or may
-// still be applied.
+// them on as a text with a number. With ErrUnreachable, a write may have been applied or may
+// still be applied. With ErrRefused or no error, the server has not made the write.
 var zkCodes = map[int]struct {
 	to   error
 	text string
 }{
 	-1:   {ErrUnreachable, "system error in the server"},
+	-2:   {ErrUnreachable, "runtime inconsistency in the server"},
+	-3:   {ErrUnreachable, "data inconsistency in the server"},
 	-4:   {ErrUnreachable, "connection lost"},
+	-5:   {nil, "the server could not read the request"},
+	-6:   {nil, "the server does not know this request. Use ZooKeeper 3.5 or later"},
 	-7:   {ErrUnreachable, "timed out in the server"},
 	-12:  {ErrUnreachable, "unknown session"},
+	-13:  {ErrUnreachable, "no quorum for a new configuration"},
+	-14:  {ErrUnreachable, "the ensemble is changing its configuration"},
+	-113: {nil, "invalid callback"},
+	-119: {ErrUnreachable, "the server is read-only, because it has no quorum"},
+	-120: {ErrLocalSession, ""},
+	-121: {nil, "no such watcher"},
 	-122: {ErrUnreachable, "timed out in the server"},
 	-124: {ErrDenied, "the server requires an authentication that is not supported (SASL?)"},
+	-125: {ErrQuota, ""},
 	-127: {ErrUnreachable, "throttled by the server"},
 }
 
@@ -67,7 +78,13 @@ func mapErr(op, path string, err error) error {
 	}
 	var code int
 	if n, _ := fmt.Sscanf(err.Error(), "unknown error: %d", &code); n == 1 {
-		if c, ok := zkCodes[code]; ok {
+		switch c, known := zkCodes[code]; {
+		case !known:
+		case errors.Is(c.to, ErrRefused):
+			return fmt.Errorf("%w (%s %s)", c.to, op, path)
+		case c.to == nil:
+			return fmt.Errorf("%s %s: %s (%d)", op, path, c.text, code)
+		default:
 			return fmt.Errorf("%w: %s %s: %s (%d)", c.to, op, path, c.text, code)
 		}
 	}

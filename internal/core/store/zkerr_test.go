@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func TestMapErr(t *testing.T) {
-	all := []error{ErrNoNode, ErrExists, ErrBadVersion, ErrNotEmpty, ErrDenied, ErrUnreachable}
+	all := []error{ErrNoNode, ErrExists, ErrBadVersion, ErrNotEmpty, ErrDenied, ErrUnreachable, ErrQuota, ErrLocalSession}
 	for _, tc := range []struct{ in, want error }{ // nil: wrapped
 		{zk.ErrNoNode, ErrNoNode},
 		{zk.ErrNodeExists, ErrExists},
@@ -42,7 +43,8 @@ func TestMapErr(t *testing.T) {
 		{zk.ErrAPIError, nil},
 		{zk.ErrNoChildrenForEphemerals, nil},
 		{zk.ErrInvalidPath, nil},
-		{errors.New("unknown error: -125"), nil},
+		{errors.New("unknown error: -125"), ErrQuota},
+		{errors.New("unknown error: -120"), ErrLocalSession},
 		{errors.New("what?"), nil},
 	} {
 		got := mapErr("get", "/x", tc.in)
@@ -60,5 +62,19 @@ func TestMapErr(t *testing.T) {
 	}
 	if mapErr("get", "/x", nil) != nil {
 		t.Error("an error of none")
+	}
+}
+
+// The codes are those of KeeperException.Code in ZooKeeper 3.9.5.
+func TestEveryCodeOfZooKeeperHasWords(t *testing.T) {
+	byTheLibrary := []int{-8, -100, -101, -102, -103, -108, -110, -111, -112, -114, -115, -118, -123}
+	for _, code := range []int{
+		-1, -2, -3, -4, -5, -6, -7, -8, -12, -13, -14, -100, -101, -102, -103, -108, -110, -111, -112, -113, -114,
+		-115, -118, -119, -120, -121, -122, -123, -124, -125, -127,
+	} {
+		got := mapErr("set", "/x", fmt.Errorf("unknown error: %d", code))
+		if !slices.Contains(byTheLibrary, code) && strings.Contains(got.Error(), "unknown error") {
+			t.Errorf("%d: %v", code, got)
+		}
 	}
 }

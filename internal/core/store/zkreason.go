@@ -26,6 +26,14 @@ type tlsError struct {
 func (e *tlsError) Error() string { return "TLS with " + e.server + " failed: " + reason(e.err) }
 func (e *tlsError) Unwrap() error { return e.err }
 
+// ungreeted: a server ended the connection before its greeting.
+type ungreeted struct{ err error }
+
+func (e *ungreeted) Error() string {
+	return reason(e.err) + " before its greeting. It has no quorum, or too many connections (maxClientCnxns)"
+}
+func (e *ungreeted) Unwrap() error { return e.err }
+
 // noConnection: a call that ended with err had no connection, for the reason why.
 type noConnection struct{ why, err error }
 
@@ -39,6 +47,9 @@ func reason(err error) string {
 		return "the session ended"
 	}
 	if e, ok := errors.AsType[*tlsError](err); ok {
+		return e.Error()
+	}
+	if e, ok := errors.AsType[*ungreeted](err); ok {
 		return e.Error()
 	}
 	at := ""

@@ -27,6 +27,8 @@ func TestReasonOfALostConnection(t *testing.T) {
 		{fmt.Errorf("get /x: %w", context.DeadlineExceeded), "no answer in time"},
 		{io.EOF, "connection closed by ZooKeeper"},
 		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "zk9", IsNotFound: true}}, "host zk9 not found"},
+		{fmt.Errorf("zk1:2181: %w", &ungreeted{io.EOF}),
+			"connection closed by ZooKeeper before its greeting. It has no quorum, or too many connections (maxClientCnxns)"},
 		{errors.New("the session has ended"), "the session has ended"},
 		{nil, "the session ended"},
 	} {

@@ -52,6 +52,7 @@ func TestServers(t *testing.T) {
 		{"all are down", []server{down, down}, Fail, "connection refused"},
 		{"silent", []server{{addr: "c:1", err: context.DeadlineExceeded}}, Fail, "no answer in time"},
 		{"no quorum", []server{up, {addr: "c:1", err: noSession{errSlow}}}, Warn, "whether a majority of the servers"},
+		{"too many connections", []server{up, {addr: "c:1", err: noSession{errSlow}, full: true}}, Warn, "maxClientCnxns"},
 		{"slow", []server{{addr: "c:1", took: time.Second}}, Warn, "c:1 serves, and answers in 1s"},
 	} {
 		found := judgeServers(tc.servers)
@@ -94,6 +95,9 @@ func TestProbes(t *testing.T) {
 			"The chroot does not exist yet", true},
 		{"slow", with(func(p *store.Probe) { p.Write = time.Second }), nil, "latency", Warn,
 			"disks of the ZooKeeper servers", true},
+		{"a quota", with(func(*store.Probe) {}), store.ErrQuota, "access", Fail, "setquota -N", false},
+		{"local sessions", with(func(*store.Probe) {}), store.ErrLocalSession, "access", Fail,
+			"localSessionsUpgradingEnabled", false},
 		{"no session", store.Probe{}, cut, "session", Fail, "no session within 3s. Check --zk", false},
 		{"wrong password", store.Probe{}, denied, "session", Fail, "--zk-auth-file", false},
 		{"another's records", fine, denied, "access", Fail, "may not create records in /flaked/x. Give " +

@@ -61,6 +61,10 @@ func failed(check string, err error) Finding {
 		f.unreachable, f.Advice = true, view.ZooKeeperDown.Advice
 	case errors.Is(err, store.ErrDenied):
 		f.Advice = view.ZooKeeperDenied.Advice
+	case errors.Is(err, store.ErrQuota):
+		f.Advice = view.ZooKeeperQuota.Advice
+	case errors.Is(err, store.ErrLocalSession):
+		f.Advice = view.ZooKeeperLocal.Advice
 	}
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -19,6 +20,7 @@ type server struct {
 	addr string
 	took time.Duration
 	err  error // a noSession if it accepted a connection
+	full bool  // it closes connections at once
 }
 
 // noSession is the error of a server that accepts connections.
@@ -33,7 +35,10 @@ func checkServers(ctx context.Context, cfg Config) []Finding {
 	servers := make([]server, len(connect.Hosts))
 	var wg sync.WaitGroup
 	for i, addr := range connect.Hosts {
-		wg.Go(func() { servers[i] = askServer(ctx, cfg.ZK, addr) })
+		wg.Go(func() {
+			servers[i] = askServer(ctx, cfg.ZK, addr)
+			servers[i].full = servers[i].err != nil && closesAtOnce(addr)
+		})
 	}
 	wg.Wait()
 	return judgeServers(servers)
@@ -60,6 +65,19 @@ func askServer(ctx context.Context, cfg store.ZKConfig, addr string) server {
 	return s
 }
 
+// closesAtOnce reports whether a server closes a connection on which nothing was sent. ZooKeeper does so if it has as
+// many as it may have. A server without a quorum waits for a request.
+func closesAtOnce(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return errors.Is(err, syscall.ECONNRESET) // it was faster
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	_, err = conn.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 const slowServer = 100 * time.Millisecond
 
 // judgeServers returns a line for each server. A server that does not serve is a failure if no
@@ -75,6 +93,10 @@ func judgeServers(servers []server) (found []Finding) {
 			if s.took > slowServer {
 				f.Level, f.Advice = Warn, "Check the network to it, and its disk"
 			}
+		case s.full:
+			f.Level, f.Text, f.Advice = Warn, s.addr+" closes connections at once: it has as many as maxClientCnxns or "+
+				"maxCnxns allow, or it is a proxy without a server behind it",
+				"Raise maxClientCnxns in its zoo.cfg. Each node needs one connection, a command one more"
 		case errors.As(s.err, new(noSession)):
 			f.Level, f.Text, f.Advice = Warn, s.addr+" accepts connections and gives no session in time",
 				"Check whether it hangs, and whether a majority of the servers runs. See its log"

@@ -106,6 +106,12 @@ var (
 		"Free space on its disk or repair it at once. The reserved bound is only seconds ahead."}
 	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s",
 		"Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."}
+	ZooKeeperQuota = Problem{node.TroubleQuota, Critical, "ZooKeeper refuses writes, because a quota is reached",
+		"Raise it: setquota -N COUNT or -B BYTES in zkCli.sh. Heartbeats that ZooKeeper refuses do not renew leases."}
+	ZooKeeperLocal = Problem{node.TroubleLocalSession, Critical,
+		"ZooKeeper uses local sessions, so it cannot show which nodes are connected",
+		"Set localSessionsUpgradingEnabled=true in zoo.cfg of all its servers, and restart them one by one. " +
+			"Release no worker until then."}
 	ZooKeeperDown = Problem{"zookeeper-down", Critical, "ZooKeeper cannot be reached%s",
 		"Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."}
 	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s",
@@ -169,8 +175,8 @@ var (
 
 // Causes is the table: all rows, the critical ones first.
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
-	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperDown, sequencesFrozen,
-	sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
+	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
+	ZooKeeperDown, sequencesFrozen, sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
 	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
 	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed,
 	TimeEnding,

@@ -27,7 +27,7 @@ func HeartbeatLate(age, every int64) bool { return every > 0 && age > every+over
 
 // CutOff reports whether ZooKeeper does not extend the worker's lease.
 func (w OwnWorker) CutOff() bool {
-	return w.HeartbeatLate() || w.FromCache || slices.Contains(w.Degraded, node.TroubleZooKeeper)
+	return w.HeartbeatLate() || w.FromCache || node.OfZooKeeper(w.Degraded) != ""
 }
 
 // ClockOff reports whether something is wrong with the clock of this machine. It leaves out
@@ -48,6 +48,7 @@ func (w OwnWorker) Problems() (out []Problem) {
 	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
 	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
 		add(fromCache)
+	case slices.Contains(w.Degraded, node.TroubleQuota), slices.Contains(w.Degraded, node.TroubleLocalSession):
 	default:
 		add(noZooKeeper)
 	}

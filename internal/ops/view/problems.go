@@ -64,7 +64,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add(Cause(string(cause)), refuses)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
-	add(heartbeats, live && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs))
+	add(heartbeats, live && !w.writesRefused() && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs))
 	add(unanswered, live && w.unanswered())
 	add(anotherNode, live && w.Asked == AnotherNode)
 	add(recordMissing, w.State == RecordMissing)
@@ -89,12 +89,22 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 		return []Problem{replaced}
 	case w.Says == nil:
 		return []Problem{disconnected}
+	case w.writesRefused(): // which is a problem of its own
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
 		return []Problem{noZooKeeper.With("")}
 	case w.Says.ZooKeeperOK && !Starting(w.Says.Cause):
 		return []Problem{notShown}
 	}
 	return nil
+}
+
+// writesRefused reports whether the node says that ZooKeeper refuses its writes.
+func (w WorkerReport) writesRefused() bool {
+	if w.Says == nil {
+		return false
+	}
+	word := node.OfZooKeeper(w.Says.Degraded)
+	return word != "" && word != node.TroubleZooKeeper
 }
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.

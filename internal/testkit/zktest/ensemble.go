@@ -21,8 +21,8 @@ type cluster struct {
 	release []func() // give the ports back
 }
 
-// launch starts n servers in dir and waits until they serve.
-func launch(prog program, dir string, n int) (_ *cluster, err error) {
+// launch starts n servers in dir and waits until they serve. settings are further lines of zoo.cfg.
+func launch(prog program, dir string, n int, settings []string) (_ *cluster, err error) {
 	c := &cluster{}
 	defer func() {
 		if err != nil {
@@ -41,7 +41,7 @@ func launch(prog program, dir string, n int) (_ *cluster, err error) {
 		c.servers = append(c.servers, s)
 	}
 	for _, s := range c.servers {
-		if err := s.configure(c.servers); err != nil {
+		if err := s.configure(c.servers, settings); err != nil {
 			return nil, err
 		}
 	}

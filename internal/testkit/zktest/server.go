@@ -28,8 +28,8 @@ func (s *server) config() string  { return filepath.Join(s.dir, "zoo.cfg") }
 func (s *server) dataDir() string { return filepath.Join(s.dir, "data") }
 func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// configure writes zoo.cfg and myid of a server in the ensemble all.
-func (s *server) configure(all []*server) error {
+// configure writes zoo.cfg and myid of a server in the ensemble all. settings are further lines of zoo.cfg.
+func (s *server) configure(all []*server, settings []string) error {
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
 		return err
 	}
@@ -47,6 +47,9 @@ func (s *server) configure(all []*server) error {
 		if err := os.WriteFile(filepath.Join(s.dataDir(), "myid"), fmt.Appendln(nil, s.id), 0o600); err != nil {
 			return err
 		}
+	}
+	for _, line := range settings {
+		fmt.Fprintln(&b, line)
 	}
 	return os.WriteFile(s.config(), b.Bytes(), 0o600)
 }

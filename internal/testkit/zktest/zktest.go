@@ -5,10 +5,12 @@ package zktest
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,26 +19,26 @@ import (
 )
 
 // Single starts one standalone server and waits until it serves. It ends with
-// the test.
-func Single(t testing.TB) *Ensemble {
+// the test. Settings are further lines of zoo.cfg, such as "enforceQuota=true".
+func Single(t testing.TB, settings ...string) *Ensemble {
 	t.Helper()
-	return start(t, 1)
+	return start(t, 1, settings)
 }
 
 // Three starts an ensemble of three and waits until it serves. It ends with
-// the test.
-func Three(t testing.TB) *Ensemble {
+// the test. Settings are further lines of zoo.cfg.
+func Three(t testing.TB, settings ...string) *Ensemble {
 	t.Helper()
-	return start(t, 3)
+	return start(t, 3, settings)
 }
 
-func start(t testing.TB, n int) *Ensemble {
+func start(t testing.TB, n int, settings []string) *Ensemble {
 	t.Helper()
 	prog := require(t)
 	// Cleanups run in reverse order. TempDir comes before the cleanup below, so
 	// that the directory is removed when no server writes into it any more.
 	dir := t.TempDir()
-	c, err := launch(prog, dir, n)
+	c, err := launch(prog, dir, n, settings)
 	if err != nil {
 		t.Fatalf("zktest: %v", err)
 	}
@@ -74,7 +76,7 @@ func Shared(t testing.TB) *Ensemble {
 	if shared.cluster == nil && shared.err == nil {
 		shared.dir, shared.err = os.MkdirTemp("", "flaked-zktest-")
 		if shared.err == nil {
-			shared.cluster, shared.err = launch(prog, shared.dir, 1)
+			shared.cluster, shared.err = launch(prog, shared.dir, 1, nil)
 		}
 	}
 	if shared.err != nil {
@@ -173,6 +175,40 @@ func pathName(test string) string { return notInName.ReplaceAllString(test, "-")
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 func create(addrs []string, path string) error {
+	return connected(addrs, func(conn *zk.Conn) error { return put(conn, path, nil) })
+}
+
+func put(conn *zk.Conn, path string, data []byte) error {
+	_, err := conn.Create(path, data, 0, zk.WorldACL(zk.PermAll))
+	return err
+}
+
+// Quota sets the hard quota of a path, in bytes and in znodes. -1 means no limit. It counts only on a server
+// with enforceQuota=true.
+func (e *Ensemble) Quota(t testing.TB, path string, bytes, count int) {
+	t.Helper()
+	err := connected(e.Addrs(), func(conn *zk.Conn) error {
+		at := "/zookeeper/quota"
+		for name := range strings.SplitSeq(path[1:], "/") {
+			at += "/" + name
+			if err := put(conn, at, nil); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return err
+			}
+		}
+		limits := fmt.Appendf(nil, "count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d", bytes, count)
+		if err := put(conn, at+"/zookeeper_limits", limits); errors.Is(err, zk.ErrNodeExists) {
+			_, err = conn.Set(at+"/zookeeper_limits", limits, -1)
+			return err
+		}
+		return put(conn, at+"/zookeeper_stats", []byte("count=0,bytes=0")) // the server counts
+	})
+	if err != nil {
+		t.Fatalf("zktest: the quota of %s: %v", path, err)
+	}
+}
+
+// connected calls f with a connection.
+func connected(addrs []string, f func(*zk.Conn) error) error {
 	conn, events, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(discard{}))
 	if err != nil {
 		return err
@@ -188,8 +224,7 @@ func create(addrs []string, path string) error {
 	// The client's calls take no context. Close ends them.
 	timeout := time.AfterFunc(Timeout, conn.Close)
 	defer timeout.Stop()
-	_, err = conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-	return err
+	return f(conn)
 }
 
 // discard drops the client's log messages. They cannot go to t.Log, which panics
