@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
@@ -71,7 +72,13 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	out.gauge("ready", "1 while a GET would be answered with an ID.", truth(s.cfg.Ready() == nil))
 	out.requests(s)
 	out.worker(s.cfg.Node())
-	out.sequences(s)
+	r := s.cfg.Sequences()
+	found := sequencesOf(r)
+	out.sequences(r, found)
+	for _, p := range s.statusWith(found).Problems {
+		out.gauge("problem", "1 while the node has this problem, by cause and severity, in the words of "+
+			"docs/troubleshooting.md.", 1, "cause", p.Cause, "severity", string(p.Severity))
+	}
 	c, _ := s.slots.get(false)
 	if !c.at.IsZero() {
 		for state, n := range c.Summary.ByState() {
@@ -210,12 +217,10 @@ func (out sink) counts(n node.CountsSnapshot) {
 // maxSequences is the number of named sequences that have metrics of their own.
 const maxSequences = 100
 
-func (out sink) sequences(s *Server) {
-	r := s.cfg.Sequences()
-	views := seqViews(r)
+func (out sink) sequences(r seq.Report, found []view.Sequence) {
 	states := map[string]int{view.SeqInUse: 0, view.SeqAfterLoss: 0, view.SeqFrozen: r.FrozenTemplates,
 		view.SeqExhausted: 0}
-	for _, v := range views {
+	for _, v := range found {
 		states[v.State]++
 	}
 	for state, n := range states {
@@ -232,7 +237,7 @@ func (out sink) sequences(s *Server) {
 		out.counter("named_sequence_refusals_total", "Requests for values that were refused, by reason.", n,
 			"reason", string(reason))
 	}
-	first, _ := firstSequences(views, maxSequences)
+	first, _ := firstSequences(seqViews(found), maxSequences)
 	for _, v := range first {
 		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 "+
 			"sequences: those with problems, then the most used ones.", view.Part(view.Taken(v.Record)), "sequence",

@@ -28,7 +28,8 @@ func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 // firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
 func firstOf(v pageData, c seen) firstView {
-	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: wrongOf(v), Cluster: clusterWrong(v, c)}
+	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: v.Status.Problems,
+		Cluster: clusterWrong(v, c)}
 	if v.Stale {
 		f.ReadAt = v.ReadAt
 	}
@@ -75,20 +76,8 @@ func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 	return left, utc(w.NowMs+left) + " UTC", longer, limited
 }
 
-// wrongOf returns the problems of this node, and what to do about each.
-func wrongOf(v pageData) []view.Problem {
-	out := v.Own.Problems()
-	if v.Status.Sequences != nil {
-		out = append(out, v.Status.Sequences.Problems()...)
-	}
-	if v.Dev {
-		out = append(out, view.Development)
-	}
-	return out
-}
-
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
-// unless this node has lost ZooKeeper: wrongOf then reports the cause.
+// unless this node has lost ZooKeeper: its own problems then have the cause.
 func clusterWrong(v pageData, c seen) (out []string) {
 	if !v.Own.CutOff() && (v.Stale || c.err != nil) {
 		since := ""
@@ -106,8 +95,8 @@ func clusterWrong(v pageData, c seen) (out []string) {
 	return out
 }
 
-// said reports whether a problem of the cluster is about w while wrongOf reports problems of
-// w. This process knows more about w than the cluster's record does.
+// said reports whether a problem of the cluster is about w while w has problems itself. This process knows more about
+// w than the cluster's record does.
 func said(w ownView, problem string) bool {
 	return w.Worker != nil && len(w.Problems()) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
 }

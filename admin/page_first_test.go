@@ -51,11 +51,11 @@ var firstScreens = []struct {
 	{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
 		c: seen{err: errors.New("connection refused"),
 			Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is " +
-				"disconnected", Advice: "Start it."}}}}},
+				"disconnected", Clients: "Clients wait.", Advice: "Start it."}}}}},
 		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
 			"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore " +
 			"ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
-			"10:31:36: worker 2 (b) is disconnected. Start it."},
+			"10:31:36: worker 2 (b) is disconnected. Clients wait. Start it."},
 	{name: "a heartbeat is " +
 		"late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
@@ -64,7 +64,8 @@ var firstScreens = []struct {
 	{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
 		c: seen{err: errors.New("slow")},
 		want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another " +
-			"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Check whether " +
+			"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Clients " +
+			"notice nothing. Check whether " +
 			"ZooKeeper is slow or down."},
 	{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
 		w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
@@ -82,12 +83,13 @@ var firstScreens = []struct {
 		w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
 			[]string{node.TroubleOffset}
 	})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses " +
-		"to serve", Advice: "See its log."}, {Text: "worker 71 (b) refuses to serve", Advice: "See its log."}}}}},
+		"to serve", Clients: "Clients wait.", Advice: "See its log."},
+		{Text: "worker 71 (b) refuses to serve", Clients: "Clients wait.", Advice: "See its log."}}}}},
 		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 			"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
 			"tracking, then set the clock right. The node then serves again by itself. Do not restart it. If " +
 			"it is right, others are wrong: see CLOCK in flaked status.|" +
-			"worker 71 (b) refuses to serve. See its log."},
+			"worker 71 (b) refuses to serve. Clients wait. See its log."},
 	{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
 		func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
@@ -114,6 +116,7 @@ func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
 	for _, row := range firstScreens {
 		t.Run(row.name, func(t *testing.T) {
 			row.v.Ready = row.v.Own.Ready
+			row.v.Status.Problems = problemsOf(row.v.Own.OwnWorker, nil, row.v.Dev)
 			f := firstOf(row.v, row.c)
 			got := []string{f.Tone, f.Serves, f.Left, f.Aside}
 			for _, w := range f.Wrong {

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -12,48 +10,25 @@ import (
 )
 
 // seqView is a named sequence as the page shows it.
-type seqView struct {
-	seq.Use
-	State string
-}
+type seqView struct{ view.Sequence }
 
 // shownSequences is the most rows of the table of sequences.
 const shownSequences = 50
 
-// sequences returns the sequences that this process knows, in no order.
-func (s *Server) sequences() []seqView { return seqViews(s.cfg.Sequences()) }
-
-func seqViews(r seq.Report) []seqView {
-	views := make([]seqView, 0, len(r.Sequences))
-	for _, u := range r.Sequences {
-		state := view.SequenceState(u.Record, r.State)
-		if u.Refusal == seq.Frozen { // by a damaged record, too
-			state = view.SeqFrozen
-		}
-		views = append(views, seqView{u, state})
+func seqViews(all []view.Sequence) []seqView {
+	views := make([]seqView, 0, len(all))
+	for _, s := range all {
+		views = append(views, seqView{s})
 	}
 	return views
 }
 
-// countSequences returns nil if there are no sequences.
-func countSequences(views []seqView) *view.Sequences {
-	if len(views) == 0 {
-		return nil
+// sequencesOf returns the sequences that a process knows, in no order.
+func sequencesOf(r seq.Report) (all []view.Sequence) {
+	for _, u := range r.Sequences {
+		all = append(all, view.InUse(u, r.State))
 	}
-	s := view.NewSequences()
-	var named []seqView // in the document
-	for _, v := range views {
-		if v.Bad() || v.Near() {
-			named = append(named, v)
-		} else {
-			s.Add(v.Name, v.Record, v.State)
-		}
-	}
-	slices.SortFunc(named, func(a, b seqView) int { return cmp.Compare(a.Name, b.Name) })
-	for _, v := range named {
-		s.Add(v.Name, v.Record, v.State)
-	}
-	return s
+	return all
 }
 
 // firstSequences returns at most most sequences, and how many more there are. Those with
@@ -90,11 +65,11 @@ func (v seqView) part() float64 { return view.Part(view.Taken(v.Record)) }
 // Bad reports whether the sequence issues no values until an operator acts.
 func (v seqView) Bad() bool { return v.rank() < 2 }
 
-// Near reports whether most values are used.
-func (v seqView) Near() bool { return v.part() >= view.NearlyUsed }
-
 // Trouble reports whether an operator should look at the sequence.
-func (v seqView) Trouble() bool { return v.rank() < 3 || v.Near() }
+func (v seqView) Trouble() bool {
+	_, is := v.Problem()
+	return is
+}
 
 // Waits returns why the node gets no values at present, although the state allows that. It is empty
 // if the node gets some.
@@ -131,30 +106,17 @@ func (v seqView) Next() string {
 
 // Rate returns the values that this node issues in a second.
 func (v seqView) Rate() string {
-	switch r := v.PerSecond; {
-	case r == 0:
+	if v.PerSecond == 0 {
 		return "–"
-	case r < 0.1:
-		return "<0.1/s"
-	case r < 10:
-		return fmt.Sprintf("%.1f/s", r)
 	}
-	return view.Thousands(strconv.FormatInt(int64(math.Round(v.PerSecond)), 10)) + "/s"
+	return view.RateText(v.PerSecond)
 }
 
 // Lasts returns when the values are used up at the rate of this node.
 func (v seqView) Lasts() string {
-	const year = 365 * 24 * 3600
 	left := v.Record.Positions() - min(v.Record.Next, v.Record.Positions()) + v.Held
 	if v.PerSecond == 0 || left == 0 {
 		return "–"
 	}
-	switch seconds := float64(left) / v.PerSecond; {
-	case seconds > 100*year:
-		return "> 100 years"
-	case seconds > 2*year:
-		return fmt.Sprintf("%.0f years", seconds/year)
-	default:
-		return view.Brief(int64(seconds * 1000))
-	}
+	return view.LastsText(left, v.PerSecond)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -52,7 +53,7 @@ func TestSequencesOnThePage(t *testing.T) {
 		last = at
 	}
 	for _, want := range []string{
-		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, `refuses: ceiling`, `<b class="bad">80.0%</b>`,
+		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, `refuses: ceiling`, `>80.0%<`,
 		">123,457<", ">1,235/s<", ">&lt;0.1/s<", ">1m50s<",
 		">20d3h<", "&gt; 100 years", "ids-3",
 	} {
@@ -102,7 +103,7 @@ func TestStrictSequenceHoldsNothing(t *testing.T) {
 		{seq.Use{Record: seq.Record{Mode: seq.Strict}}, "strict"},
 		{seq.Use{Record: seq.Record{Mode: seq.Strict}, Unanswered: 1200}, "strict: 1,200 unanswered"},
 	} {
-		if got := (seqView{Use: row.use}).Holds(); got != row.want {
+		if got := (seqView{view.Sequence{Use: row.use}}).Holds(); got != row.want {
 			t.Errorf("%q, not %q", got, row.want)
 		}
 	}

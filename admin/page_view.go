@@ -82,7 +82,7 @@ const (
 func (s *Server) look(now time.Time) pageData {
 	c, _ := s.slots.get(true)
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
-	sequences := s.sequences()
+	sequences := sequencesOf(s.cfg.Sequences())
 	status := s.statusWith(sequences)
 	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev,
 		Load: describeLoad(before, last), Own: describeOwn(status.Node)}
@@ -102,7 +102,7 @@ func (s *Server) look(now time.Time) pageData {
 		v.Held, v.Clocks = c.Summary.HeldLine(), c.ClocksLine()
 	}
 	v.Nodes, v.MoreNodes = mostInteresting(slots)
-	v.Sequences, v.MoreSequences = firstSequences(sequences, shownSequences)
+	v.Sequences, v.MoreSequences = firstSequences(seqViews(sequences), shownSequences)
 	v.Events = status.Events
 	slices.Reverse(v.Events)
 	v.Events = v.Events[:min(len(v.Events), 30)]

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -16,7 +15,7 @@ func (s *Server) livez(w http.ResponseWriter, _ *http.Request) { verdict(w, s.cf
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	err := s.cfg.Ready()
 	if _, verbose := r.URL.Query()["verbose"]; verbose {
-		verdict(w, err, checks(s.cfg.Node()))
+		verdict(w, err, checks(s.Status()))
 		return
 	}
 	verdict(w, err, "")
@@ -35,9 +34,9 @@ func verdict(w http.ResponseWriter, err error, above string) {
 
 // checks returns one line for each thing that serving depends on, then the problems. [+] means good, [-] that
 // the node refuses because of it, [!] that it is bad but the node may not refuse for it.
-func checks(s node.Snapshot) string {
+func checks(doc Status) string {
 	var b strings.Builder
-	w := describeOwn(s)
+	s, w := doc.Node, describeOwn(doc.Node)
 	line := func(good bool, bad, what, text string) {
 		if good {
 			bad = "+"
@@ -56,7 +55,7 @@ func checks(s node.Snapshot) string {
 		heartbeat = "no heartbeat yet"
 	}
 	line(s.ZooKeeper.Error == "" && !w.CutOff(), "!", "zookeeper", cmp.Or(s.ZooKeeper.Error, heartbeat))
-	for _, p := range w.Problems() {
+	for _, p := range doc.Problems {
 		b.WriteString(oneLine(p.String()) + "\n")
 	}
 	return b.String()

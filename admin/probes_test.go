@@ -34,7 +34,8 @@ func TestReadyzVerbose(t *testing.T) {
 			*s = node.Snapshot{Phase: node.Starting, Cause: node.CauseNoWorkerYet, Disk: node.DiskSnapshot{OK: true}}
 		}, errors.New("-NOTREADY starting reason=no-worker-yet"),
 			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: no " +
-				"heartbeat yet\nStarting: no worker acquired yet. Wait. If this lasts, the node's log says " +
+				"heartbeat yet\nStarting: no worker acquired yet. Clients get IDs from " +
+				"other nodes only. Wait. If this lasts, the node's log says " +
 				"why.\n-NOTREADY starting " +
 				"reason=no-worker-yet\n"},
 		{"all is wrong", func(s *node.Snapshot) {
@@ -43,7 +44,8 @@ func TestReadyzVerbose(t *testing.T) {
 		}, errors.New("-CLOCK the clock is behind"),
 			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no " +
 				"space left\n[!] clock: -1.5ms +/- 2ms\n[!] zookeeper: no answer at all\n" +
-				"The machine's clock went back. It is behind the last ID by 2.0s. Check with chronyc tracking, then " +
+				"The machine's clock went back. It is behind the last ID by 2.0s. Clients get IDs " +
+				"from other nodes only. Check with chronyc tracking, then " +
 				"set the clock right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock " +
 				"is behind\n"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/node"
@@ -24,6 +25,8 @@ type Status struct {
 	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
+	// Problems are what needs attention at this node, the worst first, as the page words them.
+	Problems []view.Problem `json:"problems"`
 	// Node is the state of the node and of its worker.
 	Node node.Snapshot `json:"node"`
 
@@ -68,13 +71,14 @@ type About struct {
 const shownEvents = 50
 
 // Status returns the state of this process at this moment.
-func (s *Server) Status() Status { return s.statusWith(s.sequences()) }
+func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Sequences())) }
 
-func (s *Server) statusWith(sequences []seqView) Status {
+func (s *Server) statusWith(sequences []view.Sequence) Status {
 	doc := Status{
 		About: s.cfg.About,
-		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: countSequences(sequences),
+		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: view.CountSequences(sequences),
 	}
+	doc.Problems = problemsOf(view.OwnWorker{Snapshot: doc.Node}, doc.Sequences, doc.Dev)
 	if doc.Listen == nil {
 		doc.Listen = []string{} // a list in JSON, too
 	}
@@ -86,6 +90,15 @@ func (s *Server) statusWith(sequences []seqView) Status {
 	doc.count(s.cfg.Counters())
 	doc.IDs += s.made.Load()
 	return doc
+}
+
+// problemsOf returns what needs attention at a node.
+func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
+	found := slices.Concat([]view.Problem{}, w.Problems(), s.Problems())
+	if dev {
+		found = append(found, view.Development)
+	}
+	return found
 }
 
 func (doc *Status) count(c lineproto.Counters) {

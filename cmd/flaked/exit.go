@@ -89,9 +89,6 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	if found, ok := errors.AsType[*problemsError](err); ok {
-		return code, found.Error()
-	}
 	return code, withFullStop(plain(advised(err)))
 }
 

@@ -43,12 +43,15 @@ func get(c *cli.Context) error {
 	})
 }
 
+// elsewhere is the advice for a refusal that may be this node's, and may pass.
+const elsewhere = ". Ask another node, or try again in a moment"
+
 // meaning returns what an error reply means and what to do, after a full stop. It returns ""
 // for a code that needs no explanation.
 func meaning(code ids.Code) string {
 	switch code {
 	case ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY:
-		return ". Ask another node, or try again in a moment"
+		return elsewhere
 	case ids.EXHAUSTED:
 		return ". Create a cluster with another layout"
 	case ids.NOPERM:

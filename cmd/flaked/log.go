@@ -68,7 +68,7 @@ func logsJSON(format string, w io.Writer) bool {
 	return format == "json" || format == "auto" && !isTerminal(w) && !toJournal(w)
 }
 
-// errLogged means that the log has the error that a command ended with.
+// errLogged means that the log, or the output, says what a command ended with.
 var errLogged = errors.New("see the log")
 
 // logged writes the error that a command ends with to a log in JSON, so that whatever reads the log

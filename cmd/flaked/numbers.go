@@ -26,7 +26,11 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	}
 	lines, err := node.ask(c.Context, request, readLines(n))
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
-		return exitWith(exitFailure, "%w%s", err, advice(reply))
+		text := advice(reply)
+		if text == elsewhere && strings.Contains(reply.Text, "Retry") {
+			text = "" // the node says so
+		}
+		return exitWith(exitFailure, "%w%s", err, text)
 	}
 	if err != nil {
 		return err

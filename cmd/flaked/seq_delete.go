@@ -37,7 +37,7 @@ Examples:
 						name, view.Instant(r.DeletedAt, now))
 					return err
 				}
-				next := strings.ReplaceAll(describeSequence(name, r, st, o.Now()).nextText(), "-", "above its max")
+				next := strings.ReplaceAll(describeSequence(seq.Named{Record: r}, st).nextText(), "-", "above its max")
 				risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
 					"Nodes that are cut off may issue its values for up to %s", name, next, millis(r.LongestHoldMs()))
 				if err := confirm(c, risk, "delete sequence "+name); err != nil {

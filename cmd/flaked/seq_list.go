@@ -21,8 +21,8 @@ func seqList(open storeOpener) *cli.Command {
 		Usage: "print the named sequences",
 		Description: `Prints the sequences of a cluster, and the deleted ones. NEXT is the first value that no
 node has taken: nodes may still issue lower ones. USED is the part that nodes have taken.
-CEILING is the most values a second. AGE is the time since a node last took values or
-renewed the record, or since the deletion.
+CEILING is the most values a second. AGE is the time since the record was written last, or
+since the deletion.
 ` + seqStatesText + `
 
 In the JSON, values and positions are strings, as JavaScript rounds large numbers. next is
@@ -46,7 +46,7 @@ Examples:
 					Sequences   []seqReport `json:"sequences"`
 				}{st.Incarnation, st.Changes, []seqReport{}}
 				for _, n := range found {
-					doc.Sequences = append(doc.Sequences, describeSequence(n.Name, n.Record, st, o.Now()))
+					doc.Sequences = append(doc.Sequences, describeSequence(n, st))
 				}
 				return show(c, doc, func(w io.Writer) error {
 					if len(found) == 0 {
@@ -64,7 +64,11 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
-		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.AtMs
+		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.WrittenMs
+		if d.Error != "" {
+			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
+			continue
+		}
 		if d.strict() {
 			ceiling = d.Mode
 		}
@@ -97,11 +101,11 @@ Examples:
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {
 			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Show(ctx, name)
+				r, st, err := o.Find(ctx, name)
 				if err != nil {
 					return err
 				}
-				d := describeSequence(name, r, st, o.Now())
+				d := describeSequence(r, st)
 				if !asJSON(c) || !r.Keyed() {
 					return show(c, d, seqRows(d, time.Now()).print)
 				}
@@ -109,7 +113,7 @@ Examples:
 					seqReport
 					Key *string `json:"key"`
 				}{seqReport: d}
-				switch k, err := o.Key(ctx, r); {
+				switch k, err := o.Key(ctx, r.Record); {
 				case err == nil && r.MaxNames == 0:
 					doc.Key = new(k.Hex())
 				case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):

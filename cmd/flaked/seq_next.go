@@ -67,7 +67,7 @@ func refusedValues(reply *ids.ReplyError) string {
 	case reply.Code == ids.ERR && reason != "":
 		return ""
 	case reason != "":
-		return ". Ask another node, or try again in a moment"
+		return elsewhere
 	}
 	return cmp.Or(meaning(reply.Code), accessAdvice(reply))
 }

@@ -17,6 +17,7 @@ const seqStatesText = `STATE is
   after-loss  ZooKeeper lost data: the next node first skips what may have been issued
   frozen      the same, but nodes refuse until an operator says where it goes on
   exhausted   all values are taken, or a template has created all that it may
+  damaged     its record cannot be used by this version of flaked
   deleted     the name is kept, so that it never begins again below its old values`
 
 // seqReport is a sequence in JSON. Values and positions are strings, as JavaScript and others round
@@ -24,6 +25,8 @@ const seqStatesText = `STATE is
 type seqReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
+	// Error says why a record is damaged. Other fields are then empty.
+	Error string `json:"error,omitempty"`
 	// Mode is segment or strict.
 	Mode string `json:"mode"`
 	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
@@ -47,9 +50,9 @@ type seqReport struct {
 	Ceiling     int64 `json:"ceiling"`
 	HardCeiling int64 `json:"hard_ceiling"`
 
-	// By wrote the record last. AtMs is the time of the last block, or of a later renewal.
-	By   string `json:"by"`
-	AtMs int64  `json:"at_ms"`
+	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it.
+	By        string `json:"by"`
+	WrittenMs int64  `json:"written_ms"`
 	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which
 	// nodes that are cut off may still issue its values. It passes only while nodes are connected.
 	DeletedMs     *int64 `json:"deleted_ms"`
@@ -68,14 +71,18 @@ type seqReport struct {
 	ClusterIncarnation int64 `json:"cluster_incarnation"`
 }
 
-// describeSequence returns the report of a record. now is Unix ms.
-func describeSequence(name string, r seq.Record, st seq.State, now int64) seqReport {
+// describeSequence returns the report of a record.
+func describeSequence(n seq.Named, st seq.State) seqReport {
+	s, r := view.Recorded(n, st), n.Record
+	if n.Err != nil {
+		return seqReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
+	}
 	d := seqReport{
-		Name: name, State: view.SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		Name: n.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Used:  view.Part(view.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
-		By: r.By, AtMs: now - max(0, st.Time-r.At), MaxNames: r.MaxNames, Names: r.Names,
+		By: r.By, WrittenMs: n.Written, MaxNames: r.MaxNames, Names: r.Names,
 		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(),
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
@@ -182,7 +189,7 @@ func seqRows(d seqReport, now time.Time) textTable {
 		{"ceiling", d.unused(aSecond(d.Ceiling))},
 		{"hard ceiling", d.unused(aSecond(d.HardCeiling))},
 		{"last writer", printable(d.By)},
-		{"last taken or renewed", view.Instant(d.AtMs, now)},
+		{"last written", view.Instant(d.WrittenMs, now)},
 	}
 	if d.keyed() {
 		rows.add("map", sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName())

@@ -143,8 +143,8 @@ func changeSequence(
 // changedRows returns a header, and what differs between two records.
 func changedRows(name string, before, after seq.Record, st seq.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
-	was := seqRows(describeSequence(name, before, st, now), at)
-	is := seqRows(describeSequence(name, after, st, now), at)
+	was := seqRows(describeSequence(seq.Named{Name: name, Record: before}, st), at)
+	is := seqRows(describeSequence(seq.Named{Name: name, Record: after}, st), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
 		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "print the workers of a cluster, and their problems",
+		Usage: "say whether a cluster is healthy, and print its workers",
 		Description: `Reads ZooKeeper, and asks the nodes for their own state, at the admin addresses that it
 can reach. It changes nothing. A worker is
   live            its holder is connected to ZooKeeper
@@ -30,8 +31,9 @@ can reach. It changes nothing. A worker is
 SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clock from
 that of ZooKeeper's leader: fast is ahead.
 
-Problems follow on standard error, one a line, the worst first, each with what to do.
-Critical: a node refuses, is down, or will soon refuse. Warning: IDs are served.
+The first line is the verdict. The problems follow, the worst first, each with what it
+means for clients and what to do. Critical: clients get errors, or soon will. Warning:
+something needs attention. Sequences are named only if they have a problem.
 Exits with 0 if all is well, and with 4 after printing problems.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
@@ -51,15 +53,6 @@ Examples:
 	}
 }
 
-// statusReport is the document of status.
-type statusReport struct {
-	view.Report
-	// Sequences is null if there are none, or if they could not be read.
-	Sequences *view.Sequences `json:"sequences"`
-	// SequencesError says why they could not be read. It is empty if they were.
-	SequencesError string `json:"sequences_error"`
-}
-
 func status(c *cli.Context) error {
 	nodes, err := nodeAsker(c)
 	if err != nil {
@@ -77,8 +70,9 @@ func status(c *cli.Context) error {
 			return err
 		}
 		nodes.askWorkers(ctx, r.Workers)
+		readSequences(ctx, st, &r)
 		r.Judge()
-		return showStatus(c, withSequences(ctx, st, r))
+		return showStatus(c, r)
 	})
 }
 
@@ -89,7 +83,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
 	r := view.AssessNodes(plain(err.Error()), []view.WorkerReport{found}, time.Now())
-	return showStatus(c, statusReport{Report: r})
+	return showStatus(c, r)
 }
 
 // statusOfAddrs asks the nodes of --addr.
@@ -103,7 +97,7 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	return showStatus(c, statusReport{Report: view.AssessNodes("", found, time.Now())})
+	return showStatus(c, view.AssessNodes("", found, time.Now()))
 }
 
 // namedAddrs returns the addresses of --addr, each once.
@@ -122,30 +116,37 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 // sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.
 const sequencesTime = 2 * time.Second
 
-// withSequences adds the named sequences to a report.
-func withSequences(ctx context.Context, zk store.Store, r view.Report) statusReport {
+// readSequences adds the named sequences to a report.
+func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	doc := statusReport{Report: r}
 	found, st, err := seq.Operator{Store: zk}.List(ctx, "")
 	switch {
 	case errors.Is(err, seq.ErrNoState):
+	case errors.Is(err, seq.ErrDamaged): // the record that all need
+		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(seq.Named{Name: "all", Err: err}, st)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		doc.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
+		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
-		doc.SequencesError = view.Clean(plain(err.Error()))
+		r.SequencesError = view.Clean(plain(err.Error()))
 	default:
-		doc.Sequences = view.CountSequences(found, st)
+		var all []view.Sequence
+		for _, n := range found {
+			all = append(all, view.Recorded(n, st))
+		}
+		r.Sequences = view.CountSequences(all)
 	}
-	return doc
 }
 
-// showStatus prints a report. It returns the error that the command ends with, nil if all is well.
-func showStatus(c *cli.Context, r statusReport) error {
-	err := show(c, r, r.print)
+// showStatus prints a report. The error that it returns sets the exit code.
+func showStatus(c *cli.Context, r view.Report) error {
+	err := show(c, r, func(w io.Writer) error { return printStatus(w, r) })
 	answered := func(w view.WorkerReport) bool { return w.Says != nil }
-	if r.Source == view.SourceNodes && !slices.ContainsFunc(r.Workers, answered) {
-		return errors.Join(err, &codedError{exitUnreachable, &problemsError{"no node answered", r.Summary.Problems}})
+	switch {
+	case r.Source == view.SourceNodes && !slices.ContainsFunc(r.Workers, answered):
+		return errors.Join(err, &codedError{exitUnreachable, errLogged})
+	case r.Summary.Degraded:
+		return errors.Join(err, &codedError{exitDegraded, errLogged})
 	}
-	return errors.Join(err, degraded(r.Summary.Problems))
+	return err
 }

@@ -144,11 +144,17 @@ func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 		}
 		// Another node may answer at the address by now, or the node may hold another worker.
 		if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
-			w.Says = view.NewAnswer(s, doc.IDs)
+			w.Says = answerOf(doc)
 		} else {
 			w.Asked = view.AnotherNode
 		}
 	})
+}
+
+func answerOf(doc admin.Status) *view.Answer {
+	a := view.NewAnswer(doc.Node, doc.IDs)
+	a.Sequences = doc.Sequences
+	return a
 }
 
 // allAtOnce calls f with 0 to n-1, askMost at a time, and returns when all calls have ended.
@@ -286,7 +292,7 @@ func readDocument(r *bufio.Reader) ([]string, error) {
 // describe fills in what a node says of itself.
 func describe(w *view.WorkerReport, doc admin.Status) {
 	s := doc.Node
-	w.Asked, w.Says = view.Answered, view.NewAnswer(s, doc.IDs)
+	w.Asked, w.Says = view.Answered, answerOf(doc)
 	if s.Worker != nil {
 		w.Worker, w.Term = *s.Worker, s.Term
 	}
@@ -321,8 +327,8 @@ func askedLine(workers []view.WorkerReport) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[row[0]], row[1]))
 		}
 	}
-	if len(parts) == 0 {
-		return ""
+	if len(parts) == 0 || n[view.Answered] > 0 && len(parts) == 1 {
+		return "" // the verdict says it
 	}
 	return "nodes asked: " + strings.Join(parts, ", ")
 }

@@ -3,29 +3,33 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// print prints the table and the lines below it. Problems follow on standard error.
-func (r statusReport) print(w io.Writer) error {
+// printStatus prints the verdict, the problems, the table of workers, and the lines below it.
+func printStatus(w io.Writer, r view.Report) error {
+	var out strings.Builder
+	fmt.Fprintln(&out, r.Verdict())
+	for _, p := range r.Summary.Problems {
+		fmt.Fprintf(&out, "\n%s: %s.\n  %s\n  %s\n", p.Severity, view.Clean(p.Text), p.Clients, view.Clean(p.Advice))
+	}
 	table := textTable{statusHeader}
 	for _, worker := range r.Workers {
 		if worker.State != view.Free {
 			table.add(statusCells(worker)...)
 		}
 	}
-	footer := strings.Join(r.footer(), "\n") + "\n"
 	if len(table) > 1 {
-		if err := table.print(w); err != nil {
-			return err
-		}
-		footer = "\n" + footer
+		out.WriteString("\n")
+		_ = table.print(&out)
 	}
-	_, err := io.WriteString(w, footer)
+	if footer := statusFooter(r); len(footer) > 0 {
+		out.WriteString("\n" + strings.Join(footer, "\n") + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
 	return err
 }
 
@@ -55,43 +59,21 @@ func span(ms *int64) string {
 	return view.Brief(*ms)
 }
 
-// footer returns the lines below the table.
-func (r statusReport) footer() (lines []string) {
-	add := func(line string, is bool) {
-		if is && line != "" {
-			lines = append(lines, line)
+// statusFooter returns the lines below the table.
+func statusFooter(r view.Report) (lines []string) {
+	asked := askedLine(r.Workers)
+	switch s, c := r.Summary, r.Cluster; {
+	case r.ZooKeeperError != "":
+		lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
+	case r.Source == view.SourceZooKeeper:
+		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)),
+			s.HeldLine())
+		if s.Used == 0 {
+			asked = "start a node with `flaked serve`"
 		}
 	}
-	s, c := r.Summary, r.Cluster
-	if r.Source == view.SourceNodes {
-		add("ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError,
-			r.ZooKeeperError != "")
-		add(askedLine(r.Workers), true)
-		return lines
-	}
-	add(fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)), true)
-	add(s.HeldLine(), true)
-	if s.ShortestLeaseMs != nil {
-		add("if ZooKeeper fails now, every serving node lasts at least "+shortest(r.Report), true)
-	}
-	add(r.ClocksLine(), true)
-	add(askedLine(r.Workers), true)
-	add("no node has registered yet: start one with `flaked serve`", s.Used == 0)
-	add("named sequences: "+r.SequencesError+". See `flaked seq list`", r.SequencesError != "")
-	if r.Sequences != nil {
-		line := r.Sequences.Line()
-		if len(r.Sequences.Problems()) > 0 {
-			line += ". `flaked seq list` shows them"
-		}
-		add(line, true)
+	if asked != "" {
+		lines = append(lines, asked)
 	}
 	return lines
-}
-
-// shortest returns how long all live nodes may go on, and whose lease ends first.
-func shortest(r view.Report) string {
-	first := slices.IndexFunc(r.Workers, func(w view.WorkerReport) bool {
-		return w.State == view.Live && w.LeaseLeft() == r.Summary.ShortestLeaseMs
-	})
-	return view.Brief(max(0, *r.Summary.ShortestLeaseMs)) + " (first: " + view.Whom(r.Workers[first:first+1]) + ")"
 }

@@ -39,14 +39,15 @@ func exampleReport() view.Report {
 	r.Workers[0].Asked, r.Workers[0].Says = view.Answered, &view.Answer{Ready: true}
 	r.Workers[1].Asked = view.NoAnswer
 	r.Workers[4].Asked, r.Workers[4].Says = view.Answered,
-		&view.Answer{Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+		&view.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
 	r.Workers[5].Asked = view.TimedOut
+	r.Judge()
 	return r
 }
 
 func TestStatusTableGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := (statusReport{Report: exampleReport()}).print(&b); err != nil {
+	if err := printStatus(&b, exampleReport()); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "status.txt", b.String())
@@ -87,5 +88,5 @@ func TestStatusJSONGolden(t *testing.T) {
 	r.Workers[1].GrantedMs = nil
 	r.Summary.Problems = append(r.Summary.Problems,
 		view.Problem{Severity: view.Warning, Text: "a <problem>", Advice: "mend it"})
-	goldenJSON(t, "status.json", statusReport{Report: r})
+	goldenJSON(t, "status.json", r)
 }

@@ -110,7 +110,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 	if r.Workers[2].State != "disconnected" || len(r.Summary.Problems) != 1 {
 		t.Errorf("%+v", r)
 	}
-	call(t, "", "status").wants(t, exitDegraded, "disconnected", "critical: worker 2 (c): The node is ")
+	call(t, "", "status").wants(t, exitDegraded, "critical: worker 2 (c): The node is ", "")
 	if err := st.Delete(t.Context(), "/workers/0001", store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +163,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 	began := time.Now()
 	r := call(t, "", "status")
 	took := time.Since(began)
-	r.wants(t, exitDegraded, "1024 of 1024 workers held", "workers are free: 0 of 1024. Stop nodes with "+
-		"--release-on-exit")
+	r.wants(t, exitDegraded, "workers are free: 0 of 1024.\n", "")
 	if n := strings.Count(r.stdout, " disconnected "); n != 1024 ||
 		!strings.Contains(r.stdout, "nodes asked: 1024 did not answer in time\n") {
 		t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/sequence"
 )
 
 // newCluster makes a cluster in ZooKeeper for this test, and points the commands to it. It
@@ -84,6 +86,10 @@ func (w *clusterWorld) happens(event []string) {
 		put(w.t, st, "/seq", seq.State{Cluster: cl.UUID}, true)
 	case "nodes take near below 801":
 		_, err = seq.Operator{Store: st}.Set(w.t.Context(), "near", seq.Change{Next: new(int64(801))})
+	case "somebody writes over the record of near":
+		put(w.t, st, fmt.Sprintf("/seq/s/%03x/near", sequence.Bucket("near")), []byte("{"), false)
+	case "a later release makes order sorted":
+		put(w.t, st, fmt.Sprintf("/seq/s/%03x/order", sequence.Bucket("order")), []byte(`{"mode":"sorted"}`), false)
 	case "somebody writes over the record of all sequences":
 		put(w.t, st, "/seq", []byte("{"), false)
 	case "somebody writes over the cluster's record":

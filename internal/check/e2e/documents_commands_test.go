@@ -107,7 +107,7 @@ var howRun = map[string]how{
 	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`: {
 		shown: shape,
 	},
-	`bin/flaked status`:                {codes: []int{0, 4}, shown: head},
+	`bin/flaked status`:                {codes: []int{0, 4}, shown: titles},
 	`sort /tmp/walk/ids.txt | uniq -d`: {prints: `^$`},
 	`rm -r /tmp/walk`:                  {codes: []int{0, 1}}, // the nodes may still be stopping
 	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {prints: oneID},
@@ -150,7 +150,7 @@ var howRun = map[string]how{
 	`flaked seq show NAME -o json`:                    {codes: []int{1}},
 
 	// docs/operate.md, docs/security.md and docs/troubleshooting.md
-	`flaked status`: {codes: []int{0, 4}, shown: head},
+	`flaked status`: {codes: []int{0, 4}, shown: titles},
 	`flaked status --addr ids-1:7609 --addr ids-2:7609`: {codes: []int{4},
 		prints: `nodes asked: 1 answered, 1 did not answer`},
 
@@ -265,6 +265,12 @@ func shape(out string) string {
 func head(out string) string {
 	line, _, _ := strings.Cut(out, "\n")
 	return exact(line)
+}
+
+// titles returns the titles of the table of workers.
+func titles(out string) string {
+	_, table, _ := strings.Cut(out, "\nWORKER")
+	return head("WORKER" + table)
 }
 
 // answers returns the lines of a transcript that were not typed.

@@ -14,20 +14,24 @@ import (
 
 // Named is a record with its name.
 type Named struct {
-	Name string `json:"name"`
+	Name string
 	Record
+	// Written is when the record was written last, Unix ms of ZooKeeper's leader.
+	Written int64
+	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
+	Err error
 }
 
 // List returns the sequences whose names begin with prefix, and the tombstones, by name. It returns
 // ErrNoState if no node has served sequences yet.
 func (o Operator) List(ctx context.Context, prefix string) ([]Named, State, error) {
-	v, _, err := o.look(ctx, "x")
+	st, err := o.State(ctx)
 	if err != nil {
 		return nil, State{}, err
 	}
 	buckets, err := o.Store.Children(ctx, recordsDir)
 	if errors.Is(err, store.ErrNoNode) {
-		return nil, *v.state, nil
+		return nil, st, nil
 	}
 	if err != nil {
 		return nil, State{}, err
@@ -46,7 +50,7 @@ func (o Operator) List(ctx context.Context, prefix string) ([]Named, State, erro
 	}
 	all := slices.Concat(found...)
 	slices.SortFunc(all, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
-	return all, *v.state, nil
+	return all, st, nil
 }
 
 func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, error) {
@@ -70,16 +74,16 @@ func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, er
 			continue // purged meanwhile
 		}
 		r, err := parseRecord(f.Data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", paths[k], err)
-		}
-		all = append(all, Named{names[k], r})
+		all = append(all, Named{names[k], r, f.Stat.Mtime, damagedAt(paths[k], err)})
 	}
 	return all, nil
 }
 
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
 func (o Operator) State(ctx context.Context) (st State, err error) {
+	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+		return State{}, err
+	}
 	found, err := o.Store.GetAll(ctx, clusterPath, statePath)
 	if err != nil {
 		return State{}, err
@@ -97,12 +101,20 @@ func (o Operator) State(ctx context.Context) (st State, err error) {
 // Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
 // returns ErrNotFound if there is none.
 func (o Operator) Show(ctx context.Context, name string) (Record, State, error) {
+	n, st, err := o.Find(ctx, name)
+	return n.Record, st, err
+}
+
+// Find is Show with the time at which the record was written.
+func (o Operator) Find(ctx context.Context, name string) (Named, State, error) {
 	v, _, err := o.look(ctx, name)
-	if err != nil {
-		return Record{}, State{}, err
+	switch {
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
+		return Named{}, State{}, damagedAt(recordPath(name), err)
+	case err != nil:
+		return Named{}, State{}, err
+	case v.record == nil:
+		return Named{}, *v.state, ErrNotFound
 	}
-	if v.record == nil {
-		return Record{}, *v.state, ErrNotFound
-	}
-	return *v.record, *v.state, nil
+	return Named{Name: name, Record: *v.record, Written: v.stat.Mtime}, *v.state, nil
 }

@@ -180,12 +180,13 @@ func unknownMode(name, path string) *Refusal {
 		"Ask another node, or upgrade this one", name, path)
 }
 
-// damagedError is an ErrDamaged or ErrUnknownMode of a record that is not the sequence's own.
+// damagedError is an ErrDamaged or ErrUnknownMode of the record at path.
 type damagedError struct {
 	path string
 	error
 }
 
+func (e damagedError) Error() string { return e.path + ": " + e.error.Error() }
 func (e damagedError) Unwrap() error { return e.error }
 
 func damagedAt(path string, err error) error {

@@ -42,7 +42,7 @@ func Assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 	for _, e := range entries {
 		state := stateOf(cl, e, now)
 		if state == RecordMissing || e.Slot.Term != 0 { // else no node has held it
-			r.Workers = append(r.Workers, describeWorker(e, state, now, newest>>32))
+			r.Workers = append(r.Workers, describeWorker(e, state, now, suspect, newest>>32))
 		}
 	}
 	r.Summary = Count(cl, entries, now)
@@ -65,13 +65,23 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 	return s
 }
 
-// Judge completes a report with the shortest lease and the problems, after nodes were asked.
+// Judge completes a report with the shortest lease, what nodes say of sequences, and the problems, after nodes were
+// asked.
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
 		if _, refuses := w.Refuses(); (w.State == Live || r.Source == SourceNodes && w.Says != nil &&
 			w.Says.Ready) && !refuses {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
+	}
+	for _, w := range r.Workers {
+		if w.Says == nil || w.Says.Sequences == nil {
+			continue
+		}
+		if r.Sequences == nil {
+			r.Sequences = &Sequences{Wrong: map[string]SomeSequences{}}
+		}
+		r.Sequences.heard(Whom([]WorkerReport{w}), w.Says.Ready, *w.Says.Sequences)
 	}
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
@@ -135,8 +145,9 @@ var stateNames = map[coordinator.Availability]string{
 	coordinator.Stopped: Stopped, coordinator.Disconnected: Disconnected,
 }
 
-// describeWorker returns the report of a worker in this state. epoch is the leader's epoch.
-func describeWorker(e coordinator.Entry, state string, now, epoch int64) WorkerReport {
+// describeWorker returns the report of a worker in this state. epoch is the leader's epoch. For now and suspect, see
+// presentTime.
+func describeWorker(e coordinator.Entry, state string, now, suspect, epoch int64) WorkerReport {
 	s := e.Slot
 	w := WorkerReport{
 		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.State,
@@ -152,7 +163,7 @@ func describeWorker(e coordinator.Entry, state string, now, epoch int64) WorkerR
 	if s.ReportedClock == 0 {
 		return w
 	}
-	age := max(0, now-e.Stat.Mtime)
+	age := max(0, now+suspect-e.Stat.Mtime)
 	w.ReportAgeMs = &age
 	if offset, known := ClockOffset(e, now, epoch); state == Live && known {
 		w.ClockOffsetMs, w.ClockUncertaintyMs = new(inMs(offset.Ahead)), new(inMs(offset.Uncertainty))

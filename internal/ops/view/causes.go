@@ -23,14 +23,17 @@ type Problem struct {
 	// Cause is a fixed word, the key of the table.
 	Cause    string   `json:"cause"`
 	Severity Severity `json:"severity"`
-	// Text says what is wrong, without a full stop. In the table, %s stands for details. Advice says what to do, in
-	// sentences.
-	Text   string `json:"text"`
-	Advice string `json:"advice"`
+	// Text says what is wrong, without a full stop. In the table, %s stands for details. Clients says in sentences what
+	// that means for clients, and Advice what to do.
+	Text    string `json:"text"`
+	Clients string `json:"clients"`
+	Advice  string `json:"advice"`
 }
 
 // String returns the sentences of a problem.
-func (p Problem) String() string { return strings.TrimSpace(p.Text + ". " + p.Advice) }
+func (p Problem) String() string {
+	return p.Text + ". " + p.Clients + " " + p.Advice
+}
 
 // With returns the problem of a row, with these details.
 func (p Problem) With(details string) Problem {
@@ -44,6 +47,17 @@ const (
 		"The node then serves again by itself. Do not restart it."
 	checkClock = "Check its time synchronisation (chronyc tracking)."
 	noAction   = "No action needed: clients use other nodes."
+)
+
+// What problems mean for clients.
+const (
+	noIDs      = "Clients get no IDs."
+	otherNodes = "Clients get IDs from other nodes only."
+	unnoticed  = "Clients notice nothing."
+	untilLease = "Clients notice nothing until the lease expires. Then the node refuses."
+	noNewNode  = "Clients notice nothing, but no new node can start."
+	beyond5s   = "Clients notice nothing. Beyond 5 s, a node refuses if most others agree."
+	noValues   = "Clients get errors for these sequences. IDs are not affected."
 )
 
 //go:generate go test . -run TestDocumentHasEveryCause -args -write
@@ -76,110 +90,135 @@ var refusals = []Problem{
 		"Wait. The node then serves by itself."),
 	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
 		"Check the clock. If it is right, create a cluster with another layout."),
-	refusal(node.CauseSequences, "The node has just started and takes no values of named sequences yet. It serves IDs",
-		"Wait for a heartbeat, or for the confirming time if the node is new."),
+	{string(node.CauseSequences), Critical,
+		"The node has just started and takes no values of named sequences yet. It serves IDs",
+		"Clients get IDs, and values of sequences from other nodes only.",
+		"Wait for a heartbeat, or for the confirming time if the node is new."},
 	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction),
 	refusal(node.CauseStopping, "The node is stopping", noAction),
 }
 
 func refusal(of node.Cause, text, advice string) Problem {
-	return Problem{string(of), Critical, text, advice}
+	return Problem{string(of), Critical, text, otherNodes, advice}
 }
 
 // The problems of nodes that may serve, of workers, of the cluster and of its sequences. doctor, the page and the
 // commands use the exported rows, too.
 var (
-	noNodeServes = Problem{"no-node-serves", Critical, "No node serves, so clients get no IDs",
-		"The other problems say what to do."}
+	noNodeServes = Problem{"no-node-serves", Critical, "No node serves", noIDs,
+		"The other problems say what to do. If there are none, start nodes: flaked serve."}
 	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
-		"The node's log says why it cannot renew the lease."}
+		otherNodes, "The node's log says why it cannot renew the lease."}
 	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
-		"answer",
+		"answer", otherNodes,
 		"Start the node again, or restore its network. " +
 			"When its lease expires, the worker is free, and this is no longer reported."}
 	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
+		"Clients notice nothing until its lease expires, if it runs.",
 		"Start the node again, or restore its connection to ZooKeeper."}
-	silent     = Problem{"silent", Critical, "The node does not answer%s", "Check the process and the network to it."}
+	silent = Problem{"silent", Critical, "The node does not answer%s", otherNodes,
+		"Check the process and the network to it."}
 	heartbeats = Problem{"heartbeats-missed", Critical, "The node is connected, and has missed three heartbeats",
-		"Check whether the process was killed a moment ago, or hangs."}
+		otherNodes, "Check whether the process was killed a moment ago, or hangs."}
 	Disk = Problem{node.TroubleDisk, Critical, "The node cannot write to its state directory%s",
+		"Clients get errors from this node within seconds.",
 		"Free space on its disk or repair it at once. The reserved bound is only seconds ahead."}
-	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s",
+	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s", untilLease,
 		"Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."}
 	ZooKeeperQuota = Problem{node.TroubleQuota, Critical, "ZooKeeper refuses writes, because a quota is reached",
+		untilLease,
 		"Raise it: setquota -N COUNT or -B BYTES in zkCli.sh. Heartbeats that ZooKeeper refuses do not renew leases."}
 	ZooKeeperLocal = Problem{node.TroubleLocalSession, Critical,
-		"ZooKeeper uses local sessions, so it cannot show which nodes are connected",
+		"ZooKeeper uses local sessions, so it cannot show which nodes are connected", unnoticed,
 		"Set localSessionsUpgradingEnabled=true in zoo.cfg of all its servers, and restart them one by one. " +
 			"Release no worker until then."}
-	ZooKeeperDown = Problem{"zookeeper-down", Critical, "ZooKeeper cannot be reached%s",
+	ZooKeeperDown = Problem{"zookeeper-down", Critical, "ZooKeeper cannot be reached%s", untilLease,
 		"Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."}
-	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s",
+	sequencesDamaged = Problem{"sequences-damaged", Critical, "Damaged records of sequences%s", noValues,
+		"If flaked does not know the mode, upgrade it, and do not touch the record. Restore or remove others with " +
+			"ZooKeeper's own client, below /flaked/CLUSTER."}
+	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s", noValues,
 		"flaked seq show 'NAME' says why, and what to do."}
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
+		noValues,
 		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete what nobody needs."}
+	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
+		"Clients get errors for these sequences from this node.",
+		"Check that the node reaches ZooKeeper, and ZooKeeper's latency: flaked doctor."}
+	sequencesCeiling = Problem{"sequences-ceiling", Warning, "Sequences at their ceiling%s",
+		"Clients get fewer values than they ask for.",
+		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many."}
 	Development = Problem{"development", Critical,
 		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat " +
-			"its IDs",
+			"its IDs", "Clients may get an ID twice.",
 		"Do not keep its IDs. For unique IDs, start the node with --zk."}
-	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper",
+	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper", noNewNode,
 		"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."}
-	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access",
+	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access", noNewNode,
 		"Give --zk-auth-file with the user that created the records."}
-	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster",
+	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster", otherNodes,
 		"Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory."}
 
 	notFromHere = Problem{"zookeeper-elsewhere", Warning, "ZooKeeper cannot be reached from here, but a node can " +
-		"reach it",
+		"reach it", unnoticed,
 		"Check --zk (FLAKED_ZK) and the network."}
-	denied = Problem{"access-denied", Warning, "The node denied access%s",
+	denied = Problem{"access-denied", Warning, "The node denied access%s", unnoticed,
 		"Give --token-file or --tls, as its answer says."}
 	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
+		unnoticed,
 		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
 			"Otherwise start the old node again."}
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
-		"Wait for the next heartbeat. If this lasts, the log of the node says why."}
+		unnoticed, "Wait for the next heartbeat. If this lasts, the log of the node says why."}
 	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
-		"address",
+		"address", "Clients notice nothing, unless the process was killed or hangs.",
 		"Check whether the process runs or hangs, and the network to the address (admin in -o json)."}
-	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node",
+	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node", unnoticed,
 		"Give each node an --admin and --advertise address of its own."}
-	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker",
+	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
 		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. " +
 			"Otherwise the worker is kept for a whole lease."}
 	fromCache = Problem{node.TroubleFromCache, Warning,
-		"The node runs only from its state directory: ZooKeeper has no record of this start yet",
+		"The node runs only from its state directory: ZooKeeper has no record of this start yet", untilLease,
 		"Restore its connection to ZooKeeper."}
-	ClockOff    = Problem{node.TroubleOffset, Warning, "The clock is more than 500 ms off%s", checkClock}
+	ClockOff    = Problem{node.TroubleOffset, Warning, "The clock is more than 500 ms off%s", beyond5s, checkClock}
 	LeaderClock = Problem{"leader-clock", Warning, "Most clocks are more than 500 ms off that of ZooKeeper's leader",
-		"Check the clock of ZooKeeper's leader first."}
+		beyond5s, "Check the clock of ZooKeeper's leader first."}
 	clockLeap = Problem{node.TroubleLeap, Warning,
-		"The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap", checkClock}
+		"The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap", unnoticed,
+		checkClock}
 	coasting = Problem{node.TroubleCoasting, Warning,
-		"The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock", checkClock}
-	suspectClock = Problem{"clock-suspect", Warning, "The newest report is%s old by this machine's clock",
+		"The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock", unnoticed,
+		checkClock}
+	suspectClock = Problem{"clock-suspect", Warning, "The newest report is%s old by this machine's clock", unnoticed,
 		"Either this clock is ahead, or no live node reports. After an outage of ZooKeeper, wait for heartbeats."}
-	Unread = Problem{"unread", Warning, "The cluster could not be read from ZooKeeper%s",
+	Unread = Problem{"unread", Warning, "The cluster could not be read from ZooKeeper%s", unnoticed,
 		"Check whether ZooKeeper is slow or down."}
-	Frozen = Problem{node.TroubleFrozen, Warning, "Registration is frozen%s, because ZooKeeper lost data",
+	Frozen = Problem{node.TroubleFrozen, Warning, "Registration is frozen%s, because ZooKeeper lost data", noNewNode,
 		"Start the missing nodes again, or see flaked cluster thaw --help."}
-	FrozenByOperator = Problem{"frozen-by-operator", Warning, "Registration is frozen%s",
-		"Running nodes serve on. Wait, or ask the operator whether flaked cluster thaw may end it early."}
+	FrozenByOperator = Problem{"frozen-by-operator", Warning, "Registration is frozen%s", noNewNode,
+		"Wait, or ask the operator whether flaked cluster thaw may end it early."}
 	FewFree = Problem{"few-free", Warning, "Fewer than 5 % of the workers are free%s",
+		"Clients notice nothing, but soon no new node can start.",
 		"Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits."}
 	sequencesNearlyUsed = Problem{"sequences-nearly-used", Warning, "Sequences used to 80 % or more%s",
+		"Clients notice nothing until a sequence is exhausted.",
 		"Raise the max before they are exhausted (flaked seq set 'NAME' --max VALUE), and a template's --max-names."}
+	sequencesUnread = Problem{"sequences-unread", Warning, "The named sequences could not be read from ZooKeeper%s",
+		unnoticed, "Check ZooKeeper (flaked doctor), then see flaked seq list."}
 	TimeEnding = Problem{"time-field-ending", Warning, "The layout's time field ends%s",
+		"Clients notice nothing until then. Then they get no IDs.",
 		"Plan a cluster with another layout: flaked layout --help."}
 )
 
 // Causes is the table: all rows, the critical ones first.
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
-	ZooKeeperDown, sequencesFrozen, sequencesExhausted, Development, NoCluster, ZooKeeperDenied, OtherCluster,
+	ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesUnserved, Development, NoCluster,
+	ZooKeeperDenied, OtherCluster,
 	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
-	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesNearlyUsed,
-	TimeEnding,
+	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesCeiling,
+	sequencesNearlyUsed, sequencesUnread, TimeEnding,
 })
 
 // Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.
@@ -187,7 +226,7 @@ func Cause(word string) Problem {
 	if i := row(word); i >= 0 {
 		return Causes[i]
 	}
-	return Problem{word, Critical, "The reply to READY and the log say why", "See docs/troubleshooting.md."}
+	return Problem{word, Critical, "The reply to READY and the log say why", otherNodes, "See docs/troubleshooting.md."}
 }
 
 func row(word string) int {

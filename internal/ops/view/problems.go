@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
@@ -25,7 +26,13 @@ func problems(r Report) []Problem {
 	for i, p := range found {
 		found[i].Text = subject(p, who[p]) + p.Text
 	}
-	return worstFirst(append(found, r.clusterProblems()...))
+	found = worstFirst(slices.Concat(found, r.clusterProblems(), r.Sequences.Problems()))
+	if slices.ContainsFunc(found, func(p Problem) bool { return p.Cause == noNodeServes.Cause }) {
+		for i := range found {
+			found[i].Clients = strings.Replace(found[i].Clients, otherNodes, noIDs, 1)
+		}
+	}
+	return found
 }
 
 // subject returns the workers that have a problem, as the begin of its text.
@@ -64,7 +71,8 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add(Cause(string(cause)), refuses)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
-	add(heartbeats, live && !w.writesRefused() && w.ReportAgeMs != nil && *w.ReportAgeMs > ReportPatience(w.HeartbeatMs))
+	add(heartbeats, live && !w.writesRefused() && w.ReportAgeMs != nil &&
+		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs))
 	add(unanswered, live && w.unanswered())
 	add(anotherNode, live && w.Asked == AnotherNode)
 	add(recordMissing, w.State == RecordMissing)
@@ -134,9 +142,7 @@ func (r Report) covers(w WorkerReport, word string) bool {
 
 // clusterProblems returns the problems of the whole cluster, and of reading it.
 func (r Report) clusterProblems() (out []Problem) {
-	live := pick(r.Workers, func(w WorkerReport) bool { return w.State == Live })
-	mayServe := func(w WorkerReport) bool { return w.Says == nil || w.Says.Ready || Starting(w.Says.Cause) }
-	if len(live) > 0 && !slices.ContainsFunc(live, mayServe) {
+	if r.Source != SourceNodes && len(r.Workers) > 0 && !slices.ContainsFunc(r.Workers, WorkerReport.mayServe) {
 		out = append(out, noNodeServes)
 	}
 	reachZooKeeper := func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK }
@@ -159,10 +165,65 @@ func (r Report) clusterProblems() (out []Problem) {
 	if r.suspect > 0 {
 		out = append(out, suspectClock.With(" "+Brief(r.suspect)))
 	}
+	if r.SequencesError != "" {
+		out = append(out, sequencesUnread.With(": "+r.SequencesError))
+	}
 	if s := r.Summary; r.Source != SourceNodes && s.FewFree() {
 		out = append(out, FewFree.With(fmt.Sprintf(": %d of %d", s.Free, s.Slots)))
 	}
 	return out
+}
+
+// mayServe reports whether a worker's node serves, or starts, as far as anybody knows.
+func (w WorkerReport) mayServe() bool {
+	switch {
+	case w.Says != nil:
+		return w.Says.Ready || Starting(w.Says.Cause)
+	case w.State == Live:
+		return w.Phase != "refusing"
+	}
+	return w.State == RecordMissing || w.State == Disconnected && !w.unanswered()
+}
+
+// serving returns how many nodes serve, of how many that should.
+func (r Report) serving() (n, of int) {
+	for _, w := range r.Workers {
+		if w.State != Live && w.State != Disconnected && r.Source != SourceNodes {
+			continue
+		}
+		of++
+		if w.Says != nil && w.Says.Ready || w.Says == nil && w.Phase == "serving" && !w.unanswered() {
+			n++
+		}
+	}
+	return n, of
+}
+
+// Verdict returns the report in one line.
+func (r Report) Verdict() string {
+	heading := "healthy"
+	if n := len(r.Summary.Problems); n > 0 {
+		heading = Plural(int64(n), "problem")
+	}
+	n, of := r.serving()
+	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
+	switch {
+	case len(r.Workers) == 0:
+		facts[0] = "no node has registered yet"
+	case n == 0:
+		facts[0] = "no node serves"
+	case n == 1 && of == 1:
+		facts[0] = "1 node serves"
+	case n == of:
+		facts[0] = fmt.Sprintf("%d nodes serve", n)
+	}
+	if s := r.Sequences; s != nil && s.Count > 0 {
+		facts = append(facts, Plural(int64(s.Count), "sequence"))
+	}
+	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 && r.ZooKeeperError == "" {
+		facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
+	}
+	return heading + ": " + strings.Join(facts, ", ")
 }
 
 // FrozenProblem returns the problem of frozen registration, and whether there is one.

@@ -46,14 +46,14 @@ func TestClusterProblems(t *testing.T) {
 		{"many disconnected", exampleCluster(), many(7, dead), t0, "7 workers (0, 1, 2, 3, 4 and 2 more): The node"},
 		{"leader's clock", exampleCluster(), many(3, ahead), t0, "3 workers (0, 1, 2): The clock is more than 500 ms"},
 		{"one clock of three", exampleCluster(), append(many(2), liveEntry(2, 0, ahead)), t0,
-			"worker 2 (api): The clock is more than 500 ms off, compared with that of ZooKeeper's leader. Check its " +
-				"time"},
+			"worker 2 (api): The clock is more than 500 ms off, compared with that of ZooKeeper's leader. Clients " +
+				"notice nothing. "},
 		{"one is silent", exampleCluster(), append(many(2), liveEntry(2, 10_001)), t0,
 			"worker 2 (api): The node is connected, and has missed three heartbeats"},
 		{"one is a little late", exampleCluster(), append(many(2), liveEntry(2, 10_000)), t0, ""},
 		{"this clock is ahead", exampleCluster(), many(2), t0 + hour, "The newest report is 1h0m old by this"},
 		{"this clock is behind", exampleCluster(), many(2), t0 - hour, ""},
-		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, ""},
+		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, "No node serves"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := joined(judged("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
@@ -84,26 +84,26 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"refusing", []coordinator.Entry{liveEntry(0, 0)}, refusing("clock-wrong"), "worker 0 (api) refuses to serve"},
 		{"two refusing", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, refusing("reserved-bound-reached"),
 			"2 workers (0, 1) refuse to serve (reserved-bound-reached): The state directory cannot be written, or " +
-				"the process stood still. If the process stood still, wait"},
+				"the process stood still. Clients get no IDs. If the process stood still, wait"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"),
-			"refuses to serve (solar-flare): The reply to READY and the log say why. See docs/troubleshooting.md."},
+			"refuses to serve (solar-flare): The reply to READY and the log say why. Clients get no IDs. See docs"},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0,
 			func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "worker 0 (api) refuses to serve: The " +
 			"reply to READY and the log say why"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })},
 			says(Answer{Ready: true, Phase: "serving"}), ""},
 		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}),
-			"worker 0 (api): ZooKeeper does not show the node as live yet, but the node reaches it. Wait for the next"},
+			"worker 0 (api): ZooKeeper does not show the node as live yet, but the node reaches it. "},
 		{"restarted", []coordinator.Entry{liveEntry(0, 0, dead)},
 			says(Answer{Phase: "confirming", Cause: "confirming", ZooKeeperOK: true}), ""},
 		{"cut off", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true}),
-			"worker 0 (api): The node has had no answer from ZooKeeper. Restore ZooKeeper, or the network"},
+			"worker 0 (api): The node has had no answer from ZooKeeper. "},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)},
 			says(Answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api): The node cannot write " +
-				"to its state directory. Free space"},
+				"to its state directory. Clients get errors from"},
 		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"clock-leap"}}),
 			"worker 0 (api): The machine's clock leapt ahead, unconfirmed by ZooKeeper and peers. IDs do not follow " +
-				"the leap. Check"},
+				"the leap. "},
 	} {
 		r := Assess("prod", exampleCluster(), row.entry, local(t0))
 		for i := range r.Workers {
@@ -122,8 +122,9 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 // none while its worker is live.
 func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	for asked, want := range map[string][2]string{ // of a live and of a disconnected worker
-		NoAnswer: {"no-answer", "down"}, TimedOut: {"no-answer", "down"}, AnotherNode: {"another-node", "replaced"},
-		"": {"", "disconnected"}, AccessDenied: {"", "disconnected"}, NoAddress: {"", "disconnected"},
+		NoAnswer: {"no-answer", "no-node-serves down"}, TimedOut: {"no-answer", "no-node-serves down"},
+		AnotherNode: {"another-node", "replaced"},
+		"":          {"", "disconnected"}, AccessDenied: {"", "disconnected"}, NoAddress: {"", "disconnected"},
 	} {
 		for i, entry := range []coordinator.Entry{liveEntry(0, 0), liveEntry(0, 0, dead)} {
 			r := Assess("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))

@@ -22,6 +22,9 @@ type Report struct {
 	// Workers are those ever held, by number. If ZooKeeper was not read, they are those of the nodes that were asked.
 	Workers []WorkerReport `json:"workers"`
 	Summary Summary        `json:"summary"`
+	// Sequences is null if there are none, or if they were not read. SequencesError then says why, "" if nobody tried.
+	Sequences      *Sequences `json:"sequences"`
+	SequencesError string     `json:"sequences_error"`
 
 	// suspect is the doubt about this machine's clock, in milliseconds: see presentTime.
 	suspect int64
@@ -139,6 +142,8 @@ type Answer struct {
 	// ZooKeeperOK means that the last heartbeat was acknowledged.
 	ZooKeeperOK bool  `json:"zookeeper_ok"`
 	IDs         int64 `json:"ids"`
+	// Sequences are the named sequences that the node knows, null if there are none.
+	Sequences *Sequences `json:"sequences"`
 }
 
 // NewAnswer returns what a process that has issued so many IDs says of one of its workers.

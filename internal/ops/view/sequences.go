@@ -1,7 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/seq"
@@ -14,6 +17,7 @@ const (
 	SeqAfterLoss = "after-loss"
 	SeqFrozen    = "frozen"
 	SeqExhausted = "exhausted"
+	SeqDamaged   = "damaged"
 	SeqDeleted   = "deleted"
 )
 
@@ -35,8 +39,55 @@ func SequenceState(r seq.Record, st seq.State) string {
 	return SeqInUse
 }
 
-// NearlyUsed is the used part from which a sequence needs attention.
-const NearlyUsed = 0.8
+// Sequence is a named sequence as ZooKeeper or a node knows it.
+type Sequence struct {
+	seq.Use
+	State string
+	// Why has details of the state, for people.
+	Why string
+}
+
+// InUse returns a sequence as a node knows it.
+func InUse(u seq.Use, st seq.State) Sequence {
+	s := Sequence{Use: u, State: SequenceState(u.Record, st)}
+	if u.Refusal == seq.Frozen && s.State != SeqFrozen {
+		s.State, s.Why = SeqFrozen, "its record or key is damaged or missing"
+	}
+	return s
+}
+
+// Recorded returns a sequence as ZooKeeper has it.
+func Recorded(n seq.Named, st seq.State) Sequence {
+	s := Sequence{Use: seq.Use{Name: n.Name, Record: n.Record}}
+	if n.Err != nil {
+		s.State, s.Why = SeqDamaged, Clean(n.Err.Error())
+		return s
+	}
+	s.State = SequenceState(n.Record, st)
+	return s
+}
+
+// Problem returns the row of the sequence's problem, and false if it has none.
+func (s Sequence) Problem() (p Problem, is bool) {
+	switch {
+	case s.State == SeqDamaged:
+		return sequencesDamaged, true
+	case s.State == SeqFrozen:
+		return sequencesFrozen, true
+	case s.State == SeqExhausted:
+		return sequencesExhausted, true
+	case s.State == SeqDeleted:
+		return p, false
+	case s.Refusal == seq.CeilingReached:
+		return sequencesCeiling, true
+	case s.Refusal == seq.NoBlock, s.Refusal == seq.Confirming, s.Refusal == seq.Unknown:
+		return sequencesUnserved, true
+	}
+	return sequencesNearlyUsed, Part(Taken(s.Record)) >= nearlyUsed
+}
+
+// nearlyUsed is the used part from which a sequence needs attention.
+const nearlyUsed = 0.8
 
 // Taken returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
@@ -66,79 +117,166 @@ func PartText(done, all int64) string {
 	return fmt.Sprintf("%.1f%%", percent)
 }
 
-// Sequences counts named sequences, and those that need an operator.
+// RateText returns a number of values a second.
+func RateText(perSecond float64) string {
+	switch {
+	case perSecond < 0.1:
+		return "<0.1/s"
+	case perSecond < 10:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	}
+	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
+}
+
+// LastsText returns the time in which so many values are used up at this rate.
+func LastsText(left int64, perSecond float64) string {
+	const year = 365 * 24 * 3600
+	switch seconds := float64(left) / perSecond; {
+	case seconds > 100*year:
+		return "> 100 years"
+	case seconds > 2*year:
+		return fmt.Sprintf("%.0f years", seconds/year)
+	default:
+		return Brief(int64(seconds * 1000))
+	}
+}
+
+// Sequences counts named sequences, and lists those that have a problem.
 type Sequences struct {
-	// Count is the number of sequences, and Templates that of the templates. Deleted ones do not count.
+	// Count is the number of sequences, and Templates that of the templates. Deleted and damaged ones do not count.
 	Count     int `json:"count"`
 	Templates int `json:"templates"`
-	// Frozen and Exhausted issue no values, or create no sequences. NearlyUsed are those of the
-	// others of which at least 80 % are used.
-	Frozen     SomeSequences `json:"frozen"`
-	Exhausted  SomeSequences `json:"exhausted"`
-	NearlyUsed SomeSequences `json:"nearly_used"`
+	// Wrong has the sequences with a problem, by its cause.
+	Wrong map[string]SomeSequences `json:"wrong"`
 }
 
 // SomeSequences are the sequences with one problem.
 type SomeSequences struct {
 	Count int `json:"count"`
-	// Names are the first of them.
-	Names []string `json:"names"`
+	// First are the first of them, by name.
+	First []WrongSequence `json:"first"`
 }
 
-// NewSequences returns counts of no sequences.
-func NewSequences() *Sequences {
-	none := SomeSequences{Names: []string{}}
-	return &Sequences{Frozen: none, Exhausted: none, NearlyUsed: none}
+// WrongSequence is a sequence with a problem.
+type WrongSequence struct {
+	Name string `json:"name"`
+	// Why has details for people, "" for none.
+	Why string `json:"why"`
+	// Taken is the number of values that nodes have taken, and Left that of the others.
+	Taken int64 `json:"taken,string"`
+	Left  int64 `json:"left,string"`
+	// PerSecond is the number of values that nodes issue in a second, as far as they have said it.
+	PerSecond float64 `json:"per_second"`
 }
 
-// CountSequences counts the sequences that ZooKeeper has. It returns nil if there are none.
-func CountSequences(found []seq.Named, st seq.State) *Sequences {
-	s := NewSequences()
-	for _, n := range found {
-		s.Add(n.Name, n.Record, SequenceState(n.Record, st))
+// firstSequences is the number of sequences that SomeSequences has at most.
+const firstSequences = 20
+
+// CountSequences returns nil if there are no sequences.
+func CountSequences(all []Sequence) *Sequences {
+	s := &Sequences{Wrong: map[string]SomeSequences{}}
+	for _, q := range all {
+		switch {
+		case q.State == SeqDeleted, q.State == SeqDamaged:
+		case q.Record.Kind() == seq.Template:
+			s.Templates++
+		default:
+			s.Count++
+		}
+		if p, is := q.Problem(); is {
+			s.add(p.Cause, q.wrong())
+		}
 	}
-	if s.Count+s.Templates == 0 {
+	for cause, some := range s.Wrong {
+		slices.SortFunc(some.First, func(a, b WrongSequence) int { return cmp.Compare(a.Name, b.Name) })
+		s.Wrong[cause] = SomeSequences{some.Count, some.First[:min(firstSequences, len(some.First))]}
+	}
+	if s.Count+s.Templates+len(s.Wrong) == 0 {
 		return nil
 	}
 	return s
 }
 
-// Add counts one sequence.
-func (s *Sequences) Add(name string, r seq.Record, state string) {
-	switch {
-	case state == SeqDeleted:
-		return
-	case r.Kind() == seq.Template:
-		s.Templates++
-	default:
-		s.Count++
+func (s Sequence) wrong() WrongSequence {
+	w := WrongSequence{Name: Clean(s.Name), Why: s.Why, PerSecond: s.PerSecond}
+	if s.State == SeqDamaged {
+		return w // nothing else is known
 	}
-	switch {
-	case state == SeqFrozen:
-		s.Frozen.add(name)
-	case state == SeqExhausted:
-		s.Exhausted.add(name)
-	case Part(Taken(r)) >= NearlyUsed:
-		s.NearlyUsed.add(name)
+	done, all := Taken(s.Record)
+	w.Taken, w.Left = done, all-min(done, all)
+	if p, _ := s.Problem(); p.Cause == sequencesUnserved.Cause {
+		w.Why = string(s.Refusal)
+	}
+	return w
+}
+
+func (s *Sequences) add(cause string, q WrongSequence) {
+	some := s.Wrong[cause]
+	s.Wrong[cause] = SomeSequences{some.Count + 1, append(some.First, q)}
+}
+
+// heard adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show.
+func (s *Sequences) heard(who string, ready bool, said Sequences) {
+	for cause, some := range said.Wrong {
+		for _, q := range some.First {
+			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
+			switch old := s.find(q.Name, cause); {
+			case cause == sequencesUnserved.Cause && !ready: // the node's own problem says so
+			case old == nil:
+				q.Name, q.Why = Clean(q.Name), why
+				s.add(cause, q)
+			default:
+				if old.PerSecond += q.PerSecond; cause == sequencesUnserved.Cause && old.Why != "" {
+					old.Why += ", " + why
+				}
+			}
+		}
 	}
 }
 
-func (s *SomeSequences) add(name string) {
-	if s.Count++; len(s.Names) < mostListed {
-		s.Names = append(s.Names, Clean(name))
+// find returns the entry of a sequence that has this problem, or one that outweighs it. It returns nil for none.
+func (s *Sequences) find(name, cause string) *WrongSequence {
+	for other, some := range s.Wrong {
+		at := slices.IndexFunc(some.First, func(q WrongSequence) bool { return q.Name == name })
+		if at >= 0 && row(other) <= row(cause) {
+			return &some.First[at]
+		}
 	}
+	return nil
 }
 
-// Line returns the counts and the problems in one line.
-func (s Sequences) Line() string {
-	line := Plural(int64(s.Count), "named sequence")
-	if s.Templates > 0 {
-		line += ", " + Plural(int64(s.Templates), "template")
+// Problems returns the problems of sequences. Clients get no values of them, or soon none.
+func (s *Sequences) Problems() (out []Problem) {
+	if s == nil {
+		return nil
 	}
-	for _, p := range s.Problems() {
-		line += ". " + p.Text
+	for _, p := range Causes {
+		some, is := s.Wrong[p.Cause]
+		if !is || some.Count == 0 || len(some.First) == 0 {
+			continue
+		}
+		var names []string
+		for _, q := range some.First {
+			names = append(names, q.text(p.Cause))
+		}
+		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)
+		out = append(out, p.With(": "+Listed(names, some.Count)))
 	}
-	return line
+	return out
+}
+
+// text returns the name of a sequence, with what an operator should know.
+func (q WrongSequence) text(cause string) string {
+	why := q.Why
+	if cause == sequencesNearlyUsed.Cause {
+		if why = PartText(q.Taken, q.Taken+q.Left); q.PerSecond > 0 {
+			why += ", " + LastsText(q.Left, q.PerSecond) + " left at " + RateText(q.PerSecond)
+		}
+	}
+	if why == "" {
+		return q.Name
+	}
+	return q.Name + " (" + why + ")"
 }
 
 // Plural returns a number with thousands separated, and a noun in singular or plural.
@@ -147,18 +285,4 @@ func Plural(n int64, noun string) string {
 		noun += "s"
 	}
 	return Thousands(fmt.Sprint(n)) + " " + noun
-}
-
-// Problems returns the sequences of which clients get no values, or soon none.
-func (s Sequences) Problems() (out []Problem) {
-	add := func(some SomeSequences, p Problem) {
-		if some.Count > 0 {
-			p.Advice = strings.Replace(p.Advice, "NAME", some.Names[0], 1)
-			out = append(out, p.With(": "+Listed(some.Names, some.Count)))
-		}
-	}
-	add(s.Frozen, sequencesFrozen)
-	add(s.Exhausted, sequencesExhausted)
-	add(s.NearlyUsed, sequencesNearlyUsed)
-	return out
 }

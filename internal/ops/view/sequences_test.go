@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
@@ -49,16 +50,63 @@ func TestSequencesAreCounted(t *testing.T) {
 	for n := range 5 {
 		found = append(found, seq.Named{Name: fmt.Sprint("more-", n), Record: record(900, now, 2)})
 	}
-	const want = "9 named sequences, 2 templates. Frozen sequences, which issue no values: frozen:*, old. " +
-		"Exhausted sequences, whose values are all taken: full:*, all. " +
-		"Sequences used to 80 % or more: many, more-0, more-1, more-2, more-3 and 1 more"
-	if got := CountSequences(found, seq.State{Incarnation: 2, Time: now}).Line(); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
+	found = append(found, seq.Named{Name: "broken", Err: seq.ErrDamaged})
+	in := func(found []seq.Named) (all []Sequence) {
+		for _, n := range found {
+			all = append(all, Recorded(n, seq.State{Incarnation: 2, Time: now}))
+		}
+		return all
 	}
-	if got := CountSequences(found[3:4], seq.State{Incarnation: 2, Time: now}).Line(); got != "1 named sequence" {
-		t.Error(got)
+	const want = "Damaged records of sequences: broken (not a sequence record of flaked). " +
+		"Frozen sequences, which issue no values: frozen:*, old. " +
+		"Exhausted sequences, whose values are all taken: all, full:*. " +
+		"Sequences used to 80 % or more: many (80.0%), more-0 (90.0%), more-1 (90.0%), more-2 (90.0%), more-3 (90.0%) " +
+		"and 1 more. "
+	got, text := CountSequences(in(found)), ""
+	for _, p := range got.Problems() {
+		text += p.Text + ". "
 	}
-	if got := CountSequences(found[:1], seq.State{Incarnation: 2, Time: now}); got != nil {
+	if text != want || got.Count != 9 || got.Templates != 2 {
+		t.Errorf("%d, %d: %s\nwant\n%s", got.Count, got.Templates, text, want)
+	}
+	if got := CountSequences(in(found[:1])); got != nil {
 		t.Errorf("a tombstone counts: %+v", got)
+	}
+}
+
+// Nodes say how fast sequences are used up, and which they cannot serve. A problem that records show, too, is named
+// once.
+func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
+	use := func(name string, next int64, perSecond float64, refusal seq.Reason) Sequence {
+		r := seq.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: next, Credit: 100,
+			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10}}
+		return InUse(seq.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, seq.State{})
+	}
+	says := func(ready bool, all ...Sequence) *Answer {
+		return &Answer{Ready: ready, Sequences: CountSequences(all)}
+	}
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
+		local(t0))
+	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, "")})
+	r.Workers[0].Says = says(true, use("near", 900, 0.5, ""), use("order", 5, 9, seq.NoBlock))
+	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, seq.Confirming),
+		use("busy", 5, 9, seq.CeilingReached), use("lost", 5, 9, seq.Frozen))
+	r.Workers[2].Says = says(false, use("order", 5, 0, seq.NoBlock))
+	r.Workers[2].Says.Cause = "confirming"
+	r.Judge()
+	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +
+		"(api)). Sequences of which a ready node gets no values: order (no-block at worker 0 (api), confirming at " +
+		"worker 1 (api)). " +
+		"Sequences at their ceiling: busy (at worker 1 (api)). " +
+		"Sequences used to 80 % or more: near (90.0%, 50s left at 2.0/s). "
+	text := ""
+	for _, p := range r.Summary.Problems {
+		text += p.Text + ". "
+	}
+	if text != want || !r.Summary.Degraded {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	if got := r.Verdict(); got != "4 problems: 2 of 3 nodes serve, 2 sequences, ZooKeeper could fail for 1h0m" {
+		t.Error(got)
 	}
 }
