@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/node"
@@ -92,13 +91,13 @@ func (s *Server) statusWith(sequences []view.Sequence) Status {
 	return doc
 }
 
-// problemsOf returns what needs attention at a node.
+// problemsOf returns what needs attention at a node, the worst first.
 func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
-	found := slices.Concat([]view.Problem{}, w.Problems(), s.Problems())
+	found := append(w.Problems(), s.Problems()...)
 	if dev {
 		found = append(found, view.Development)
 	}
-	return found
+	return view.WorstFirst(found)
 }
 
 func (doc *Status) count(c lineproto.Counters) {

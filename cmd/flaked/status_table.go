@@ -66,8 +66,8 @@ func statusFooter(r view.Report) (lines []string) {
 	case r.ZooKeeperError != "":
 		lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
 	case r.Source == view.SourceZooKeeper:
-		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID), view.Clean(c.Layout)),
-			s.HeldLine())
+		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID),
+			view.Clean(c.Layout)), s.HeldLine())
 		if s.Used == 0 {
 			asked = "start a node with `flaked serve`"
 		}

@@ -233,8 +233,8 @@ func row(word string) int {
 	return slices.IndexFunc(Causes, func(p Problem) bool { return p.Cause == word })
 }
 
-// worstFirst sorts problems by their rows in the table. It never returns nil, so that JSON has a list.
-func worstFirst(found []Problem) []Problem {
+// WorstFirst sorts problems by their rows in the table. It never returns nil, so that JSON has a list.
+func WorstFirst(found []Problem) []Problem {
 	sorted := append([]Problem{}, found...)
 	slices.SortStableFunc(sorted, func(a, b Problem) int { return row(a.Cause) - row(b.Cause) })
 	return sorted

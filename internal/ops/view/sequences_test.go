@@ -60,8 +60,8 @@ func TestSequencesAreCounted(t *testing.T) {
 	const want = "Damaged records of sequences: broken (not a sequence record of flaked). " +
 		"Frozen sequences, which issue no values: frozen:*, old. " +
 		"Exhausted sequences, whose values are all taken: all, full:*. " +
-		"Sequences used to 80 % or more: many (80.0%), more-0 (90.0%), more-1 (90.0%), more-2 (90.0%), more-3 (90.0%) " +
-		"and 1 more. "
+		"Sequences used to 80 % or more: many (80.0%), more-0 (90.0%), more-1 (90.0%), more-2 (90.0%), more-3 " +
+		"(90.0%) and 1 more. "
 	got, text := CountSequences(in(found)), ""
 	for _, p := range got.Problems() {
 		text += p.Text + ". "
