@@ -46,7 +46,7 @@ func TestRightsOfTokens(t *testing.T) {
 		{"what does not exist", "AUTH some\nNEXT none\nSEQ none\nNEXT broken\nNEXT three 5\n", "OK\n" +
 			noPerm("none") + "\n" + noPerm("none") + "\n" + noPerm("broken") + "\n" + noPerm("three") + "\n"},
 		{"bad requests", "AUTH none\nNEXT 5\nNEXT x 0\nNEXT\n",
-			"OK\n-ERR the name of a sequence must begin with a letter, not '5'\n" + badCount +
+			"OK\n-ERR the name of a sequence must have more than digits: 5 is a count\n" + badCount +
 				"-ERR usage: NEXT name [n | key]\n"},
 		{"in the midst of a pipeline", "AUTH some\n" + strings.Repeat("NEXT order\n", 3) + "NEXT x\nNEXT x\n" +
 			strings.Repeat("NEXT order\n", 3) + "NEXT x\nPING\n",

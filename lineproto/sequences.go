@@ -114,8 +114,9 @@ func (s *session) showAll(_ context.Context, args [][]byte) *ids.ReplyError {
 		return ids.ErrNoSequences
 	}
 	if len(args) > 0 && len(args[0]) > 0 {
-		if prefix = args[0]; sequence.CheckName(prefix) != nil {
-			return ids.Reply(ids.ERR, sequence.CheckName(prefix).Error())
+		prefix = args[0]
+		if err := sequence.CheckPrefix(prefix); err != nil {
+			return ids.Reply(ids.ERR, err.Error())
 		}
 	}
 	q := s.request()

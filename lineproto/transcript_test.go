@@ -110,12 +110,14 @@ var transcripts = []transcript{
 		"1\n2\n3\n" + usedUp + usedUp + "PONG\n", false},
 	{"sequence unknown", "NEXT none\nSEQ none\nRANGE none 5\n",
 		strings.Repeat("-ERR reason=no-sequence there is no sequence none\n", 3), false},
+	{"names of other systems", "NEXT {app}:order\nNEXT 2026:order\nNEXT _a 2\nSEQS 2\n",
+		"1\n1\n1\n2\nname=2026:order taken=1\nEND\n", false},
 	{"sequence fails", "NEXT broken\nSEQ broken\n", "-NOTREADY out of order\n-NOTREADY out of order\n", false},
-	{"bad names", "NEXT 5\nINCR a*\nRANGE a,b 1\nSEQ _a\nSEQS a*\nNEXT a" + x512[:128] + "\n",
-		"-ERR the name of a sequence must begin with a letter, not '5'\n" +
+	{"bad names", "NEXT 5\nINCR a*\nRANGE a,b 1\nSEQ :a\nSEQS a*\nNEXT a" + x512[:128] + "\n",
+		"-ERR the name of a sequence must have more than digits: 5 is a count\n" +
 			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
 			"-ERR the name of a sequence must not contain ',': use letters, digits and _ . : - { } /\n" +
-			"-ERR the name of a sequence must begin with a letter, not '_'\n" +
+			"-ERR the name of a sequence must begin with a letter, a digit, _ or {, not ':'\n" +
 			"-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n" +
 			"-ERR the name of a sequence has 129 bytes, at most 128 are allowed\n", false},
 	{"bad counts of values", "NEXT a 0\nNEXT a 10001\nNEXT a 05\nRANGE a 0\nRANGE a 1000001\nINCRBY a -1\n" +

@@ -13,19 +13,33 @@ const MaxName = 128
 // Buckets is the number of directories that sequences are spread over in ZooKeeper.
 const Buckets = 1024
 
-// CheckName returns an error if a sequence must not have this name. A name is a letter, followed
-// by letters, digits and _ . : - { } /, at most MaxName bytes. It allocates memory only for errors.
+// CheckName returns an error if a sequence must not have this name. A name is a letter, a digit, _ or {, followed
+// by letters, digits and _ . : - { } /, at most MaxName bytes. Digits alone are not a name, because
+// requests have counts. CheckName allocates memory only for errors.
 func CheckName[T string | []byte](name T) error {
+	if err := CheckPrefix(name); err != nil {
+		return err
+	}
+	for i := range len(name) {
+		if !isDigit(name[i]) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the name of a sequence must have more than digits: %s is a count", string(name))
+}
+
+// CheckPrefix returns an error if no name of a sequence begins with prefix.
+func CheckPrefix[T string | []byte](name T) error {
 	switch {
 	case len(name) == 0:
 		return fmt.Errorf("the name of a sequence is empty")
 	case len(name) > MaxName:
 		return fmt.Errorf("the name of a sequence has %d bytes, at most %d are allowed", len(name), MaxName)
-	case !isLetter(name[0]):
-		return fmt.Errorf("the name of a sequence must begin with a letter, not %q", first(name, 0))
+	case !isLetter(name[0]) && !isDigit(name[0]) && name[0] != '_' && name[0] != '{':
+		return fmt.Errorf("the name of a sequence must begin with a letter, a digit, _ or {, not %q", first(name, 0))
 	}
 	for i := range len(name) {
-		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && !strings.ContainsRune("_.:-{}/", rune(c)) {
+		if c := name[i]; !isLetter(c) && !isDigit(c) && !strings.ContainsRune("_.:-{}/", rune(c)) {
 			const text = "the name of a sequence must not contain %q: use letters, digits and _ . : - { } /"
 			return fmt.Errorf(text, first(name, i))
 		}
@@ -42,7 +56,7 @@ func CheckKey(key string) error {
 	good := len(key) > 0 && len(key) <= MaxKey && isLetter(key[0])
 	for i := 0; good && i < len(key); i++ {
 		c := key[i]
-		good = isLetter(c) || '0' <= c && c <= '9' || strings.ContainsRune("_.:-", rune(c))
+		good = isLetter(c) || isDigit(c) || strings.ContainsRune("_.:-", rune(c))
 	}
 	if !good {
 		return fmt.Errorf("key %.80q must begin with a letter, go on with letters, digits and _ . : -, "+
@@ -57,6 +71,7 @@ func first[T string | []byte](name T, at int) rune {
 	return r
 }
 
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
 // Bucket returns the number of the directory of a sequence, from 0 to Buckets-1.

@@ -30,7 +30,11 @@ func ParseRights(list string) (*Rights, error) {
 			all = true
 			continue
 		}
-		if err := CheckName(prefix); err != nil {
+		check := CheckName[string]
+		if isPattern {
+			check = CheckPrefix
+		}
+		if err := check(prefix); err != nil {
 			return nil, fmt.Errorf("%q: %w", entry, err)
 		}
 		if isPattern {

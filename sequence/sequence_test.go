@@ -10,9 +10,10 @@ import (
 
 func TestCheckName(t *testing.T) {
 	for name, ok := range map[string]bool{
-		"order": true, "order:20261122": true, "a/b{c}.d-e_f": true, "X": true,
+		"order": true, "order:20261122": true, "a/b{c}.d-e_f": true, "X": true, "{app}:order": true, "2026:order": true,
+		"_a": true, "5a": true, "5": false, "2026": false, "-a": false, ":a": false, "}": false,
 		strings.Repeat("a", MaxName): true, strings.Repeat("a", MaxName+1): false,
-		"": false, "5a": false, "_a": false, "a b": false, "a*": false, "é": false, "a\x00": false, "a%2F": false,
+		"": false, "a b": false, "a*": false, "é": false, "a\x00": false, "a%2F": false,
 	} {
 		if err := CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)

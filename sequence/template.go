@@ -21,7 +21,7 @@ func CheckTemplate(name string) error {
 	if prefix == "" {
 		return errTemplate
 	}
-	if err := CheckName(prefix); err != nil {
+	if err := CheckPrefix(prefix); err != nil {
 		return err
 	}
 	if !strings.ContainsRune(separators, rune(prefix[len(prefix)-1])) {
@@ -32,7 +32,7 @@ func CheckTemplate(name string) error {
 
 // Templates returns the names of the templates that match a sequence's name, the longest first.
 func Templates(name string) (all []string) {
-	for k := len(name) - 1; k > 0; k-- {
+	for k := len(name) - 1; k >= 0; k-- {
 		if strings.IndexByte(separators, name[k]) >= 0 && k < len(name)-1 {
 			all = append(all, name[:k+1]+"*")
 		}

@@ -31,8 +31,8 @@ func seqCreate(open storeOpener) *cli.Command {
 		ArgsUsage: "NAME|PREFIX*",
 		Description: `Creates a sequence. Its values are start, start + increment, and so on up to max. Every
 node of the cluster can issue them, and issues none twice. At the max, requests fail:
-the values never begin again. A name is a letter, followed by letters, digits and
-_ . : - { } /, up to 128 bytes.
+the values never begin again. A name is a letter, a digit, _ or {, followed by
+letters, digits and _ . : - { } /, up to 128 bytes, and not digits alone.
 
 Start, increment, mode, key and the hard ceiling can never be changed. The hard ceiling
 bounds how many values are skipped after ZooKeeper has lost data.

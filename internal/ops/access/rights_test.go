@@ -38,7 +38,8 @@ func texts(tokens []Token) string {
 // used returns those of some names that the rights of a token include.
 func used(t Token) string {
 	var list []string
-	for _, name := range []string{"order", "order:", "order:1", "orders", "user", "user/x", "none", "next"} {
+	for _, name := range []string{"order", "order:", "order:1", "orders", "user", "user/x", "none", "next", "2026:1",
+		"{app}:order"} {
 		if t.Rights.MayUse([]byte(name)) {
 			list = append(list, name)
 		}
@@ -47,12 +48,13 @@ func used(t Token) string {
 }
 
 func TestParseRightsOfTokens(t *testing.T) {
-	const all, line = "order order: order:1 orders user user/x none next", "F: line 1: "
+	const all, line = "order order: order:1 orders user user/x none next 2026:1 {app}:order", "F: line 1: "
 	for _, row := range []struct{ text, want, err string }{
 		{"t", all, ""},
 		{"t next=order", "order", ""},
 		{"t next=order:*", "order: order:1", ""},
 		{"t next=order*", "order order: order:1 orders", ""},
+		{"t next=2026*,{app}:order", "2026:1 {app}:order", ""},
 		{"t next=user,order:1,user,user/*", "order:1 user user/x", ""},
 		{"t\t next=user \t admin=none\r", "user", ""},
 		{"t admin=none", all, ""},
@@ -65,7 +67,7 @@ func TestParseRightsOfTokens(t *testing.T) {
 		{"t next", "", line + "only next=... and admin=none may follow a token"},
 		{"t next=none,a", "", line + "next=: none must stand alone"},
 		{"t next=a*b", "", line + `next=: "a*b": the name of a sequence must not contain '*'`},
-		{"t next=a,**", "", line + `next=: "**": the name of a sequence must begin with a letter, not '*'`},
+		{"t next=a,**", "", line + `next=: "**": the name of a sequence must begin with a letter, a digit, _ or {, not '*'`},
 		{"t next=" + strings.Repeat("x", 129), "", "has 129 bytes, at most 128 are allowed"},
 		{"t next=a next=b", "", line + "next= is given twice. Separate names by commas"},
 		{"t admin=none admin=none", "", line + "admin= is given twice"},
