@@ -90,6 +90,11 @@ func TestJournalWithoutZooKeeper(t *testing.T) {
 			if ok := got.err == nil; ok != c.ok || ok && (got.runs[0].First < 41 || got.runs[0].First > 43) {
 				t.Errorf("%v, %v", got.runs, got.err)
 			}
+			for k := 0; c.ok && k < 9; k++ { // the disk must follow, and no refusal of a new block counts
+				if got := a.ask("order", 1, false).finish(); got.err != nil {
+					t.Fatalf("after %d values: %v", k+1, got.err)
+				}
+			}
 		})
 	}
 }

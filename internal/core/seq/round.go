@@ -108,12 +108,13 @@ func (i *Issuer) noteSession() {
 	}
 }
 
-// refuseAll refuses the requests that wait, of all sequences.
+// refuseAll refuses the requests that wait, of all sequences, but for those that wait only for the disk.
 func (i *Issuer) refuseAll(r *Refusal) {
 	now := i.cfg.Mono()
 	for _, s := range i.list() {
 		s.change(func() {
-			if len(s.waiting) > 0 {
+			m := s.stocked()
+			if held := m != nil && !m.mustRead() && m.waitsForDisk(); !held && len(s.waiting) > 0 {
 				s.refuse(r, now)
 			}
 		})

@@ -49,7 +49,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
 		return s.wait(r, now, to)
 	//mutant:s32-unread by seqsim -> case false:
-	case s.unread, s.known.hasSecret() && s.secret == nil: // (S32)
+	case s.mustRead(): // (S32)
 		return s.wait(r, now, to)
 	//mutant:s5-no-hold by TestTake -> case false:
 	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now): // an operator may have deleted it, or raised the next value (S5)
@@ -60,14 +60,19 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	if free := s.stock.Free(); !ok || free <= s.low && free < s.stock.Left() {
 		s.journal.wake()
 	}
-	if !ok {
-		to, low, err := s.wait(r, now, to)
-		return to, low && !s.holds(r), err // a request that waits for the disk needs no round
+	switch {
+	case !ok && s.holds(r): // it waits for the disk: it needs no round, and what refuses a block does not concern it
+		return to, false, s.queue(r, now)
+	case !ok:
+		return s.wait(r, now, to)
 	}
 	s.issued += r.n
 	s.askedAt = now
 	return to, now >= s.retryAt && s.short(), nil
 }
+
+// mustRead reports whether the node must read the record before it issues what it holds.
+func (s *segment) mustRead() bool { return s.unread || s.known.hasSecret() && s.secret == nil }
 
 // issue appends the values of a request to to, if the stock has them.
 func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {

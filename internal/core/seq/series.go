@@ -115,19 +115,25 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 			return to, false, refusal
 		}
 	}
-	switch since := r.w.Since; {
-	case since == 0 && s.refuses(r, now):
+	since := r.w.Since
+	if since == 0 && s.refuses(r, now) || since != 0 && s.refusal != nil && s.refusedAt >= since {
 		return to, false, s.refusal
+	}
+	err := s.queue(r, now)
+	return to, err == sequence.ErrPending, err
+}
+
+// queue makes a request wait, unless it has waited for too long.
+func (s *series) queue(r request, now int64) error {
+	switch since := r.w.Since; {
 	case since == 0:
 		r.w.Since = now
 		s.waits++
-	case s.refusal != nil && s.refusedAt >= since:
-		return to, false, s.refusal
 	case now-since >= int64(patience):
-		return to, false, noBlock(textPatience)
+		return noBlock(textPatience)
 	}
 	s.waiting = append(s.waiting, r)
-	return to, true, sequence.ErrPending
+	return sequence.ErrPending
 }
 
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the
