@@ -244,6 +244,17 @@ func stateKinds() []*kind {
 		return &k
 	}
 	remove := func(_ *attack, file string) error { return os.Remove(file) }
+	// The journal of sequences alone is put back. The state file is written more often than the hold here.
+	journal := func(x *attack) error {
+		old, err := os.ReadFile(x.m.journal())
+		if err != nil {
+			return nil // the node holds nothing at present
+		}
+		x.begin("")
+		x.holdFor(5*time.Second, 10*time.Second)
+		x.mayRefuse()
+		return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.journal(), old, 0o600) })
+	}
 	return []*kind{
 		killed(kind{name: "state lost"}, remove),
 		under(kind{name: "state deleted under the process"}, remove),
@@ -265,6 +276,8 @@ func stateKinds() []*kind {
 			}
 			return os.WriteFile(file, data, 0o600)
 		}),
+		{name: "an old copy of the journal put back", fromDisk: true, atFirst: true, back: resumed,
+			least: 5 * time.Second, run: journal},
 		// The old copy is written into the same file, so that its inode does not change.
 		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true,
 			run: func(x *attack) error {

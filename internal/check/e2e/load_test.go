@@ -282,6 +282,41 @@ func (l *load) answers() int64 {
 	return l.answered
 }
 
+// anyOf is the load of one client, which asks the next node with each request, and the one after that if a node fails.
+func (s *site) anyOf(nodes []*node, ask func(*client) (int, error)) *load {
+	l, at := nodes[0].newLoad(), 0
+	clients := make([]*client, len(nodes))
+	for i, n := range nodes {
+		clients[i] = &client{node: n, timeout: callTimeout}
+	}
+	l.add(5*time.Millisecond, callTimeout, func(_ *client, _ int) (got int, err error) {
+		for range clients {
+			at = (at + 1) % len(clients)
+			if got, err = ask(clients[at]); err == nil {
+				break
+			}
+		}
+		return got, err
+	})
+	s.t.Cleanup(func() {
+		l.end()
+		for _, c := range clients {
+			c.close()
+		}
+	})
+	return l
+}
+
+// outage waits for progress. It returns the longest time without an answer since the last call.
+func (l *load) outage() (d time.Duration) {
+	l.node.site.t.Helper()
+	l.progress()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, l.gap = l.gap, 0
+	return d
+}
+
 // end stops the clients.
 func (l *load) end() {
 	select {

@@ -46,16 +46,30 @@ func (s *site) sequence(name string, flags ...string) *values {
 // under asks a node for values, so many at a time, until the load is ended. Refusals are allowed.
 func (v *values) under(n *node, batch int) *load {
 	l := n.newLoad()
-	q := question{text: fmt.Sprintf("NEXT %s %d\n", v.name, batch), lines: batch}
-	l.add(2*time.Millisecond, callTimeout, func(c *client, _ int) (int, error) {
-		got, err := q.exchange(c)
-		for _, n := range got {
-			v.add(n)
-		}
-		return len(got), err
-	})
+	l.add(2*time.Millisecond, callTimeout, func(c *client, _ int) (int, error) { return v.ask(c, batch) })
 	n.site.t.Cleanup(l.end)
 	return l
+}
+
+// ask takes so many values over a connection, by RANGE if count is below 0.
+func (v *values) ask(c *client, count int) (int, error) {
+	q := question{text: fmt.Sprintf("NEXT %s %d\n", v.name, count), n: count, lines: count}
+	if count < 0 {
+		q = question{text: fmt.Sprintf("RANGE %s %d\n", v.name, -count), n: -count, lines: 1, pair: true}
+	}
+	got, err := q.exchange(c)
+	if q.pair && err == nil {
+		for n := got[0] + 1; n < got[1]; n++ {
+			v.add(n)
+		}
+	}
+	for _, n := range got {
+		v.add(n)
+	}
+	if err != nil {
+		return len(got), err
+	}
+	return q.n, nil
 }
 
 // from takes count values and more from a node. Refused requests are repeated.

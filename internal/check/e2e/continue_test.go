@@ -1,0 +1,308 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// counter is one client of one sequence of one node.
+type counter struct {
+	*values
+	node *node
+	last int64 // value
+}
+
+// newCounter creates a sequence, and takes its first value from the node.
+func (n *node) newCounter(name string, flags ...string) *counter {
+	n.site.t.Helper()
+	k := &counter{values: n.site.sequence(name, flags...), node: n}
+	n.until("a value of "+name, func() bool { return k.one() == nil })
+	return k
+}
+
+// one takes a value.
+func (k *counter) one() error {
+	c := &client{node: k.node, timeout: callTimeout}
+	defer c.close()
+	got, err := question{text: "NEXT " + k.name + "\n", lines: 1}.exchange(c)
+	if err == nil {
+		k.add(got[0])
+		k.last = got[0]
+	}
+	return err
+}
+
+// take sends count requests for one value each, in pipelines of so many. It fails the test unless all are answered,
+// upwards.
+func (k *counter) take(count, pipeline int) {
+	k.t.Helper()
+	c := &client{node: k.node, timeout: callTimeout}
+	defer c.close()
+	for ; count > 0; count -= pipeline {
+		got, err := question{text: strings.Repeat("NEXT "+k.name+"\n", pipeline), lines: pipeline}.exchange(c)
+		if err != nil {
+			k.t.Fatalf("%s: NEXT %s: %v", k.node.name, k.name, err)
+		}
+		for _, v := range got {
+			if k.add(v); v <= k.last {
+				k.t.Errorf("%s: %d of %s after %d", k.node.name, v, k.name, k.last)
+			}
+			k.last = v
+		}
+	}
+}
+
+// first takes the first value of a process that has just said that it is ready. It fails the test if that takes too
+// long, or if the value is not from low to high.
+func (k *counter) first(low, high int64) {
+	k.t.Helper()
+	began := time.Now()
+	k.node.until("the first value of "+k.name, func() bool { return k.one() == nil })
+	took := time.Since(began)
+	k.t.Logf("%s: %d of %s, expected %d to %d, %s after READY", k.node.name, k.last, k.name, low, high, took)
+	if k.last < low || k.last > high {
+		k.t.Errorf("%s: the first value of %s is %d, not one from %d to %d", k.node.name, k.name, k.last, low, high)
+	}
+	if took > 2*firstValue { // other tests run beside this one
+		k.t.Errorf("%s: the first value of %s comes %s after READY", k.node.name, k.name, took)
+	}
+}
+
+// firstValue is the time after READY in which a node that was restarted issues its first value.
+const firstValue = 1500 * time.Millisecond
+
+// slowly asks for a value of each sequence every 0.8 s.
+func slowly(t testing.TB, all ...*counter) {
+	for range 4 {
+		for _, k := range all {
+			k.take(1, 1)
+		}
+		pass(t.Context(), 800*time.Millisecond)
+	}
+}
+
+// A node that ends and starts again goes on with the values that it held: after kill -9 with a small gap, and after
+// SIGTERM with none. So it does while ZooKeeper stands still.
+func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(t testing.TB, order, ticket *counter) (most int64){
+		"used slowly": func(t testing.TB, order, ticket *counter) int64 {
+			ticket.take(100, 1)
+			slowly(t, order, ticket)
+			return few
+		},
+		"a burst": func(_ testing.TB, order, _ *counter) (issued int64) {
+			for began := time.Now(); time.Since(began) < time.Second; issued += 2000 {
+				order.take(2000, 100)
+			}
+			return issued * 3 / 2
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zk := zktest.Single(t)
+			n := newSite(t, zk.Addr()).started().ready()
+			order, ticket, strict := n.newCounter("order"), n.newCounter("ticket"), n.newCounter("s", "--mode", "strict")
+			for life := range 4 {
+				away, clean := life >= 2, life%2 == 1
+				t.Logf("clean stop: %v, ZooKeeper away: %v", clean, away)
+				most := [2]int64{use(t, order, ticket), few}
+				if away {
+					zk.Freeze(0)
+				}
+				if clean {
+					n.stop()
+					most = [2]int64{}
+				} else {
+					n.kill()
+				}
+				n.start().ready()
+				order.first(order.last+1, order.last+1+most[0])
+				ticket.first(ticket.last+1, ticket.last+1+most[1])
+				if away {
+					zk.Thaw(0)
+				}
+				n.until("it takes values", func() bool { return strict.one() == nil })
+			}
+		})
+	}
+}
+
+// few is the most values that are missing after kill -9 if a node issues about one a second.
+const few = 3
+
+// A node is killed and stopped at random moments, while it and another node issue values.
+func TestNoValueTwiceOverManyKills(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--reserve", "100ms")
+	n, other := s.node(), s.started()
+	n.listen = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)) // clients go on over restarts
+	n.start().ready()
+	other.ready()
+	var loads []*load
+	for name, count := range map[string]int{"a": 1, "b": 20, "c": -100, "d": -7} {
+		v := s.sequence(name)
+		loads = append(loads, v.under(n, count), v.under(n, count), v.under(other, count))
+		loads[len(loads)-1].progress()
+	}
+	for i := range 18 {
+		end := n.kill // perhaps before it is ready
+		if i%2 == 1 {
+			loads[3*rand.IntN(4)].progress()
+			end = n.stop
+		}
+		pass(t.Context(), rand.N(400*time.Millisecond))
+		end()
+		n.start()
+	}
+	for _, l := range loads {
+		l.progress()
+		l.end()
+		t.Logf("%s: %d values, longest without %s", l.node.name, l.answers(), l.gap)
+	}
+}
+
+// next returns the first value of the sequence that no node has taken.
+func (k *counter) next() int64 {
+	k.t.Helper()
+	var doc struct {
+		Next int64 `json:"next,string"`
+	}
+	r := k.node.site.command("seq", "show", k.name, "-o", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Next <= 1 {
+		k.t.Fatalf("seq show %s: %v: %s%s", k.name, err, r.stdout, r.stderr)
+	}
+	return doc.Next
+}
+
+func (n *node) journal() string { return filepath.Join(n.dir, "sequences.journal") }
+
+// What happens while a node is down, and the values of which the first one of its next process must be.
+func TestNodeReturnsToOtherValues(t *testing.T) {
+	t.Parallel()
+	const far = 1 << 40
+	for name, row := range map[string]struct {
+		flags []string
+		end   func(*node)
+		// down returns the limits of the first value.
+		down func(t testing.TB, k *counter, n *node, old []byte) (low, high int64)
+	}{
+		"nothing": {end: (*node).kill, down: func(_ testing.TB, k *counter, _ *node, _ []byte) (int64, int64) {
+			return k.last + 1, k.last + 1 + few
+		}},
+		"the name is created again": {end: (*node).kill,
+			down: func(t testing.TB, k *counter, n *node, _ []byte) (int64, int64) {
+				was := k.next()
+				n.site.command("seq", "delete", k.name, "--confirm", "delete sequence "+k.name).wants(t, 0, k.name)
+				n.site.sequence(k.name)
+				return was, k.next()
+			}},
+		"the next value is raised": {end: (*node).kill,
+			down: func(t testing.TB, k *counter, n *node, _ []byte) (int64, int64) {
+				n.site.command("seq", "set", k.name, "--next", "5000000", "--confirm",
+					"skip values of "+k.name+" below 5000000").wants(t, 0, k.name)
+				return 5000000, 5000000
+			}},
+		"the directory is copied": {end: (*node).kill,
+			down: func(t testing.TB, k *counter, n *node, _ []byte) (int64, int64) {
+				n.copied(t, k)
+				return k.last + 1, k.last + 1 + few
+			}},
+		"the journal is put back": {end: (*node).kill,
+			down: func(t testing.TB, k *counter, n *node, old []byte) (int64, int64) {
+				if err := os.WriteFile(n.journal(), old, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return k.next(), far
+			}},
+		"the journal is lost": {end: (*node).kill,
+			down: func(t testing.TB, k *counter, n *node, _ []byte) (int64, int64) {
+				if err := os.Remove(n.journal()); err != nil {
+					t.Fatal(err)
+				}
+				return k.next(), far
+			}},
+		"nothing, released": {flags: []string{"--release-on-exit"}, end: (*node).stop,
+			down: func(t testing.TB, k *counter, n *node, _ []byte) (int64, int64) {
+				if _, err := os.Stat(n.journal()); !os.IsNotExist(err) {
+					t.Errorf("a node that has released its worker leaves a journal: %v", err)
+				}
+				return k.last + 1, k.last + 1 // it has given all values back
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newSite(t, zktest.Chroot(t, zktest.Shared(t)), row.flags...).started().ready()
+			k := n.newCounter("order")
+			k.take(20, 1)
+			old, err := os.ReadFile(n.journal())
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.take(20, 1)
+			slowly(t, k) // the state file is written in between
+			row.end(n)
+			low, high := row.down(t, k, n, old)
+			n.start().ready()
+			k.first(low, high)
+			k.from(n, 500)
+		})
+	}
+}
+
+// copied starts another node on a copy of the directory of a node that has ended.
+func (n *node) copied(t testing.TB, k *counter) {
+	twin := n.site.node(n.flags[len(n.site.flags):]...)
+	if err := errors.Join(os.CopyFS(twin.dir, os.DirFS(n.dir)), os.Chmod(twin.dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	twin.start()
+	l := k.under(twin, 1)
+	t.Cleanup(func() { l.progress(); l.end() })
+}
+
+// The disk takes no journal. Values are issued, and none comes twice after a kill.
+func TestNoValueTwiceWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		fail, mend func(*faultdisk.Disk)
+		serves     bool
+	}{
+		"full":      {(*faultdisk.Disk).Fill, (*faultdisk.Disk).Free, true},
+		"read-only": {(*faultdisk.Disk).ReadOnly, (*faultdisk.Disk).ReadWrite, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := faultdisk.New(t)
+			n := newSite(t, zktest.Chroot(t, zktest.Shared(t))).node()
+			n.dir = filepath.Join(disk.Dir(), "state")
+			n.start().ready()
+			k := n.newCounter("order")
+			k.from(n, 300)
+			row.fail(disk)
+			if row.serves {
+				k.from(n, 1000)
+			}
+			k.during(n, 3*time.Second, 1)
+			n.kill()
+			if row.serves { // it starts while the disk is full, too
+				n.start().ready()
+				k.from(n, 300)
+				n.kill()
+			}
+			row.mend(disk)
+			n.start().ready()
+			k.from(n, 300)
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// trio is a cluster of three nodes with the default times, and clients that ask any of them.
+type trio struct {
+	*site
+	nodes              []*node
+	ids, order, strict *load
+}
+
+// newTrio starts the nodes and waits until all take values.
+func newTrio(t *testing.T, connect string) *trio {
+	t.Helper()
+	s := newSite(t, connect, "--heartbeat", "3s", "--confirm-time", "12s", "--reserve", "1s",
+		"--zk-session-timeout", "6s")
+	c := &trio{site: s}
+	for range 3 {
+		n := s.node()
+		n.listen = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)) // clients go on over restarts
+		c.nodes = append(c.nodes, n.start())
+	}
+	for _, n := range c.nodes {
+		n.ready()
+	}
+	order, invoice := s.sequence("order"), s.sequence("invoice", "--mode", "strict")
+	for _, n := range c.nodes {
+		order.from(n, 100)
+		invoice.from(n, 1)
+	}
+	c.ids = s.anyOf(c.nodes, func(c *client) (int, error) { return c.counted("GET\n", 1) })
+	c.order = s.anyOf(c.nodes, func(c *client) (int, error) { return order.ask(c, 1) })
+	c.strict = s.anyOf(c.nodes, func(c *client) (int, error) { return invoice.ask(c, 1) })
+	return c
+}
+
+// The promises are no outage for IDs and values of segments, and a second for strict ones. The machine is busy, and a
+// node that waits for the confirming time takes 12 s.
+const (
+	noOutage     = time.Second
+	strictOutage = 2500 * time.Millisecond
+)
+
+// outages fails the test if clients had to wait for longer since the last call.
+func (c *trio) outages(what string, strict time.Duration) {
+	c.t.Helper()
+	ids, order, numbers := c.ids.outage(), c.order.outage(), c.strict.outage()
+	c.t.Logf("%s: no ID for %s, no value for %s, no strict one for %s", what, ids, order, numbers)
+	if ids > noOutage || order > noOutage || numbers > strict {
+		c.t.Errorf("%s: no ID for %s, no value for %s, no strict one for %s", what, ids, order, numbers)
+	}
+}
+
+// Nodes restart one after the other, each when the one before is ready. A client that asks the next node on a refusal
+// gets IDs and values at all times.
+func TestRollingRestartRefusesNothing(t *testing.T) {
+	t.Parallel()
+	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)))
+	c.outages("before", strictOutage)
+	for end, ends := range map[string]func(*node){"SIGTERM": (*node).stop, "kill -9": (*node).kill} {
+		for _, n := range c.nodes {
+			ends(n)
+			began := time.Now()
+			n.start().ready()
+			t.Logf("%s: ready after %s", n.name, time.Since(began))
+			c.outages(n.name+" after "+end, strictOutage)
+		}
+	}
+}
+
+// ZooKeeper is away for a short time, and has lost nothing.
+func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	c := newTrio(t, zk.Addr())
+	c.outages("before", strictOutage)
+	frozen := func(d time.Duration) func() {
+		return func() { zk.Freeze(0); pass(t.Context(), d); zk.Thaw(0) }
+	}
+	for what, away := range map[string]func(){
+		"stopped for 1.5 s":  frozen(1500 * time.Millisecond),
+		"stopped for 4 s":    frozen(4 * time.Second),
+		"killed and started": func() { zk.Kill(0); zk.Start(0); zk.WaitServing(t) },
+	} {
+		began := time.Now()
+		away()
+		c.outages("ZooKeeper "+what, time.Since(began)+2*flowing)
+		pass(t.Context(), 4*time.Second) // until the next heartbeats
+		c.outages("after that", strictOutage)
+	}
+}
+
+// flowing is the time after a short outage of ZooKeeper in which strict values are issued.
+const flowing = 2 * time.Second
+
+// A node that starts says READY only when it takes values of sequences, if another node does. It does not wait for
+// nodes that have ended, nor for those that start like itself.
+func TestNodesThatStartTogetherWaitForNobody(t *testing.T) {
+	t.Parallel()
+	const confirm = "4s" // the heartbeats have a gap, so nobody takes values for so long
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", confirm).made("--confirm-time", confirm)
+	nodes := s.startedTogether(3)
+	strict := s.sequence("invoice", "--mode", "strict")
+	kill, stop := (*node).kill, (*node).stop
+	for _, row := range []struct {
+		what         string
+		first, other func(*node) // how the first node and the others end
+		back         int         // how many start again
+		most         time.Duration
+	}{
+		{"all are killed", kill, kill, 3, twoHeartbeats},
+		{"one is killed, the others are stopped", kill, stop, 1, twoHeartbeats},
+		{"all are killed, one starts", kill, kill, 1, 2 * time.Second}, // the others' sessions last so long
+	} {
+		for _, n := range nodes {
+			if !n.proc.running() {
+				n.start()
+			}
+		}
+		for _, n := range nodes {
+			n.ready()
+			strict.from(n, 1)
+		}
+		row.first(nodes[0])
+		row.other(nodes[1])
+		row.other(nodes[2])
+		pass(t.Context(), 2*twoHeartbeats)
+		for _, n := range nodes[:row.back] {
+			n.start()
+		}
+		for _, n := range nodes[:row.back] {
+			n.until("an ID", func() bool { _, err := n.ask("GET"); return err == nil })
+			began := time.Now()
+			n.ready()
+			took := time.Since(began)
+			t.Logf("%s: %s is ready %s after its first ID", row.what, n.name, took)
+			if took > row.most+twoHeartbeats { // other tests run beside this one
+				t.Errorf("%s: %s is ready only then", row.what, n.name)
+			}
+		}
+	}
+}
+
+// twoHeartbeats are those of newSite.
+const twoHeartbeats = 400 * time.Millisecond
