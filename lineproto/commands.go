@@ -27,6 +27,8 @@ type command struct {
 	inMulti inMulti
 	// open allows the command to clients that have not authenticated yet.
 	open bool
+	// anyDB allows the command, as open does, to clients that have selected a wrong database.
+	anyDB bool
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
@@ -109,7 +111,7 @@ func redisCommands() []command {
 		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
 		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
 		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},
-		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, run: (*session).selectDB},
+		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, anyDB: true, run: (*session).selectDB},
 		{name: "ECHO", args: "text", min: 1, max: 1, resp: true, run: (*session).echo},
 		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).info},
 		{name: "ROLE", resp: true, run: (*session).role},

@@ -70,8 +70,12 @@ func (s *session) executed(index int, e *ids.ReplyError, size int) {
 
 // stretch begins an order for count bare GETs.
 func (s *session) stretch(count int) {
-	if s.begin(order{n: count, index: getIndex, each: true}); s.locked() {
+	s.begin(order{n: count, index: getIndex, each: true})
+	switch {
+	case s.locked():
 		s.fail(errNoAuth)
+	case s.wrongDB:
+		s.fail(errDB)
 	}
 }
 
@@ -146,6 +150,9 @@ func (s *session) check(index int, verb []byte, args [][]byte) (*command, *ids.R
 	}
 	if !known {
 		return nil, errUnknown(verb)
+	}
+	if row := &s.srv.table[index]; s.wrongDB && !row.open && !row.anyDB {
+		return nil, errDB
 	}
 	c := s.srv.table[index].in(s.inRESP())
 	if len(args) < c.min || len(args) > c.max {

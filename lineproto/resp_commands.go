@@ -178,9 +178,14 @@ func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
+var errDB = ids.Reply(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the counters "+
+	"of several databases apart by names such as db2:order")
+
+// selectDB refuses all databases but 0. Some clients ignore the refusal and go on, so after it
+// other requests get the same error until SELECT 0.
 func (s *session) selectDB(_ context.Context, args [][]byte) *ids.ReplyError {
-	if string(args[0]) != "0" {
-		return ids.Reply(ids.ERR, "SELECT supports only database 0")
+	if s.wrongDB = string(args[0]) != "0"; s.wrongDB {
+		return errDB
 	}
 	s.out = s.fr.status(s.out, "OK")
 	return nil
@@ -264,7 +269,7 @@ func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyEr
 // reset makes the connection as it was at its beginning.
 func (s *session) reset(context.Context, [][]byte) *ids.ReplyError {
 	s.who.proto, s.who.name = 0, ""
-	s.multi, s.authed, s.rights = nil, false, nil
+	s.multi, s.authed, s.rights, s.wrongDB = nil, false, nil, false
 	s.fr = s.who.framing()
 	s.out = s.fr.status(s.out, "RESET")
 	return nil

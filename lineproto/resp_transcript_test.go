@@ -37,7 +37,9 @@ const (
 	respUsageGET = "-ERR usage: GET [key [COUNT n]]\r\n"
 	badName      = "-ERR a client's name is at most 255 visible ASCII characters, without blanks\r\n"
 	badHELLO     = "-ERR usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]\r\n"
-	badCLIENT    = "-ERR CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, " +
+	wrongDB      = "-ERR SELECT supports only database 0. Correct the client's database, and keep the counters of " +
+		"several databases apart by names such as db2:order\r\n"
+	badCLIENT = "-ERR CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, " +
 		"NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF\r\n"
 
 	hello2 = "*14\r\n$6\r\nserver\r\n$6\r\nflaked\r\n$7\r\nversion\r\n$5\r\n1.2.3\r\n$5\r\nproto\r\n:2\r\n$2\r\n" +
@@ -213,7 +215,12 @@ var respTranscripts = []transcript{
 	{"config", request("CONFIG", "GET", "save") + request("CONFIG", "SET", "a", "b") + request("HELLO", "3") +
 		request("CONFIG", "GET", "*"),
 		"*0\r\n-ERR CONFIG supports only GET, which returns nothing\r\n" + hello3 + "%0\r\n", false},
-	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n-ERR SELECT supports only database 0\r\n",
+	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n" + wrongDB, false},
+	{"wrong database until another", request("SELECT", "2") + request("INCR", "a") + request("GET") + request("GET", "k") +
+		"GET\nGET 5\n" + request("MULTI") + request("PING") + request("QUIT2") + request("SELECT", "0") +
+		request("INCR", "a") + request("SELECT", "3") + request("RESET") + request("INCR", "a"),
+		strings.Repeat(wrongDB, 4) + strings.Repeat(strings.ReplaceAll(wrongDB, "\r", ""), 2) + strings.Repeat(wrongDB, 2) +
+			"-ERR unknown command \"QUIT2\", HELP lists them\r\n+OK\r\n:1\r\n" + wrongDB + "+RESET\r\n:2\r\n",
 		false},
 	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},
 	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\n" +
@@ -236,7 +243,7 @@ var respTranscripts = []transcript{
 		request("CLIENT", "TRACKING"),
 		"+OK\r\n+OK\r\n" + strings.Repeat(badCLIENT, 3), false},
 	{"inline of Redis clients", "SELECT 0\r\nAUTH \"any\"\r\nSELECT 1\r\nAUTH any\r\n",
-		"+OK\r\n+OK\r\n-ERR SELECT supports only database 0\r\nOK\r\n", false},
+		"+OK\r\n+OK\r\n" + wrongDB + "OK\r\n", false},
 
 	{"multi", request("MULTI") + getArray + request("GET", "k", "COUNT", "2") + request("MGET", "a", "b") +
 		request("PING") + getArray + request("EXEC") + getArray,

@@ -57,6 +57,8 @@ type session struct {
 	authed bool             // has sent a valid token
 	wrong  uint8            // wrong tokens that it has sent
 	rights *sequence.Rights // of its last valid token, as they were when it was sent
+	// wrongDB is set while the client believes that it uses a database that does not exist: see selectDB.
+	wrongDB bool
 
 	// order is the order under way. may is how many IDs it may take in this turn.
 	order order
