@@ -28,10 +28,9 @@ type RollbackRule interface {
 type SequenceStart int
 
 const (
-	// StartRandom begins at a random number below 100, as Leaf does. At less than one ID a
-	// tick, all IDs would otherwise end in the same bits, and sharding by modulo would
-	// always choose the same shard. Layouts with fewer than 800 numbers in a tick begin in
-	// the lowest eighth.
+	// StartRandom begins at a random number below 1,024. At less than one ID a tick, all IDs
+	// would otherwise end in the same bits, and sharding by modulo would always choose the
+	// same shard. Layouts with fewer than 2,048 numbers in a tick begin in the lower half.
 	StartRandom SequenceStart = iota
 	// StartZero begins at 0, as Twitter's Snowflake does.
 	StartZero

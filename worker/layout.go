@@ -123,6 +123,15 @@ func (l Layout) Sequences() int64 { return 1 << (l.SegmentBits + l.SequenceBits)
 // longer. It counts whole ticks only.
 func (l Layout) Ceiling() int64 { return l.Sequences() * max(1, int64(time.Second/l.Unit)) }
 
+// Even returns the greatest n for which the remainders of IDs divided by n are even: all as frequent, at any rate, if
+// ticks begin at a random number (StartRandom). It returns 1 if the sequence is not the lowest field.
+func (l Layout) Even() int64 {
+	if l.shift(FieldSequence) > 0 {
+		return 1
+	}
+	return min(randomStarts(l.Sequences()), 1<<l.SequenceBits)
+}
+
 // MaxTick returns the last tick that the time field can hold.
 func (l Layout) MaxTick() Tick { return 1<<l.TimeBits - 1 }
 

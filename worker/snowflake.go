@@ -232,6 +232,10 @@ func (g *snowflake) ready() error {
 	return nil
 }
 
+// randomStarts returns how many of the n numbers of a tick it may begin with at random. The rest is half of them or
+// more, so that a burst after a pause seldom waits for the next tick.
+func randomStarts(n int64) int64 { return max(1, min(1024, n/2)) }
+
 // newSnowflake returns a snowflake for a validated configuration. Its limit is its floor.
 func newSnowflake(cfg *GeneratorConfig, value int, floor Tick) *snowflake {
 	l := cfg.Layout
@@ -246,10 +250,10 @@ func newSnowflake(cfg *GeneratorConfig, value int, floor Tick) *snowflake {
 		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
 		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
 		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
-		rand: cfg.Rand, randN: uint32(max(1, min(100, l.Sequences()/8))),
+		rand: cfg.Rand, randN: uint32(randomStarts(l.Sequences())),
 	}
 	if cfg.SegmentStart == SegmentRandom {
-		g.randN = uint32(max(1, min(100, (g.runMask+1)/8)))
+		g.randN = uint32(randomStarts(g.runMask + 1))
 	}
 	g.limit.Store(int64(floor))
 	g.pos.Store(int64(floor) << g.shift)

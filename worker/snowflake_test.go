@@ -21,14 +21,14 @@ func TestRandomSegmentStartKeepsTheRestOfTheTick(t *testing.T) {
 		cfg.Rand = func(n uint32) uint32 { return n - 1 }
 	})
 	f, _ := l.Decode(mustNext(t, g))
-	if f.Segment != 7 || f.Sequence != 1 {
-		t.Fatalf("%+v; want the last segment, and the last of two places in it", f)
+	if f.Segment != 7 || f.Sequence != 7 {
+		t.Fatalf("%+v; want the last segment, and the last of the lower eight numbers in it", f)
 	}
 	n := 1
 	for tick := f.Tick; tick == f.Tick; n++ {
 		f, _ = l.Decode(mustNext(t, g))
 	}
-	if n != 17-1 || f.Segment != 0 || f.Sequence != 0 {
+	if n != 17-7 || f.Segment != 0 || f.Sequence != 0 {
 		t.Fatalf("%d IDs, then %+v; want what was left of the segment, and then all of the next tick", n, f)
 	}
 	c.step(2 * time.Second)

@@ -77,7 +77,7 @@ func recordFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "borrow", DefaultText: "0s", Usage: "let a burst use timestamps up to this far ahead " +
 			"of the clock. A restart after a crash waits this much longer"},
 		&cli.StringFlag{Name: "sequence-start", DefaultText: "random", Usage: "the first sequence `VALUE` of a tick: " +
-			"random (below 100, as in Leaf), zero, or carry-on (where the last one ended)"},
+			"random (below 1,024), zero, or carry-on (where the last one ended)"},
 		&cli.StringFlag{Name: "segment-start", DefaultText: "zero", Usage: "the first `SEGMENT` of a tick, if the " +
 			"layout has the field: zero, or random (as in PearFlower)"},
 	}

@@ -93,6 +93,14 @@ func rateText(rate float64) string {
 	return grouped(int64(rate))
 }
 
+// shards says for which n the remainders of IDs are even.
+func shards(l worker.Layout) string {
+	if n := l.Even(); n > 1 {
+		return fmt.Sprintf("even for n up to %s, at any rate", grouped(n))
+	}
+	return "even for an odd n only: the lowest field is not a sequence of 2 bits or more"
+}
+
 // letters stand for the fields in a picture.
 var letters = map[worker.Field]string{
 	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d",
@@ -129,6 +137,7 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", grouped(l.Sequences()), rateText(perSecond(l)))},
 		{"workers", workers},
 		{"IDs end", l.Expires().Format(time.DateOnly)},
+		{"shards, id % n", shards(l)},
 	}
 	if err := usableNow(l, now); err != nil {
 		rows.add("usable now", "no: "+err.Error())
