@@ -58,6 +58,7 @@ var authTranscripts = []struct {
 	{"RESP long", request("MGET", x512, x512) + request("AUTH", "good"), noAuthCRLF, true},
 	{"RESP long after", request("AUTH", "good") + request("PING", x512+x512), "+OK\r\n" + bulk(x512+x512), false},
 	{"NUL", "\x00", noAuth, true},
+	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", onPlainPort, true},
 }
 
 // TestAuth: a node that asks for a token answers requests without one with NOAUTH and

@@ -105,7 +105,7 @@ type Counters struct {
 	// not read.
 	ConnsIdle, ConnsSlow int64
 	// ConnsBadTLS counts connections that were closed because of a failed TLS
-	// handshake. Handshakes that took too long are in ConnsIdle.
+	// handshake, or of a handshake at an address without TLS. Handshakes that took too long are in ConnsIdle.
 	ConnsBadTLS int64
 	// IDs is the number of IDs in replies, whether or not the client has read them.
 	IDs int64

@@ -26,14 +26,40 @@ func isHTTP(line []byte) bool {
 	return bytes.HasPrefix(rest[i+1:], []byte("HTTP/"))
 }
 
-// errProxyHeader is the reply to a header of the PROXY protocol. The connection is closed: the
-// proxy waits for no reply to its header, so all later replies would be one off.
-var errProxyHeader = ids.Reply(ids.ERR, "PROXY protocol is not supported. Turn it off at the proxy (send-proxy)")
+// otherProtocols are the beginnings of what clients of other protocols than HTTP send, and the replies. The
+// connection is closed: a proxy waits for no reply to its header, so all later replies would be one off.
+var otherProtocols = []struct {
+	begin string
+	reply *ids.ReplyError
+}{
+	{"PROXY TCP4 ", errProxy},
+	{"PROXY TCP6 ", errProxy},
+	{"PROXY UNKNOWN", errProxy},
+	{proxyV2, errProxy},
+	{proxyV2End, errProxy}, // the empty lines before have been ignored
+	{"\x16\x03", errTLS},   // a TLS record with a handshake
+}
 
-// isProxyHeader reports whether a line is the header of the PROXY protocol, version 1.
-func isProxyHeader(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("PROXY TCP4 ")) || bytes.HasPrefix(line, []byte("PROXY TCP6 ")) ||
-		bytes.HasPrefix(line, []byte("PROXY UNKNOWN"))
+// proxyV2 is the beginning of the header of the PROXY protocol, version 2.
+const (
+	proxyV2    = "\r\n\r\n" + proxyV2End
+	proxyV2End = "\x00\r\nQUIT\n"
+)
+
+var (
+	errProxy = ids.Reply(ids.ERR, "PROXY protocol is not supported. Turn it off at the proxy "+
+		"(send-proxy, send-proxy-v2, proxy_protocol_v2.enabled)")
+	errTLS = ids.Reply(ids.ERR, "this port does not use TLS. Connect without TLS, or give the node a certificate")
+)
+
+// otherProtocol returns the reply to input that was refused and begins as another protocol, or else nil.
+func otherProtocol(input []byte) *ids.ReplyError {
+	for _, p := range otherProtocols {
+		if len(input) >= len(p.begin) && string(input[:len(p.begin)]) == p.begin {
+			return p.reply
+		}
+	}
+	return nil
 }
 
 // appendHTTP appends the answer to an HTTP request. The caller must close the

@@ -31,7 +31,7 @@ type plain struct {
 	marks   uint16 // timing marks that the client has asked for and not got
 }
 
-// line takes the next line off in. It returns the line without its ending, and how many
+// line takes the next line off in. It returns the line without its ending (all of in, if there is a NUL), and how many
 // bytes of in are consumed, which may be some even without a line. The next call must
 // get in from there on, with or without more input behind it. line moves bytes within
 // in, to close the gaps that telnet negotiation leaves.
@@ -56,8 +56,10 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 			p.scanned = 0
 			line, p.crlf = cutCR(in[:i])
 			return line, used + i + 1, lineOK
+		case c == 0 && i == 0 && !eof && len(in) < len(proxyV2End) && string(in) == proxyV2End[:len(in)]:
+			return nil, used, lineMore
 		case c == 0:
-			return nil, used, lineNUL
+			return in, used, lineNUL
 		case i > MaxLine || i == MaxLine && c != '\r': // a CR may be the ending's
 			return in[:i], used, lineTooLong
 		}

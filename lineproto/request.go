@@ -40,7 +40,7 @@ func (s *session) line(ctx context.Context, line []byte) {
 	}
 	e := s.exec(ctx, index, verb, s.args)
 	s.trim()
-	if e != nil && (e.Code == ids.ERR || e.Code == ids.NOAUTH) && (isHTTP(line) || isProxyHeader(line)) {
+	if e != nil && (e.Code == ids.ERR || e.Code == ids.NOAUTH) && (isHTTP(line) || otherProtocol(line) != nil) {
 		s.refuse(e, line)
 		return
 	}
@@ -167,19 +167,22 @@ func (s *session) inRESP() bool {
 	return ok
 }
 
-// refuse answers malformed input, in HTTP if line looks like it, and ends the session:
-// the input that follows may begin within a request.
+// refuse answers malformed input, as its protocol demands if line looks like another one, and ends
+// the session: the input that follows may begin within a request.
 func (s *session) refuse(e *ids.ReplyError, line []byte) {
+	other := otherProtocol(line)
 	switch {
-	case isHTTP(line):
+	case other != nil:
+		e = other
+	case s.locked():
+		e = errNoAuth
+	}
+	if e == errTLS {
+		s.srv.counters.badTLS.Add(1)
+	}
+	if other == nil && isHTTP(line) {
 		s.out = appendHTTP(s.out, s.srv.cfg.AdminHint)
-	case isProxyHeader(line):
-		e = errProxyHeader
-		s.out = s.fr.fail(s.out, e)
-	default:
-		if s.locked() {
-			e = errNoAuth
-		}
+	} else {
 		s.out = s.fr.fail(s.out, e)
 	}
 	s.counts.add(s, len(s.srv.table), resultOf(e), 1)

@@ -137,7 +137,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			// The next round of the loop takes it.
 		case lineNUL:
 			s.mirror()
-			s.refuse(ids.Reply(ids.ERR, "request contains a NUL byte"), nil)
+			s.refuse(ids.Reply(ids.ERR, "request contains a NUL byte"), line)
 		case lineTooLong:
 			s.mirror()
 			s.refuse(ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)), line)

@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -29,12 +30,9 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	return tls.Server(&hello{Conn: nc}, l.config), nil
 }
 
-// errNotTLS means that the first byte is one that no TLS client sends.
-var errNotTLS = errors.New("this client does not speak TLS")
-
 // hello is the socket under a TLS connection. It checks the first byte, so that a
 // client without TLS gets an error that it can read. crypto/tls would wait for a header
-// of five bytes, and GET with a line feed has four.
+// of five bytes, and GET with a line feed has four. The error of Read is the reply.
 type hello struct {
 	net.Conn
 	seen bool
@@ -46,7 +44,7 @@ func (h *hello) Read(b []byte) (int, error) {
 	if n > 0 && !h.seen {
 		h.seen = true
 		if b[0] != handshake {
-			return 0, errNotTLS
+			return 0, cmp.Or(otherProtocol(b[:n]), ids.ErrNeedsTLS)
 		}
 	}
 	return n, err
@@ -87,9 +85,9 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 		c.e.srv.counters.badTLS.Add(1)
 		c.e.srv.cfg.Logger.Debug("TLS handshake failed", "peer", c.nc.RemoteAddr().String(), "error", err)
 	}
-	if errors.Is(err, errNotTLS) {
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		plainly := socket(c.nc)
-		if _, err := plainly.Write(linesCRLF.fail(nil, ids.ErrNeedsTLS)); err == nil {
+		if _, err := plainly.Write(linesCRLF.fail(nil, reply)); err == nil {
 			c.lingerOn(plainly, noDeadline)
 		}
 	}

@@ -45,10 +45,13 @@ func TestPlainClientOfTLS(t *testing.T) {
 		c.want("-ERR this port requires TLS. Connect with TLS\r")
 		c.wantEOF()
 	}
+	proxied := r.dial(t)
+	proxied.send(proxyV2)
+	proxied.want(strings.ReplaceAll(noProxy, "\n", "\r"))
 	r.dial(t).Close() // a probe
 	ask(t, dialTLS(t, r.addr, config), "GET\n", "1000\n")
 	r.stop()
-	if c := r.Counters(); c.ConnsBadTLS != 5 || c.IDs != 1 || c.ConnsOpen != 0 {
+	if c := r.Counters(); c.ConnsBadTLS != 6 || c.IDs != 1 || c.ConnsOpen != 0 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -9,12 +9,15 @@ import (
 
 const (
 	usageGET = "-ERR usage: GET [n | tag]\n"
-	badCount = "-ERR a count must be 1 to 10000, digits only\n"
-	badTag   = "-ERR a tag must be a letter, then letters, digits and _ . : -, at most 64 bytes\n"
-	badID    = "-ERR an ID must be 1 to 9223372036854775807, digits only\n"
-	badRange = "-ERR a count must be 1 to 1000000, digits only\n"
-	usedUp   = "-EXHAUSTED the sequence is used up\n"
-	tooLong  = "-ERR line longer than 512 bytes\n"
+	noProxy  = "-ERR PROXY protocol is not supported. Turn it off at the proxy " +
+		"(send-proxy, send-proxy-v2, proxy_protocol_v2.enabled)\n"
+	onPlainPort = "-ERR this port does not use TLS. Connect without TLS, or give the node a certificate\n"
+	badCount    = "-ERR a count must be 1 to 10000, digits only\n"
+	badTag      = "-ERR a tag must be a letter, then letters, digits and _ . : -, at most 64 bytes\n"
+	badID       = "-ERR an ID must be 1 to 9223372036854775807, digits only\n"
+	badRange    = "-ERR a count must be 1 to 1000000, digits only\n"
+	usedUp      = "-EXHAUSTED the sequence is used up\n"
+	tooLong     = "-ERR line longer than 512 bytes\n"
 )
 
 var x512 = strings.Repeat("x", 512)
@@ -139,7 +142,12 @@ var transcripts = []transcript{
 	{"line too long by a CR", "PING " + x512[:507] + "\r\r\n", tooLong, true},
 	{"line too long, no end", x512 + "x", tooLong, true},
 	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR request contains a NUL byte\n", true},
-	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", "-ERR request contains a NUL byte\n", true},
+	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", onPlainPort, true},
+	{"TLS hello with a line feed in it", "\x16\x03\x01\x02\n\x01\x00\x02\x06\x03\x03", onPlainPort, true},
+	{"TLS hello with a telnet byte in it", "\x16\x03\x01\x01\xff\x01\x00\x01\xfb\x03\x03", onPlainPort, true},
+	{"PROXY v2", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01\x00\x02GET\n",
+		strings.ReplaceAll(noProxy, "\n", "\r\n"), true},
+	{"PROXY v1", "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\nGET\n", noProxy, true},
 
 	{"http get", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", http400, true},
 	{"http get old", "GET /\r\n", http400, true},
