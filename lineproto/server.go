@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -128,12 +129,8 @@ func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
 // openLoop makes the event loop of an engine, unless its connections need goroutines.
 func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
-	switch l.(type) {
-	case *net.TCPListener, *net.UnixListener:
-	default:
-		return // not for TLS
-	}
-	if e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
+	_, isSocket := l.(syscall.Conn) // not for TLS
+	if !isSocket || e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
 		return
 	}
 	var err error

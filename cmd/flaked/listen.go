@@ -24,7 +24,7 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 		switch {
 		case err != nil:
 		case network == "unix":
-			l, err = listenUnix(address, o.unix)
+			l, err = newUnixListener(address, o.unix)
 		default:
 			if l, err = o.listenTCP(given, address, guard, log); err == nil {
 				o.listenOn[i] = boundTo(given, l)

@@ -183,6 +183,9 @@ func (p *process) serve(ctx context.Context) (err error) {
 	var serving sync.WaitGroup
 	for _, l := range p.listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
+		if socket, ok := l.(*unixListener); ok {
+			serving.Go(func() { socket.watch(outer, p.node.Heartbeat, p.log) })
+		}
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{

@@ -14,6 +14,6 @@ const (
 	releaseSignal = syscall.Signal(31)
 )
 
-func bindClosed(string) (net.Listener, error) { return nil, errors.ErrUnsupported }
+func bindClosed(string) (*net.UnixListener, error) { return nil, errors.ErrUnsupported }
 
 func openFiles() (uint64, bool) { return 0, false }

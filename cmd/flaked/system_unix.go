@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"syscall"
 
@@ -25,9 +26,16 @@ func openFiles() (uint64, bool) {
 	return uint64(limit.Max), err == nil
 }
 
-// bindClosed makes a socket that nobody may connect to yet. The umask is that of the whole
-// process, so bindClosed must run before anything else in it creates files.
-func bindClosed(path string) (net.Listener, error) {
-	defer unix.Umask(unix.Umask(0o777))
-	return net.Listen("unix", path)
+// bindClosed makes a socket that nobody may connect to yet. Linux gives the file the mode of the
+// descriptor. macOS refuses to change that, so the umask decides there. bindClosed does not change the
+// umask, because other goroutines create files meanwhile.
+func bindClosed(path string) (*net.UnixListener, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0) })
+	}}
+	l, err := lc.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.UnixListener), nil
 }

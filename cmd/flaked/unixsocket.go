@@ -44,7 +44,7 @@ func parseUnixOptions(mode, group string) (unixOptions, error) {
 
 // listenUnix listens on a unix socket. A node that was killed leaves its socket in the file
 // system, where nobody answers and nobody else can listen. listenUnix replaces that socket.
-func listenUnix(path string, o unixOptions) (net.Listener, error) {
+func listenUnix(path string, o unixOptions) (*net.UnixListener, error) {
 	l, err := bindClosed(path)
 	if errors.Is(err, syscall.EADDRINUSE) && isAbandoned(path) && os.Remove(path) == nil {
 		l, err = bindClosed(path)

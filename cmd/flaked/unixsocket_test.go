@@ -113,6 +113,77 @@ func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	}
 }
 
+// A socket that a cleaner of /tmp removed is made again, with its mode. Nothing that another process put
+// there is replaced or removed.
+func TestRemovedUnixSocketIsMadeAgain(t *testing.T) {
+	path := socketPath(t)
+	l, err := newUnixListener(path, closedToOthers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted := make(chan error)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err == nil {
+				conn.Close()
+			}
+			accepted <- err
+			if err != nil {
+				return
+			}
+		}
+	}()
+	dial := func() {
+		t.Helper()
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew := func(want bool) {
+		t.Helper()
+		if renewed, err := l.(*unixListener).renew(); renewed != want || err != nil {
+			t.Fatalf("renewed %t, %v", renewed, err)
+		}
+	}
+	renew(false)
+	dial()
+	for range 2 {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		renew(true)
+		dial()
+		if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != closedToOthers.mode {
+			t.Errorf("%v, %v", fi, err)
+		}
+	}
+
+	os.Remove(path)
+	other, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renewed, err := l.(*unixListener).renew(); renewed || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("over another's: %t, %v", renewed, err)
+	}
+	l.Close()
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("Close removed the socket of another: %v", err)
+	}
+	other.Close()
+	renew(false) // closed
+}
+
 func TestUnixSocketReplacesNothingElse(t *testing.T) {
 	path := socketPath(t)
 	if err := os.WriteFile(path, []byte("letters"), 0o600); err != nil {
