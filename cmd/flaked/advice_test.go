@@ -61,7 +61,9 @@ func TestAdvised(t *testing.T) {
 				"--zk-replaced"},
 		{"frozen", fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
 			"starting: registration is frozen until 2023-11-14T22:13:20Z because ZooKeeper lost data: earlier " +
-				"holders of workers may come back. Start the missing nodes again, or see flaked cluster thaw --help"},
+				"holders of workers may come back. Start the missing nodes " +
+				"again with their state directories, and wait. Ending the freeze early can repeat IDs: see flaked " +
+				"cluster thaw --help"},
 		{"said already", exitWith(exitUnreachable, "%w. Start one", store.ErrUnreachable),
 			"ZooKeeper cannot be reached. Start one"},
 	} {

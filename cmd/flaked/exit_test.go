@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func TestExplain(t *testing.T) {
@@ -30,7 +31,7 @@ func TestExplain(t *testing.T) {
 		{"denied", t.Context(), store.ErrDenied, exitFailure, "ZooKeeper denied access. Give --zk-auth-file with the " +
 			"user that created the records."},
 		{"no cluster", t.Context(), coordinator.ErrNoCluster, exitFailure, "cluster not found in this ZooKeeper. " +
-			"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."},
+			view.NoCluster.Advice},
 		{"interrupted", interrupted, store.ErrUnreachable, exitFailure, "interrupted"},
 		{"failed while interrupted", interrupted, errors.New("disk full"), exitFailure, "disk full"},
 	} {

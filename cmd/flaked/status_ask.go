@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,6 +155,7 @@ func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 func answerOf(doc admin.Status) *view.Answer {
 	a := view.NewAnswer(doc.Node, doc.IDs)
 	a.Sequences = doc.Sequences
+	a.Dev = slices.ContainsFunc(doc.Problems, func(p view.Problem) bool { return p.Cause == view.Development.Cause })
 	return a
 }
 

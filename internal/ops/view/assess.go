@@ -81,7 +81,8 @@ func (r *Report) Judge() {
 		if r.Sequences == nil {
 			r.Sequences = &Sequences{Wrong: map[string]SomeSequences{}}
 		}
-		r.Sequences.heard(Whom([]WorkerReport{w}), w.Says.Ready, *w.Says.Sequences)
+		read := r.Source == SourceZooKeeper && r.SequencesError == ""
+		r.Sequences.heard(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
 	}
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0

@@ -106,12 +106,12 @@ func refusal(of node.Cause, text, advice string) Problem {
 // commands use the exported rows, too.
 var (
 	noNodeServes = Problem{"no-node-serves", Critical, "No node serves", noIDs,
-		"The other problems say what to do. If there are none, start nodes: flaked serve."}
+		"The problems of nodes say what to do. If there are none, the nodes have stopped: start them (flaked serve)."}
 	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
 		otherNodes, "The node's log says why it cannot renew the lease."}
 	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
 		"answer", otherNodes,
-		"Start the node again, or restore its network. " +
+		"Start the node again, restart it if it hangs, or restore its network. " +
 			"When its lease expires, the worker is free, and this is no longer reported."}
 	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
 		"Clients notice nothing until its lease expires, if it runs.",
@@ -140,8 +140,9 @@ var (
 	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s", noValues,
 		"flaked seq show 'NAME' says why, and what to do."}
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
-		noValues,
-		"Raise the max (flaked seq set 'NAME' --max VALUE), and a template's --max-names. Delete what nobody needs."}
+		"Clients get errors for these sequences, once nodes have issued the values that they hold.",
+		"Raise the max, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a template's " +
+			"--max-names. Delete what nobody needs."}
 	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
 		"Clients get errors for these sequences from this node.",
 		"Check that the node reaches ZooKeeper, and ZooKeeper's latency: flaked doctor."}
@@ -153,7 +154,8 @@ var (
 			"its IDs", "Clients may get an ID twice.",
 		"Do not keep its IDs. For unique IDs, start the node with --zk."}
 	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper", noNewNode,
-		"Check --zk and --cluster. `flaked cluster init` or `flaked serve --bootstrap` creates a cluster."}
+		"Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and see " +
+			"docs/troubleshooting.md. Otherwise `flaked cluster init` or `flaked serve --bootstrap` creates it."}
 	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access", noNewNode,
 		"Give --zk-auth-file with the user that created the records."}
 	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster", otherNodes,
@@ -171,13 +173,13 @@ var (
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
 		unnoticed, "Wait for the next heartbeat. If this lasts, the log of the node says why."}
 	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
-		"address", "Clients notice nothing, unless the process was killed or hangs.",
-		"Check whether the process runs or hangs, and the network to the address (admin in -o json)."}
+		"address%s", "Clients notice nothing, unless the process was killed or hangs.",
+		"If its process does not run, start it. Else check its log, and the network to the address (admin in -o json)."}
 	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node", unnoticed,
 		"Give each node an --admin and --advertise address of its own."}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
-		"ZooKeeper lost the record, or it was overwritten. A running holder restores it. " +
-			"Otherwise the worker is kept for a whole lease."}
+		"ZooKeeper lost the record, or it was overwritten. Its holder restores it: if it has stopped, start it with " +
+			"its state directory. Otherwise the worker is kept for a whole lease."}
 	fromCache = Problem{node.TroubleFromCache, Warning,
 		"The node runs only from its state directory: ZooKeeper has no record of this start yet", untilLease,
 		"Restore its connection to ZooKeeper."}
@@ -195,15 +197,18 @@ var (
 	Unread = Problem{"unread", Warning, "The cluster could not be read from ZooKeeper%s", unnoticed,
 		"Check whether ZooKeeper is slow or down."}
 	Frozen = Problem{node.TroubleFrozen, Warning, "Registration is frozen%s, because ZooKeeper lost data", noNewNode,
-		"Start the missing nodes again, or see flaked cluster thaw --help."}
+		"Start the missing nodes again with their state directories, and wait. Ending the freeze early can repeat " +
+			"IDs: see flaked cluster thaw --help."}
 	FrozenByOperator = Problem{"frozen-by-operator", Warning, "Registration is frozen%s", noNewNode,
 		"Wait, or ask the operator whether flaked cluster thaw may end it early."}
 	FewFree = Problem{"few-free", Warning, "Fewer than 5 % of the workers are free%s",
 		"Clients notice nothing, but soon no new node can start.",
-		"Stop nodes with --release-on-exit, wait for leases to expire, or create a cluster with more worker bits."}
+		"Give nodes that come and go --release-on-exit, wait for leases to expire, or create a cluster with more " +
+			"worker bits."}
 	sequencesNearlyUsed = Problem{"sequences-nearly-used", Warning, "Sequences used to 80 % or more%s",
 		"Clients notice nothing until a sequence is exhausted.",
-		"Raise the max before they are exhausted (flaked seq set 'NAME' --max VALUE), and a template's --max-names."}
+		"Raise the max in time, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a " +
+			"template's --max-names."}
 	sequencesUnread = Problem{"sequences-unread", Warning, "The named sequences could not be read from ZooKeeper%s",
 		unnoticed, "Check ZooKeeper (flaked doctor), then see flaked seq list."}
 	TimeEnding = Problem{"time-field-ending", Warning, "The layout's time field ends%s",

@@ -97,7 +97,7 @@ func (w OwnWorker) details(cause string) string {
 func Starting(cause node.Cause) bool {
 	switch cause {
 	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,
-		node.CauseNewWorker:
+		node.CauseNewWorker, node.CauseSequences:
 		return true
 	}
 	return false

@@ -73,7 +73,9 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add(pastLease, live && left != nil && *left <= 0)
 	add(heartbeats, live && !w.writesRefused() && w.ReportAgeMs != nil &&
 		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs))
-	add(unanswered, live && w.unanswered())
+	if live && w.unanswered() {
+		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
+	}
 	add(anotherNode, live && w.Asked == AnotherNode)
 	add(recordMissing, w.State == RecordMissing)
 	if w.State == Disconnected {
@@ -82,6 +84,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	for _, word := range node.Troubles() {
 		add(Cause(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
 	}
+	add(Development, w.Says != nil && w.Says.Dev)
 	if w.ClockOff() && !(refuses && cause.OfClock()) {
 		out = append(out, ClockOff.With(", compared with that of ZooKeeper's leader"))
 	}
@@ -132,6 +135,8 @@ func (r Report) covers(w WorkerReport, word string) bool {
 		return true
 	case node.TroubleDisk:
 		return !w.Says.Ready
+	case node.TroubleFromCache:
+		return w.State == Disconnected
 	case node.TroubleOffset:
 		return r.Source != SourceNodes || w.ClockOff()
 	case node.TroubleFrozen:
@@ -185,31 +190,41 @@ func (w WorkerReport) mayServe() bool {
 	return w.State == RecordMissing || w.State == Disconnected && !w.unanswered()
 }
 
-// serving returns how many nodes serve, of how many that should.
-func (r Report) serving() (n, of int) {
+// serving returns how many nodes serve, how many start, and how many should serve.
+func (r Report) serving() (n, start, of int) {
 	for _, w := range r.Workers {
 		if w.State != Live && w.State != Disconnected && r.Source != SourceNodes {
 			continue
 		}
 		of++
-		if w.Says != nil && w.Says.Ready || w.Says == nil && w.Phase == "serving" && !w.unanswered() {
+		switch {
+		case w.Says != nil && w.Says.Ready,
+			w.Says == nil && w.State == Live && w.Phase == "serving" && !w.unanswered():
 			n++
+		case w.Says != nil && Starting(w.Says.Cause), w.Says == nil && w.State == Live && !w.unanswered() &&
+			w.Phase != "refusing":
+			start++
 		}
 	}
-	return n, of
+	return n, start, of
 }
 
 // Verdict returns the report in one line.
 func (r Report) Verdict() string {
+	n, start, of := r.serving()
 	heading := "healthy"
-	if n := len(r.Summary.Problems); n > 0 {
-		heading = Plural(int64(n), "problem")
+	switch all := len(r.Summary.Problems); {
+	case all > 0:
+		heading = Plural(int64(all), "problem")
+	case n == 0 && start > 0:
+		heading = "starting"
 	}
-	n, of := r.serving()
 	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
 	switch {
 	case len(r.Workers) == 0:
 		facts[0] = "no node has registered yet"
+	case n == 0 && r.Source == SourceNodes:
+		facts[0] = "no node says that it serves"
 	case n == 0:
 		facts[0] = "no node serves"
 	case n == 1 && of == 1:
@@ -217,11 +232,18 @@ func (r Report) Verdict() string {
 	case n == of:
 		facts[0] = fmt.Sprintf("%d nodes serve", n)
 	}
+	if start > 0 {
+		facts = append(facts, fmt.Sprintf("%d starting", start))
+	}
 	if s := r.Sequences; s != nil && s.Count > 0 {
 		facts = append(facts, Plural(int64(s.Count), "sequence"))
 	}
-	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 && r.ZooKeeperError == "" {
-		facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
+	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
+		text := "ZooKeeper could fail for "
+		if slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }) {
+			text = "the first lease expires in "
+		}
+		facts = append(facts, text+Brief(*left))
 	}
 	return heading + ": " + strings.Join(facts, ", ")
 }
@@ -251,7 +273,8 @@ func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
 	case w.Says == nil:
 		return "", w.Phase == "refusing"
 	}
-	return w.Says.Cause, !w.Says.Ready && (w.Says.Phase == "refusing" || w.Says.Phase == "serving")
+	return w.Says.Cause, !w.Says.Ready && !Starting(w.Says.Cause) &&
+		(w.Says.Phase == "refusing" || w.Says.Phase == "serving")
 }
 
 func pick(all []WorkerReport, wanted func(WorkerReport) bool) (found []WorkerReport) {

@@ -142,6 +142,8 @@ type Answer struct {
 	// ZooKeeperOK means that the last heartbeat was acknowledged.
 	ZooKeeperOK bool  `json:"zookeeper_ok"`
 	IDs         int64 `json:"ids"`
+	// Dev means a development node.
+	Dev bool `json:"dev"`
 	// Sequences are the named sequences that the node knows, null if there are none.
 	Sequences *Sequences `json:"sequences"`
 }

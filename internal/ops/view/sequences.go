@@ -215,13 +215,15 @@ func (s *Sequences) add(cause string, q WrongSequence) {
 	s.Wrong[cause] = SomeSequences{some.Count + 1, append(some.First, q)}
 }
 
-// heard adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show.
-func (s *Sequences) heard(who string, ready bool, said Sequences) {
+// heard adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show. If the
+// records were read, they decide what is used up: a node may not have followed a change yet.
+func (s *Sequences) heard(who string, ready, read bool, said Sequences) {
 	for cause, some := range said.Wrong {
 		for _, q := range some.First {
 			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
 			switch old := s.find(q.Name, cause); {
 			case cause == sequencesUnserved.Cause && !ready: // the node's own problem says so
+			case old == nil && read && q.Why == "" && cause != sequencesCeiling.Cause:
 			case old == nil:
 				q.Name, q.Why = Clean(q.Name), why
 				s.add(cause, q)

@@ -90,7 +90,7 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, "")})
 	r.Workers[0].Says = says(true, use("near", 900, 0.5, ""), use("order", 5, 9, seq.NoBlock))
 	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, seq.Confirming),
-		use("busy", 5, 9, seq.CeilingReached), use("lost", 5, 9, seq.Frozen))
+		use("busy", 5, 9, seq.CeilingReached), use("lost", 5, 9, seq.Frozen), use("deleted", 1000, 9, seq.Exhausted))
 	r.Workers[2].Says = says(false, use("order", 5, 0, seq.NoBlock))
 	r.Workers[2].Says.Cause = "confirming"
 	r.Judge()
@@ -106,7 +106,8 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	if text != want || !r.Summary.Degraded {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
-	if got := r.Verdict(); got != "4 problems: 2 of 3 nodes serve, 2 sequences, ZooKeeper could fail for 1h0m" {
+	const verdict = "4 problems: 2 of 3 nodes serve, 1 starting, 2 sequences, ZooKeeper could fail for 1h0m"
+	if got := r.Verdict(); got != verdict {
 		t.Error(got)
 	}
 }
