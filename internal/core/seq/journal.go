@@ -32,9 +32,11 @@ type journal struct {
 	begun bool        // found was taken over or dropped: see Issuer.resume
 	node  string      // the identity of the node, "" before it has a worker
 
-	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known.
+	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known. blank: there is
+	// no file.
 	held   []byte
 	heldBy string
+	blank  bool
 	holds  int // of how many sequences, last time
 }
 
@@ -74,6 +76,8 @@ func newJournal(path string, given *atomic.Bool) *journal {
 	if data, ok := readChecked(path); ok {
 		j.load(data)
 	}
+	_, err := os.Lstat(path)
+	j.blank = errors.Is(err, fs.ErrNotExist)
 	return j
 }
 

@@ -134,3 +134,23 @@ func TestJournalOnABrokenDisk(t *testing.T) {
 		t.Errorf("it issues up to %d, and the journal begins at 43 or below", last)
 	}
 }
+
+// A process that issues all that its journal has takes it out of that first.
+func TestJournalIsEmptiedBeforeItsLastValuesAreIssued(t *testing.T) {
+	_, a := newJournaled(t)
+	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	ask := func(n func() int64) *call {
+		a.again(true)
+		_ = a.is.Round(context.Background())
+		c := a.ask("order", int(n()), true)
+		a.is.saveJournal()
+		return c.again()
+	}
+	all := ask(func() int64 { return a.is.byName["order"].segment().stock.Left() })
+	if !all.done || all.err != nil {
+		t.Fatal(all.done, all.err)
+	}
+	if again := ask(func() int64 { return 1 }); again.done && again.err == nil {
+		t.Errorf("%v after %v", again.runs, all.runs)
+	}
+}

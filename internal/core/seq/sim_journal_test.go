@@ -8,7 +8,7 @@ import (
 
 // openJournal returns the journal of a process on the directory of the node. Its disk fails sometimes.
 func (n *simNode) openJournal() *journal {
-	j := &journal{woken: make(chan struct{}, 1)}
+	j := &journal{woken: make(chan struct{}, 1), blank: n.disk.journal == nil}
 	is := func() *Issuer { return n.is }
 	j.write = func(data []byte) error {
 		if n.is.journal != j {

@@ -103,7 +103,7 @@ func (a *actor) restart(witness string) {
 
 // openJournal gives a process that has just begun a journal with this content.
 func (a *actor) openJournal(found []byte) {
-	j := &journal{woken: make(chan struct{}, 1)}
+	j := &journal{woken: make(chan struct{}, 1), blank: found == nil}
 	j.write = func(data []byte) error { a.journal = data; return nil }
 	j.remove = func() error { a.journal = nil; return nil }
 	if a.cluster.Self = cmp.Or(a.cluster.Self, a.slot); found != nil {
