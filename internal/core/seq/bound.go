@@ -30,8 +30,9 @@ func (i *Issuer) saveJournal() (again bool) {
 	if !begun || node == "" {
 		return false
 	}
+	read := i.read.Load() // first: a later change may drop what the plan has
 	all, bounds, again := i.planBounds()
-	err := i.writeJournal(all, node)
+	err := i.writeJournal(all, node, read)
 	if err != nil {
 		i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
 			"error", err)
@@ -79,22 +80,24 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 	return all, bounds, again
 }
 
-// writeJournal writes the file, unless it has the same already.
-func (i *Issuer) writeJournal(all []held, node string) error {
+// writeJournal writes the file, unless it has the same already. read is when the node last knew all changes: without
+// ZooKeeper the hold counts from then, so that is never much older.
+func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
 	what := mustMarshal(all)
-	unchanged := bytes.Equal(what, j.held) && node == j.heldBy
+	unchanged := bytes.Equal(what, j.held) && node == j.heldBy && (len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	//mutant:s30-as-the-last-process-left-it by TestJournalIsEmptiedBeforeItsLastValuesAreIssued -> if unchanged || len(all) == 0 && j.heldBy == "" {
 	if unchanged || len(all) == 0 && j.blank {
 		return nil
 	}
 	j.held, j.blank = nil, false
-	f := journalFile{Count: j.count.Load() + 1, Node: node, Boot: i.cfg.Boot, Read: i.read.Load(), Held: what}
+	f := journalFile{Count: j.count.Load() + 1, Node: node, Boot: i.cfg.Boot, Read: read, Held: what}
 	if err := j.write(mustMarshal(f)); err != nil {
 		return err
 	}
 	j.held, j.heldBy = what, node
 	j.count.Store(f.Count)
+	j.read.Store(read)
 	return nil
 }
 

@@ -24,8 +24,9 @@ type journal struct {
 	remove func() error
 	woken  chan struct{} // capacity 1: a sequence comes near its bound
 
-	// count is that of the last write that succeeded. The state file repeats it (S31).
+	// count is that of the last write that succeeded. The state file repeats it (S31). read is its journalFile.Read.
 	count atomic.Uint64
+	read  atomic.Int64
 
 	mu    sync.Mutex  // guards the fields below, never held during I/O
 	found journalFile // as the process before left it
@@ -68,6 +69,9 @@ func newJournal(path string, given *atomic.Bool) *journal {
 	j := &journal{woken: make(chan struct{}, 1)}
 	j.write = func(data []byte) error { return replaceFile(path, data, given) }
 	j.remove = func() error {
+		if given.Load() {
+			return errTooLate
+		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -177,4 +181,6 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
+	//mutant:s32-taken-back by TestJournalWithoutZooKeeperKnowsTheNextValue ->
+	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
 }

@@ -3,7 +3,10 @@ package seq
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -153,4 +156,137 @@ func TestJournalIsEmptiedBeforeItsLastValuesAreIssued(t *testing.T) {
 	if again := ask(func() int64 { return 1 }); again.done && again.err == nil {
 		t.Errorf("%v after %v", again.runs, all.runs)
 	}
+}
+
+// Without ZooKeeper, a process does not issue what an operator has taken back, if the node has reported that it knows.
+func TestJournalWithoutZooKeeperKnowsTheNextValue(t *testing.T) {
+	s, a := newJournaled(t)
+	s.setNext("order", 5000)
+	for range 5 { // nobody asks for values, so the journal stays as it is
+		s.now += 1000
+		_ = a.is.Round(context.Background())
+	}
+	if f := a.is.Followed(); f.Changes <= s.view("order").state.Changes {
+		t.Fatal("the node has not reported the change")
+	}
+	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.again(true)
+	if got := a.ask("order", 1, false).finish(); got.err == nil && got.runs[0].First < 5000 {
+		t.Errorf("%v", got.runs)
+	}
+}
+
+// A request that waits for the disk is not refused because ZooKeeper is away.
+func TestRequestsWaitForTheDiskWithoutZooKeeper(t *testing.T) {
+	s, a := newJournaled(t)
+	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	s.run(2 * time.Second)
+	for range 3 {
+		var last *call
+		for range 3 { // more than are below the bound
+			last = a.ask("order", 1, false)
+		}
+		s.now += 3000
+		_ = a.is.Round(context.Background()) // the disk is not so fast
+		last.again()
+		a.is.saveJournal()
+		if last.again(); !last.done || last.err != nil {
+			t.Errorf("%v, %v", last.done, last.err)
+		}
+	}
+}
+
+// If ZooKeeper goes away while a node stops, the journal keeps all that was not given back.
+func TestStopKeepsWhatItCannotGiveBack(t *testing.T) {
+	for _, op := range []string{"get", "multi"} {
+		t.Run(op, func(t *testing.T) {
+			s, a := newJournaled(t)
+			s.create("other", plain(), settings(1000))
+			a.ask("other", 1, false).first()
+			s.run(5 * time.Second)
+			ctx, cancel := context.WithCancel(context.Background())
+			a.store.SetDone(func(c store.Call, _, _ error) {
+				if c.Op == op && !c.More {
+					cancel() // the time is over after the first sequence
+				}
+			})
+			_ = a.is.giveBack(ctx)
+			a.store.SetDone(nil)
+			a.again(true)
+			for name, want := range map[string]int64{"order": 41, "other": 2} {
+				if got := a.ask(name, 1, false).first(); got != want {
+					t.Errorf("%s goes on with %d", name, got)
+				}
+			}
+		})
+	}
+}
+
+// The hold counts from when the node last knew all changes, although its journal has not changed since.
+func TestJournalOfAQuietNode(t *testing.T) {
+	s, a := newJournaled(t)
+	s.run(20 * time.Minute)
+	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.again(true)
+	if got := a.ask("order", 1, false).finish(); got.err != nil {
+		t.Error(got.err)
+	}
+}
+
+// A block comes into the journal at once, although nobody asks for more values.
+func TestJournalHasANewBlock(t *testing.T) {
+	_, a := newJournaled(t)
+	stock := &a.is.byName["order"].segment().stock
+	a.ask("order", int(stock.Left()), false).first()
+	<-a.is.journal.woken
+	if err := a.is.Round(context.Background()); err != nil || stock.Left() == 0 {
+		t.Fatal(err, stock.Left())
+	}
+	end := stock.Tail().End
+	if len(a.is.journal.woken) > 0 {
+		a.is.saveJournal()
+	}
+	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.again(true)
+	_ = a.is.Round(context.Background())
+	if got := a.is.byName["order"].segment().stock.Tail().End; got != end {
+		t.Errorf("the next process has positions up to %d, not %d", got, end)
+	}
+}
+
+// A process that has given its directory up leaves the journal to the next one.
+func TestJournalIsLeftToTheNextProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sequences.journal")
+	var given atomic.Bool
+	j := newJournal(path, &given)
+	if err := j.write([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	given.Store(true)
+	if j.write([]byte("old")) == nil || j.remove() == nil {
+		t.Error("it goes on writing")
+	}
+	if data, ok := readChecked(path); !ok || string(data) != "{}" {
+		t.Errorf("%q", data)
+	}
+}
+
+// Giving back ends although the disk hangs.
+func TestGiveBackOnADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a := newJournaled(t)
+		hangs := make(chan struct{})
+		defer close(hangs)
+		a.is.journal.write = func([]byte) error { <-hangs; return nil }
+		ended := make(chan struct{})
+		go func() {
+			_ = a.is.giveBack(context.Background())
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Error("it hangs")
+		}
+	})
 }

@@ -125,6 +125,7 @@ const (
 	textQuota = "this node holds no values of the sequence, and ZooKeeper gives none, because a quota is reached. " +
 		"Raise the quota"
 	textHold     = "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back"
+	textDisk     = "the state directory of this node does not answer in time. Retry, or try another node"
 	textPatience = "ZooKeeper did not give this node any values in time. Retry, or try another node"
 )
 

@@ -19,11 +19,19 @@ const keepFor = 15
 func (i *Issuer) giveBack(ctx context.Context) error {
 	rests := i.collectRests()
 	views, err := i.lookAtRests(ctx, rests)
+	if err != nil { // nothing goes back
+		for k := range rests {
+			rests[k].write = nil
+		}
+	}
 	if saved := i.saveRests(rests); saved != nil || err != nil {
 		return errors.Join(saved, err)
 	}
 	for k, r := range rests {
-		if r.write == nil {
+		if ctx.Err() != nil { // the time is over: the journal keeps the rest
+			rests[k].write = nil
+		}
+		if rests[k].write == nil {
 			continue
 		}
 		again, failed := i.commit(ctx, r.s, views[k], *r.write)
@@ -127,7 +135,17 @@ func (i *Issuer) saveRests(rests []rest) error {
 	if !begun || node == "" {
 		return nil
 	}
-	return i.writeJournal(all, node)
+	ended := make(chan error, 1)
+	go func() { ended <- i.writeJournal(all, node, i.read.Load()) }()
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		i.given.Store(true)
+		return errors.New("the state directory does not answer")
+	}
 }
 
 // below returns the part of h below p.

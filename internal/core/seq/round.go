@@ -89,6 +89,9 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
+	if j := i.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
+		j.wake()
+	}
 	f := following{session: i.session, state: *i.known.state}
 	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)

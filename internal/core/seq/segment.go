@@ -47,7 +47,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 		return to, false, noKeys(s.name)
 	//mutant:s3-overtaking by TestTake -> case false:
 	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
-		return s.wait(r, now, to)
+		return s.await(r, now, to)
 	//mutant:s32-unread by seqsim -> case false:
 	case s.mustRead(): // (S32)
 		return s.wait(r, now, to)
@@ -60,11 +60,8 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	if free := s.stock.Free(); !ok || free <= s.low && free < s.stock.Left() {
 		s.journal.wake()
 	}
-	switch {
-	case !ok && s.holds(r): // it waits for the disk: it needs no round, and what refuses a block does not concern it
-		return to, false, s.queue(r, now)
-	case !ok:
-		return s.wait(r, now, to)
+	if !ok {
+		return s.await(r, now, to)
 	}
 	s.issued += r.n
 	s.askedAt = now
@@ -73,6 +70,16 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 
 // mustRead reports whether the node must read the record before it issues what it holds.
 func (s *segment) mustRead() bool { return s.unread || s.known.hasSecret() && s.secret == nil }
+
+// await makes a request wait for the disk if the stock has its positions. It needs no round then, unless it only waits
+// for those before it, and what refuses a block does not concern it. Else the request waits for ZooKeeper.
+func (s *segment) await(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if !s.holds(r) {
+		return s.wait(r, now, to)
+	}
+	err := s.queue(r, now, textDisk)
+	return to, r.n <= s.stock.Free() && err == sequence.ErrPending, err
+}
 
 // issue appends the values of a request to to, if the stock has them.
 func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
@@ -162,6 +169,7 @@ func (s *segment) accept(t blockWrite, mono int64) {
 	if t.block.Len() > 0 {
 		s.last, s.lastIncarnation = t.block, t.record.Incarnation
 		s.stock.Add(t.block)
+		s.journal.wake() // else the block is lost at kill -9
 	}
 }
 

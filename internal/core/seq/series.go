@@ -119,18 +119,18 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 	if since == 0 && s.refuses(r, now) || since != 0 && s.refusal != nil && s.refusedAt >= since {
 		return to, false, s.refusal
 	}
-	err := s.queue(r, now)
+	err := s.queue(r, now, textPatience)
 	return to, err == sequence.ErrPending, err
 }
 
-// queue makes a request wait, unless it has waited for too long.
-func (s *series) queue(r request, now int64) error {
+// queue makes a request wait, unless it has waited for too long. late says for what.
+func (s *series) queue(r request, now int64, late string) error {
 	switch since := r.w.Since; {
 	case since == 0:
 		r.w.Since = now
 		s.waits++
 	case now-since >= int64(patience):
-		return noBlock(textPatience)
+		return noBlock(late)
 	}
 	s.waiting = append(s.waiting, r)
 	return sequence.ErrPending

@@ -241,13 +241,16 @@ func replaceFile(path string, data []byte, given *atomic.Bool) error {
 		return err
 	}
 	if given.Load() {
-		return errors.New("too late")
+		return errTooLate
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
 }
+
+// errTooLate: the node has given its state directory up.
+var errTooLate = errors.New("too late")
 
 // syncDir makes a file's new name durable.
 func syncDir(dir string) error {
