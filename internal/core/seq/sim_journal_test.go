@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 )
 
 // openJournal returns the journal of a process on the directory of the node. Its disk fails sometimes.
@@ -14,19 +15,26 @@ func (n *simNode) openJournal() *journal {
 		if n.is.journal != j {
 			n.h.violated("journal", "a process that has ended writes")
 		}
-		n.askWhileWriting(is())
+		if n.goOnWhileWriting(is()); n.is.journal != j {
+			return errKilled
+		}
 		fails := n.h.rng.IntN(4*n.h.faulty) == 0
 		if !fails || n.h.rng.IntN(2) == 0 {
 			n.disk.journal = data
 			n.disk.copies = append(n.disk.copies, data)
 		}
-		n.askWhileWriting(is())
+		if n.goOnWhileWriting(is()); n.is.journal != j {
+			return errKilled
+		}
 		if fails {
 			return errors.New("the disk fails")
 		}
 		return nil
 	}
 	j.remove = func() error {
+		if n.is.journal != j {
+			return errKilled
+		}
 		if n.h.rng.IntN(3) == 0 {
 			return errors.New("the disk fails")
 		}
@@ -37,6 +45,53 @@ func (n *simNode) openJournal() *journal {
 		j.load(n.disk.journal)
 	}
 	return j
+}
+
+var errKilled = errors.New("the process was killed")
+
+// saveJournal writes the journal if a sequence has asked for that, as keepJournal does.
+func (n *simNode) saveJournal() {
+	j := n.is.journal
+	if n.journaling || len(j.woken) == 0 && !n.dueAgain && n.h.rng.IntN(20) != 0 {
+		return
+	}
+	select {
+	case <-j.woken:
+	default:
+	}
+	n.journaling = true
+	if again := n.is.saveJournal(); n.is.journal == j {
+		n.dueAgain, n.journaling = again, false
+	}
+}
+
+// goOnWhileWriting lets other things happen while the journal is being written: requests, a round, a kill, or another
+// worker.
+func (n *simNode) goOnWhileWriting(is *Issuer) {
+	n.askWhileWriting(is)
+	h := n.h
+	if n.busy || h.inside || h.now < n.pauseTill {
+		return
+	}
+	switch h.rng.IntN(12) {
+	case 0, 1:
+		n.busy = true
+		_ = is.Round(context.Background())
+		n.busy = false
+	case 2:
+		if h.rng.IntN(4) == 0 && !h.staged && !h.mustNotice(n) {
+			h.note("node %d is killed while it writes the journal", n.id)
+			n.start(true)
+		}
+	}
+	n.askWhileWriting(n.is)
+}
+
+// fenced gives the process another identity and another worker. What it holds stays.
+func (n *simNode) fenced() {
+	n.h.identities++
+	n.disk.self, n.resumed = fmt.Sprint(n.id, "-", n.h.identities), false
+	n.h.note("node %d is fenced, and registers as %s", n.id, n.disk.self)
 }
 
 // askWhileWriting asks for values while the journal is being written.
@@ -72,4 +127,27 @@ func (n *simNode) stop() {
 	n.busy = false
 	n.disk.count = max(n.disk.count, n.is.JournalCount())
 	n.h.note("node %d stops: %v", n.id, err)
+}
+
+// goOnAlone: a node without ZooKeeper is killed again and again, and issues what its journal has to the end.
+func (h *history) goOnAlone() {
+	h.calm()
+	name, n := h.names[h.rng.IntN(len(h.names))], h.nodes[h.rng.IntN(len(h.nodes))]
+	h.ask(n, name, 1+h.rng.IntN(40), false)
+	h.run(h.rng.Int64N(3000))
+	n.cut = true
+	n.store.Partition()
+	for range 4 + h.rng.IntN(8) {
+		n.start(true)
+		n.cut = true
+		n.store.Partition()
+		n.round()
+		if s := n.is.byName[name]; s != nil && s.stocked() != nil {
+			left := int(min(s.stocked().stock.Left(), 3000))
+			h.ask(n, name, max(1, []int{h.rng.IntN(left + 1), left - h.rng.IntN(3), 1}[h.rng.IntN(3)]), h.rng.IntN(2) == 0)
+		}
+		h.run(h.rng.Int64N(1500))
+	}
+	n.cut = false
+	n.store.Heal()
 }

@@ -42,6 +42,8 @@ type simNode struct {
 	leaves              bool   // it gives its worker up when it stops
 	resumed             bool   // this process has resumed the worker
 	saving              func() // ends the write of the witness file that runs
+	journaling          bool   // the journal is being written
+	dueAgain            bool   // it must be looked at again in a second
 }
 
 // simClaim is what a node knows of its slot.
@@ -111,7 +113,7 @@ func (n *simNode) start(resumes bool) {
 	})
 	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
-	n.saving = nil
+	n.saving, n.journaling, n.dueAgain = nil, false, false
 	n.is.beside = func(f func()) {
 		if n.saving = f; n.h.now%4 != 0 { // else the disk is slow
 			n.endSaving()
@@ -271,8 +273,8 @@ func (n *simNode) round() {
 		return
 	}
 	n.busy = true
-	defer func() { n.busy = false }()
 	n.endSaving()
 	_ = n.is.Round(context.Background())
-	_ = n.is.saveJournal()
+	n.busy = false
+	n.saveJournal()
 }

@@ -166,6 +166,7 @@ var scenarios = [...]func(*history){
 	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise,
 	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
+	(*history).goOnAlone,
 }
 
 // stage plays one of them.
@@ -233,6 +234,8 @@ func (h *history) turn() {
 	case k < 95 && free:
 		n.pauseTill = h.now + h.rng.Int64N(40_000)
 		h.note("node %d stands still until %d", n.id, n.pauseTill)
+	case k < 96 && free && h.rng.IntN(3) == 0 && !n.busy:
+		n.fenced()
 	case k < 96 && len(h.lives) > 0:
 		h.loseKey()
 	case k < 97 && free && h.rng.IntN(3) == 0:
