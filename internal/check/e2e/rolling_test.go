@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// trio is a cluster of three nodes with the default times, and clients that ask any of them.
+// trio is a cluster of three nodes, and clients that ask any of them.
 type trio struct {
 	*site
 	nodes              []*node
@@ -16,9 +16,9 @@ type trio struct {
 }
 
 // newTrio starts the nodes and waits until all take values.
-func newTrio(t *testing.T, connect string) *trio {
+func newTrio(t *testing.T, connect, heartbeat, confirm string) *trio {
 	t.Helper()
-	s := newSite(t, connect, "--heartbeat", "3s", "--confirm-time", "12s", "--reserve", "1s",
+	s := newSite(t, connect, "--heartbeat", heartbeat, "--confirm-time", confirm, "--reserve", "1s",
 		"--zk-session-timeout", "6s")
 	c := &trio{site: s}
 	for range 3 {
@@ -40,8 +40,8 @@ func newTrio(t *testing.T, connect string) *trio {
 	return c
 }
 
-// The promises are no outage for IDs and values of segments, and a second for strict ones. The machine is busy, and a
-// node that waits for the confirming time takes 12 s.
+// The promises are no outage for IDs and values of segments, and a second for strict ones. The machine is busy. A node
+// that waits for the confirming time takes 6 s and more.
 const (
 	noOutage     = time.Second
 	strictOutage = 2500 * time.Millisecond
@@ -61,15 +61,24 @@ func (c *trio) outages(what string, strict time.Duration) {
 // gets IDs and values at all times.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)))
+	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "1s", "6s")
 	c.outages("before", strictOutage)
-	for end, ends := range map[string]func(*node){"SIGTERM": (*node).stop, "kill -9": (*node).kill} {
+	for _, row := range []struct {
+		end  string
+		ends func(*node)
+		down time.Duration
+	}{
+		{"SIGTERM", (*node).stop, 0},
+		{"kill -9", (*node).kill, 0},
+		{"SIGTERM and a pause", (*node).stop, 2500 * time.Millisecond}, // the heartbeats have a gap
+	} {
 		for _, n := range c.nodes {
-			ends(n)
+			row.ends(n)
+			pass(t.Context(), row.down)
 			began := time.Now()
 			n.start().ready()
 			t.Logf("%s: ready after %s", n.name, time.Since(began))
-			c.outages(n.name+" after "+end, strictOutage)
+			c.outages(n.name+" after "+row.end, strictOutage)
 		}
 	}
 }
@@ -78,7 +87,7 @@ func TestRollingRestartRefusesNothing(t *testing.T) {
 func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	c := newTrio(t, zk.Addr())
+	c := newTrio(t, zk.Addr(), "3s", "12s") // the defaults
 	c.outages("before", strictOutage)
 	frozen := func(d time.Duration) func() {
 		return func() { zk.Freeze(0); pass(t.Context(), d); zk.Thaw(0) }

@@ -103,15 +103,16 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 
 // keepJournal writes the journal when a sequence needs it, until the context ends.
 func (i *Issuer) keepJournal(ctx context.Context) {
+	var second <-chan time.Time // is not put off when a sequence needs the journal before
 	for ctx.Err() == nil {
-		var second <-chan time.Time
-		if i.saveJournal() {
+		if i.saveJournal() && second == nil {
 			second = time.After(time.Second)
 		}
 		select {
 		case <-ctx.Done():
 		case <-i.journal.woken:
 		case <-second:
+			second = nil
 		}
 	}
 }
