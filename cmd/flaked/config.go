@@ -7,7 +7,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
@@ -44,6 +46,22 @@ func loadConfig(c *cli.Context) error {
 	}
 	if len(wrong) > 0 {
 		return usageError("--config %s: %w", file, errors.Join(wrong...))
+	}
+	return nil
+}
+
+// ofPath matches the flags whose value is a path.
+var ofPath = regexp.MustCompile(`^config$|-(dir|file|ca|cert|key)$`)
+
+// checkPaths refuses ~ at the beginning of a path. Only a shell replaces it, and not in quotes, --flag=~/x, the
+// environment or a file: the node would use a directory of this name below its own.
+func checkPaths(c *cli.Context) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if path := c.String(name); ofPath.MatchString(name) && strings.HasPrefix(path, "~") {
+			return usageError("--%s %s: a shell replaces ~ only at the beginning of a word, without quotes. Write the "+
+				"whole path, such as /home/me/x, or ./%[2]s for a file of this name", name, path)
+		}
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func runDoctor(c *cli.Context) error {
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
 		Bootstrap: c.Bool("bootstrap"), StateDir: c.String("state-dir"), ReleaseOnExit: c.Bool("release-on-exit"),
-		Admin: c.String("admin"), Timeout: c.Duration("timeout"),
+		Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
 		return cfg, usageError("--timeout must be more than 0s and at most 1m, not %s", cfg.Timeout)
@@ -77,8 +77,9 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if cfg.StateDir == "" {
 		return cfg, usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
-	if cfg.Admin == adminOff {
-		cfg.Admin = ""
+	var err error
+	if cfg.Admin, err = adminAddress(c); err != nil {
+		return cfg, err
 	}
 	for _, given := range c.StringSlice("listen") {
 		network, address, err := splitAddr(given)
@@ -87,7 +88,6 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		}
 		cfg.Listen = append(cfg.Listen, [2]string{network, address})
 	}
-	var err error
 	if cfg.ZK, err = zkConfig(c, nil); err != nil {
 		return cfg, err
 	}

@@ -27,7 +27,7 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 			l, err = newUnixListener(address, o.unix)
 		default:
 			if l, err = o.listenTCP(given, address, guard, log); err == nil {
-				o.listenOn[i] = boundTo(given, l)
+				o.listenOn[i] = boundTo(address, l)
 			}
 		}
 		if err != nil {

@@ -114,8 +114,10 @@ func finishLeaf(cmd *cli.Command) {
 		if len(cmd.Flags) > 0 && cmd.Name != serveName { // serve has a log for it
 			warnOfVariables(c)
 		}
-		if err := loadConfig(c); err != nil {
-			return withHelp(c, err)
+		for _, step := range []func(*cli.Context) error{checkPaths, loadConfig, checkPaths} {
+			if err := step(c); err != nil {
+				return withHelp(c, err)
+			}
 		}
 		if before != nil {
 			return withHelp(c, before(c))

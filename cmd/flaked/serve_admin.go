@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/admin"
@@ -15,10 +18,27 @@ import (
 )
 
 const (
+	adminPort = "7610"
 	// defaultAdmin is the default of --admin.
-	defaultAdmin = "127.0.0.1:7610"
+	defaultAdmin = "127.0.0.1:" + adminPort
 	adminOff     = "off"
 )
+
+// adminAddress returns the HOST:PORT of --admin, "" for none.
+func adminAddress(c *cli.Context) (string, error) {
+	given := c.String("admin")
+	if given == adminOff {
+		return "", nil
+	}
+	if slices.Contains([]string{"", "0", "no", "none", "false", "disabled"}, strings.ToLower(given)) {
+		return "", usageError("--admin: %q is not HOST:PORT. --admin off disables the port", given)
+	}
+	address, err := access.SplitTCP(given, adminPort)
+	if err != nil {
+		return "", usageError("--admin: %w", err)
+	}
+	return address, nil
+}
 
 // listenAdmin opens the admin port and stores its address in o. It returns nil if the default
 // port is taken: another node on this machine may have it, and this one goes on without.

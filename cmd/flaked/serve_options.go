@@ -74,7 +74,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	refuse := func(format string, a ...any) { check(usageError(format, a...)) }
 	o = options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"), admin: c.String("admin"),
+		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"),
 		adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
 		stateDir: c.String("state-dir"), dev: c.Bool("dev"),
 		drainTime: c.Duration("drain-time"),
@@ -86,14 +86,13 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	if o.dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
-	if o.admin == adminOff {
-		o.admin = ""
-	}
+	var err error
+	o.admin, err = adminAddress(c)
+	check(err)
 	check(checkAdvertised(o.advertise))
 	if o.drainTime < 0 {
 		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
-	var err error
 	o.guard, err = guardConfig(c)
 	check(err)
 	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !isLoopback(o.admin)

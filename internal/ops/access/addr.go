@@ -27,18 +27,40 @@ func SplitAddr(addr string) (network, address string, err error) {
 		}
 		return "unix", path, nil
 	}
-	if addr == "" || strings.ContainsAny(addr, "/ \t") {
-		return "", "", fmt.Errorf("%q is not HOST:PORT or unix:/PATH", addr)
+	if strings.HasPrefix(addr, "/") {
+		return "", "", fmt.Errorf("%q is not HOST:PORT. For a unix socket write unix:%[1]s", addr)
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		host, port = strings.Trim(addr, "[]"), DefaultPort
-		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return "", "", fmt.Errorf("%q is not HOST:PORT: %w", addr, err)
-		}
+	address, err = SplitTCP(addr, DefaultPort)
+	return "tcp", address, err
+}
+
+// SplitTCP parses an address as SplitAddr does, but for unix:/path. port is that of a host alone.
+func SplitTCP(addr, port string) (address string, err error) {
+	bad := func(format string, a ...any) (string, error) {
+		return "", fmt.Errorf("%q "+format, append([]any{addr}, a...)...)
+	}
+	scheme, _, isURL := strings.Cut(addr, "://")
+	switch {
+	case isURL:
+		return bad("is a URL. Write HOST:PORT, without %s:// and what follows the port", scheme)
+	case strings.HasPrefix(addr, "unix:"):
+		return bad("is a unix socket. Write HOST:PORT")
+	case addr == "" || strings.ContainsAny(addr, "/ \t"):
+		return bad("is not HOST:PORT, such as 127.0.0.1:%s", port)
+	case strings.Trim(addr, "0123456789") == "":
+		return bad("is a port without a host. Write HOST:%s, such as 127.0.0.1:%[2]s", addr)
+	}
+	host, given, err := net.SplitHostPort(addr)
+	switch {
+	case err == nil:
+		port = given
+	case strings.Count(addr, ":") > 1 && net.ParseIP(strings.Trim(addr, "[]")) == nil:
+		return bad("is not HOST:PORT. Write an IPv6 address in brackets, as in [::1]:%s", port)
+	default:
+		host = strings.Trim(addr, "[]")
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
-		return "", "", fmt.Errorf("%q: %q is not a port", addr, port)
+		return "", fmt.Errorf("%q: %q is not a port", addr, port)
 	}
-	return "tcp", net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(host, port), nil
 }

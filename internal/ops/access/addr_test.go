@@ -1,0 +1,40 @@
+package access
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSplitAddr(t *testing.T) {
+	for _, row := range []struct{ addr, network, want, err string }{
+		{"h:1", "tcp", "h:1", ""},
+		{"h", "tcp", "h:7609", ""},
+		{":1", "tcp", ":1", ""},
+		{"::1", "tcp", "[::1]:7609", ""},
+		{"[::1]", "tcp", "[::1]:7609", ""},
+		{"[::1]:1", "tcp", "[::1]:1", ""},
+		{"unix:/a/b", "unix", "/a/b", ""},
+		{"", "", "", `"" is not HOST:PORT, such as 127.0.0.1:7609`},
+		{"7610", "", "", `"7610" is a port without a host. Write HOST:7610, such as 127.0.0.1:7610`},
+		{"h:", "", "", `"h:": "" is not a port`},
+		{"h:99999", "", "", `"h:99999": "99999" is not a port`},
+		{"a b", "", "", `"a b" is not HOST:PORT`},
+		{"h:1/x", "", "", `"h:1/x" is not HOST:PORT`},
+		{"redis://h:1/0", "", "", `"redis://h:1/0" is a URL. Write HOST:PORT, without redis:// and what`},
+		{"/run/s", "", "", `"/run/s" is not HOST:PORT. For a unix socket write unix:/run/s`},
+		{"unix:~/s", "", "", `"unix:~/s": the path of a unix socket must begin with /`},
+		{"a:b:1", "", "", `"a:b:1" is not HOST:PORT. Write an IPv6 address in brackets, as in [::1]:7609`},
+		{"unix:/" + strings.Repeat("x", 200), "", "", "the path has 201 bytes"},
+	} {
+		network, got, err := SplitAddr(row.addr)
+		switch {
+		case row.err == "" && (network != row.network || got != row.want || err != nil):
+			t.Errorf("%q: %s %s, %v", row.addr, network, got, err)
+		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
+			t.Errorf("%q: %v, want %s", row.addr, err, row.err)
+		}
+	}
+	if _, err := SplitTCP("unix:/a", "7610"); err == nil || !strings.Contains(err.Error(), "is a unix socket") {
+		t.Error(err)
+	}
+}
