@@ -33,9 +33,12 @@ func (i *Issuer) saveJournal() (again bool) {
 	read := i.read.Load() // first: a later change may drop what the plan has
 	all, bounds, again := i.planBounds()
 	err := i.writeJournal(all, node, read)
-	if err != nil {
-		i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
-			"error", err)
+	failed := j.failed
+	if j.failed = err != nil; err != nil {
+		if again = true; !failed {
+			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
+				"error", err)
+		}
 		//mutant:s30-old-journal-stays by TestJournalOnAFullDisk -> if err := error(nil); err != nil {
 		if err := j.remove(); err != nil { // as it is, it has positions that are about to be issued (S30)
 			i.cfg.Log.Error("sequences: could not remove the journal either, so this node issues nothing more of "+

@@ -38,7 +38,8 @@ type journal struct {
 	held   []byte
 	heldBy string
 	blank  bool
-	holds  int // of how many sequences, last time
+	holds  int  // of how many sequences, last time
+	failed bool // the last write
 }
 
 // journalFile is the content of the file.

@@ -290,3 +290,26 @@ func TestGiveBackOnADiskThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// When the disk takes writes again, the journal has what the node holds again, although nobody asks for values.
+func TestJournalAfterAFullDisk(t *testing.T) {
+	s, a := newJournaled(t)
+	write := a.is.journal.write
+	a.is.journal.write = func([]byte) error { return errors.New("no space left") }
+	first := a.ask("order", 10, false).first()
+	var again bool
+	for range 5 {
+		again = a.is.saveJournal()
+		s.now += 1000
+	}
+	if a.is.journal.write = write; a.journal != nil || !again {
+		t.Fatalf("%s, %v", a.journal, again)
+	}
+	for s.now += 2000; again; s.now += 1000 {
+		again = a.is.saveJournal()
+	}
+	a.again(true)
+	if got := a.ask("order", 1, false).first(); got > first+12 {
+		t.Errorf("%d after %d", got, first+9)
+	}
+}
