@@ -290,6 +290,9 @@ func errUsage(c *command) *ids.ReplyError { return ids.Reply(ids.ERR, "usage: "+
 
 // errUnknown names the command, shortened and escaped, because it may hold any bytes.
 func errUnknown(verb []byte) *ids.ReplyError {
+	if bytes.HasPrefix(verb, []byte("\ufeff")) {
+		return ids.Reply(ids.ERR, "the request begins with a byte order mark. Send it without one")
+	}
 	if len(verb) > 32 {
 		verb = verb[:32]
 	}

@@ -142,6 +142,8 @@ var transcripts = []transcript{
 	{"line too long by a CR", "PING " + x512[:507] + "\r\r\n", tooLong, true},
 	{"line too long, no end", x512 + "x", tooLong, true},
 	{"NUL", "GET\nGE\x00T\nGET\n", "1000\n-ERR request contains a NUL byte\n", true},
+	{"byte order mark", "\ufeffGET\nGET\n",
+		"-ERR the request begins with a byte order mark. Send it without one\n1000\n", false},
 	{"TLS hello", "\x16\x03\x01\x00\xa5\x01", onPlainPort, true},
 	{"TLS hello with a line feed in it", "\x16\x03\x01\x02\n\x01\x00\x02\x06\x03\x03", onPlainPort, true},
 	{"TLS hello with a telnet byte in it", "\x16\x03\x01\x01\xff\x01\x00\x01\xfb\x03\x03", onPlainPort, true},

@@ -34,11 +34,20 @@ func secret(c *cli.Context, flag, variable string) (where, text string, err erro
 	if err != nil || file == "" {
 		return variable, inline, err
 	}
+	content, err := readText("--"+flag, file)
+	return "--" + flag + ": " + file, string(content), err
+}
+
+// readText returns the text in a file that a flag names, without a byte order mark.
+func readText(flag, file string) ([]byte, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return "", "", unreadable("--"+flag, err)
+		return nil, unreadable(flag, err)
 	}
-	return "--" + flag + ": " + file, string(content), nil
+	if content, err = access.Text(content); err != nil {
+		return nil, usageError("%s: %s: %w", flag, file, err)
+	}
+	return content, nil
 }
 
 // nodeAccess returns the token and the TLS settings that accessFlags give.

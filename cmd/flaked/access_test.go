@@ -64,11 +64,12 @@ func TestGetOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, strange := certtest.NewCA(t, "ca"), certtest.NewCA(t, "strange")
 	soon := time.Now().Add(time.Hour)
-	caFile, strangeFile := certtest.Write(t, dir, "ca", ca.PEM), certtest.Write(t, dir, "strange", strange.PEM)
+	const bom = "\ufeff" // which Notepad writes
+	caFile, strangeFile := certtest.Write(t, dir, "ca", append([]byte(bom), ca.PEM...)), certtest.Write(t, dir, "strange", strange.PEM)
 	client, other := ca.Pair("client", soon), strange.Pair("client", soon)
 	for name, pem := range map[string][]byte{"cert": client.Cert, "key": client.Key, "other-cert": other.Cert,
 		"other-key": other.Key} {
-		certtest.Write(t, dir, name, pem)
+		certtest.Write(t, dir, name, append([]byte(bom), pem...))
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	server := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", soon).TLS(t)}}
@@ -79,7 +80,8 @@ func TestGetOverTLS(t *testing.T) {
 	plain := fakeNode(t, "tcp", "127.0.0.1:0", getIDs)
 	socket := fakeNode(t, "unix", file("s"), getIDs)
 	_, port, _ := net.SplitHostPort(open)
-	token := certtest.Write(t, dir, "token", []byte(testToken))
+	token := certtest.Write(t, dir, "token", []byte(bom+testToken))
+	utf16 := certtest.Write(t, dir, "utf16", []byte("\xff\xfea\x00"))
 
 	for _, row := range []struct {
 		name string
@@ -89,6 +91,8 @@ func TestGetOverTLS(t *testing.T) {
 	}{
 		{"its authority is known", []string{"--addr", open, "--tls-ca", caFile}, exitOK, ""},
 		{"with a token", []string{"--addr", open, "--tls-ca", caFile, "--token-file", token}, exitOK, ""},
+		{"with a token in UTF-16", []string{"--addr", open, "--tls-ca", caFile, "--token-file", utf16}, exitUsage,
+			"utf16: the text is in UTF-16. Save it as UTF-8"},
 		{"by name", []string{"--addr", "localhost:" + port, "--tls-ca", caFile}, exitOK, ""},
 		{"its authority is not known", []string{"--addr", open, "--tls"}, exitUnreachable,
 			"Give the authority of its certificate with --tls-ca"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -203,7 +204,11 @@ func eachID(c *cli.Context, f func(string) error) error {
 	}
 	lines := bufio.NewScanner(c.App.Reader)
 	for lines.Scan() {
-		if text := strings.TrimSpace(lines.Text()); text != "" {
+		line, err := access.Text(lines.Bytes()) // the first one may have a byte order mark
+		if err != nil {
+			return usageError("standard input: %w", err)
+		}
+		if text := strings.TrimSpace(string(line)); text != "" {
 			if err := f(text); err != nil {
 				return err
 			}

@@ -16,3 +16,10 @@ func TestDecodeStandardInput(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What PowerShell pipes to the command may begin with a byte order mark, or be UTF-16.
+func TestDecodeInputWithByteOrderMark(t *testing.T) {
+	call(t, "\ufeff1\r\n2\r\n", "decode", "--layout", "leaf").wants(t, exitOK, "\n2 ", "")
+	call(t, "\xff\xfe1\x00\n\x00", "decode", "--layout", "leaf").wants(t, exitUsage, "",
+		"standard input: the text is in UTF-16. Save it as UTF-8")
+}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -83,9 +82,9 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := readText("--"+prefix+"-ca", ca)
 		if err != nil {
-			return nil, unreadable("--"+prefix+"-ca", err)
+			return nil, err
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
@@ -96,7 +95,15 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 		return nil, usageError("--%s-cert and --%[1]s-key: only one is given. Give both or neither", prefix)
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		certPEM, err := readText("--"+prefix+"-cert", cert)
+		if err != nil {
+			return nil, err
+		}
+		keyPEM, err := readText("--"+prefix+"-key", key)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
 		if err != nil {
 			return nil, usageError("--%s-cert and --%[1]s-key: %w", prefix, err)
 		}

@@ -40,6 +40,26 @@ func TestTokensAreCompared(t *testing.T) {
 	}
 }
 
+// A byte order mark before a text is skipped, and UTF-16 is named.
+func TestByteOrderMarks(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Load(Config{TokenFile: certtest.Write(t, dir, "utf8", []byte("\ufefffirst\r\nsecond\r\n"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"first", "second"} {
+		if _, ok := s.Authenticate()([]byte(token)); !ok {
+			t.Error(token)
+		}
+	}
+	for name, text := range map[string]string{"little": "\xff\xfea\x00", "big": "\xfe\xff\x00a"} {
+		_, err := Load(Config{TokenFile: certtest.Write(t, dir, name, []byte(text))})
+		if err == nil || !strings.Contains(err.Error(), name+": the text is in UTF-16. Save it as UTF-8") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A signal to a node without files is logged, and the next one is received.
 func TestSignalWithoutFilesIsLogged(t *testing.T) {
 	log, hup := &logs{}, make(chan os.Signal)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -105,10 +106,25 @@ func read(file string, again bool) ([]byte, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s: the file is larger than %d bytes", file, maxFile)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("%s: the file is larger than %d bytes", file, maxFile)
 	}
-	return text, err
+	if text, err = Text(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
+}
+
+// Text returns what follows the byte order mark with which editors on Windows begin a text in UTF-8. UTF-16 is an
+// error.
+func Text(b []byte) ([]byte, error) {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return nil, errors.New("the text is in UTF-16. Save it as UTF-8 (in PowerShell: Out-File -Encoding ascii)")
+	}
+	return bytes.TrimPrefix(b, []byte("\ufeff")), nil
 }
 
 // isOpen reports whether others than the file's owner and group have access to a file. It
