@@ -82,7 +82,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	}
 	peers := c.known(h.Worker)
 	if len(peers) > mostAsked {
-		h.word.many, h.word.heard, h.word.othersTake = true, true, true
+		h.word.many, h.word.heard = true, true // so many need nobody to wait for sequences with its readiness
 		return nil
 	}
 	paths := make([]string, len(peers))

@@ -72,6 +72,9 @@ func TestManyPeersAreNotAsked(t *testing.T) {
 		if asks := peers <= mostAsked; a.h.Waits() != asks {
 			t.Errorf("%d peers: waits %t", peers, a.h.Waits())
 		}
+		if a.h.OthersTake() { // none says so, and it has not asked more than mostAsked
+			t.Errorf("%d peers: waits for those that take values", peers)
+		}
 		if _, from := a.h.RelyOn(); from != a.bootClock()+int64(labConfirm) {
 			t.Errorf("%d peers: relies from %d", peers, from)
 		}
