@@ -41,9 +41,9 @@ func newTrio(t *testing.T, connect, heartbeat, confirm string) *trio {
 }
 
 // The promises are no outage for IDs and values of segments, and a second for strict ones. The machine is busy. A node
-// that waits for the confirming time takes 6 s and more.
+// that waits for the confirming time takes 8 s.
 const (
-	noOutage     = time.Second
+	noOutage     = 2 * time.Second
 	strictOutage = 2500 * time.Millisecond
 )
 
@@ -61,7 +61,7 @@ func (c *trio) outages(what string, strict time.Duration) {
 // gets IDs and values at all times.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "1s", "6s")
+	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "1s", "8s")
 	c.outages("before", strictOutage)
 	for _, row := range []struct {
 		end  string
@@ -70,7 +70,7 @@ func TestRollingRestartRefusesNothing(t *testing.T) {
 	}{
 		{"SIGTERM", (*node).stop, 0},
 		{"kill -9", (*node).kill, 0},
-		{"SIGTERM and a pause", (*node).stop, 2500 * time.Millisecond}, // the heartbeats have a gap
+		{"SIGTERM and a pause", (*node).stop, 2200 * time.Millisecond}, // the heartbeats have a gap
 	} {
 		for _, n := range c.nodes {
 			row.ends(n)
