@@ -11,6 +11,9 @@ import (
 // ErrNoCluster: this ZooKeeper has no cluster record.
 var ErrNoCluster = errors.New("cluster not found in this ZooKeeper")
 
+// ErrDamaged: the cluster record cannot be read.
+var ErrDamaged = errors.New("not a cluster record of flaked")
+
 // OtherClusterError: the cluster record is not that of the cluster that this node belongs to.
 type OtherClusterError struct{ Found, Ours string }
 

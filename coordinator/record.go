@@ -81,7 +81,7 @@ func parseCluster(b []byte) (Cluster, error) {
 		Needs   string `json:"needs"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil || r.UUID == "" || r.Slots < 1 {
-		return Cluster{}, fmt.Errorf("%s is not a cluster record of flaked: %.80q", clusterPath, b)
+		return Cluster{}, fmt.Errorf("%s: %w: %.80q", clusterPath, ErrDamaged, b)
 	}
 	if r.Needs != "" {
 		return Cluster{}, fmt.Errorf("the cluster needs nodes that know %q, which this version of flaked "+

@@ -38,6 +38,10 @@ func advise(err error) (lead, advice string, known error) {
 	if e, ok := errors.AsType[*node.OtherClusterError](err); ok {
 		return "", adviceOf(view.OtherCluster), e
 	}
+	if e, ok := errors.AsType[*coordinator.OtherClusterError](err); ok {
+		return "", ". Correct --zk, if it is another ZooKeeper. Otherwise the cluster was created anew: read " +
+			"docs/troubleshooting.md before you empty --state-dir", e
+	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
 		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once " +
 			"with --zk-replaced", e
@@ -59,6 +63,7 @@ func advise(err error) (lead, advice string, known error) {
 		advice string
 	}{
 		{store.ErrUnreachable, adviceOf(view.ZooKeeperDown)},
+		{coordinator.ErrDamaged, adviceOf(view.ClusterDamaged)},
 		{coordinator.ErrNoCluster, adviceOf(view.NoCluster)},
 		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
 		{store.ErrQuota, adviceOf(view.ZooKeeperQuota)},

@@ -55,6 +55,10 @@ func TestAdvised(t *testing.T) {
 			leaf + " has none. Give a layout that has one, such as --layout leaf,time=40,rollback=1"},
 		{"a part of a millisecond", tooLittle,
 			"borrow 500µs must be a whole number of milliseconds. Correct --borrow"},
+		{"the cluster created anew", &coordinator.OtherClusterError{Found: "a", Ours: "b"},
+			"this ZooKeeper holds cluster a, but this node belongs to cluster b. Correct --zk, if it is another " +
+				"ZooKeeper. Otherwise the cluster was created anew: read docs/troubleshooting.md before you empty " +
+				"--state-dir"},
 		{"another ZooKeeper", &node.OtherZooKeeperError{State: "a", Given: "b"},
 			"the state directory was last used with ZooKeeper a, but ZooKeeper b has no record of its worker. Point " +
 				"--zk at the first one. If that one is gone for good and this one replaces it, start once with " +

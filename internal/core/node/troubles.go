@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -16,6 +17,8 @@ const (
 	// TroubleQuota, TroubleLocalSession: the last heartbeat failed, because ZooKeeper refused a write.
 	TroubleQuota        = "zookeeper-quota"
 	TroubleLocalSession = "zookeeper-local-session"
+	// TroubleDamaged: the last heartbeat failed, because the cluster's record is damaged.
+	TroubleDamaged = "cluster-damaged"
 	// TroubleFromCache: the node started from its state directory alone, so its clock has not
 	// been compared with others yet.
 	TroubleFromCache = "from-cache"
@@ -34,14 +37,15 @@ const (
 
 // Troubles returns the words that Snapshot.Degraded may hold, in its order.
 func Troubles() []string {
-	return []string{TroubleZooKeeper, TroubleQuota, TroubleLocalSession, TroubleFromCache, TroubleDisk, TroubleOffset,
-		TroubleLeap, TroubleCoasting, TroubleFrozen}
+	return []string{TroubleZooKeeper, TroubleQuota, TroubleLocalSession, TroubleDamaged, TroubleFromCache, TroubleDisk,
+		TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
 }
 
 // OfZooKeeper returns the trouble that keeps heartbeats from succeeding, "" if there is none.
 func OfZooKeeper(troubles []string) string {
 	for _, t := range troubles {
-		if t == TroubleZooKeeper || t == TroubleQuota || t == TroubleLocalSession {
+		switch t {
+		case TroubleZooKeeper, TroubleQuota, TroubleLocalSession, TroubleDamaged:
 			return t
 		}
 	}
@@ -57,6 +61,8 @@ func troubleOf(err error) string {
 		return TroubleQuota
 	case errors.Is(err, store.ErrLocalSession):
 		return TroubleLocalSession
+	case errors.Is(err, coordinator.ErrDamaged):
+		return TroubleDamaged
 	}
 	return TroubleZooKeeper
 }

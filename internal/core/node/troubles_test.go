@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -21,6 +22,9 @@ func TestDegradedListsTroubles(t *testing.T) {
 			[]string{TroubleZooKeeper}},
 		{"a quota", func(s *Snapshot) { s.ZooKeeper.trouble = troubleOf(fmt.Errorf("%w: set", store.ErrQuota)) },
 			[]string{TroubleQuota}},
+		{"a damaged record", func(s *Snapshot) {
+			s.ZooKeeper.trouble = troubleOf(fmt.Errorf("x: %w", coordinator.ErrDamaged))
+		}, []string{TroubleDamaged}},
 		{"started alone", func(s *Snapshot) { s.FromCache = true }, []string{TroubleFromCache}},
 		{"a full disk", func(s *Snapshot) { s.Disk.OK = false }, []string{TroubleDisk}},
 		{"an offset", func(s *Snapshot) { s.Clock.WorstMs, s.Clock.WorstUncertaintyMs = new(-512.0), new(11.0) },

@@ -128,6 +128,9 @@ var (
 	ZooKeeperQuota = Problem{node.TroubleQuota, Critical, "ZooKeeper refuses writes, because a quota is reached",
 		untilLease,
 		"Raise it: setquota -N COUNT or -B BYTES in zkCli.sh. Heartbeats that ZooKeeper refuses do not renew leases."}
+	ClusterDamaged = Problem{node.TroubleDamaged, Critical, "ZooKeeper's record of the cluster is damaged", untilLease,
+		"Remove /flaked/CLUSTER/cluster with ZooKeeper's own client: a running node puts it back, and freezes " +
+			"registration. If no node runs, restore its text from a backup."}
 	ZooKeeperLocal = Problem{node.TroubleLocalSession, Critical,
 		"ZooKeeper uses local sessions, so it cannot show which nodes are connected", unnoticed,
 		"Set localSessionsUpgradingEnabled=true in zoo.cfg of all its servers, and restart them one by one. " +
@@ -178,8 +181,8 @@ var (
 	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node", unnoticed,
 		"Give each node an --admin and --advertise address of its own."}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
-		"ZooKeeper lost the record, or it was overwritten. Its holder restores it: if it has stopped, start it with " +
-			"its state directory. Otherwise the worker is kept for a whole lease."}
+		"ZooKeeper lost the record, or it was overwritten. Its holder, if it has one, restores it: if that has " +
+			"stopped, start it with its state directory. Otherwise the worker is kept for a whole lease, then free."}
 	fromCache = Problem{node.TroubleFromCache, Warning,
 		"The node runs only from its state directory: ZooKeeper has no record of this start yet", untilLease,
 		"Restore its connection to ZooKeeper."}
@@ -219,8 +222,8 @@ var (
 // Causes is the table: all rows, the critical ones first.
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
-	ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesUnserved, Development, NoCluster,
-	ZooKeeperDenied, OtherCluster,
+	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesUnserved,
+	Development, NoCluster, ZooKeeperDenied, OtherCluster,
 	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
 	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesCeiling,
 	sequencesNearlyUsed, sequencesUnread, TimeEnding,

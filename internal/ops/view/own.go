@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func (w OwnWorker) Problems() (out []Problem) {
 	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
 	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
 		add(fromCache)
-	case slices.Contains(w.Degraded, node.TroubleQuota), slices.Contains(w.Degraded, node.TroubleLocalSession):
+	case refusedWrites(w.Degraded): // which is a problem of its own
 	default:
 		add(noZooKeeper)
 	}
@@ -63,6 +62,12 @@ func (w OwnWorker) Problems() (out []Problem) {
 		}
 	}
 	return out
+}
+
+// refusedWrites reports whether heartbeats fail although ZooKeeper answers.
+func refusedWrites(troubles []string) bool {
+	word := node.OfZooKeeper(troubles)
+	return word != "" && word != node.TroubleZooKeeper
 }
 
 // details returns the details of a problem that only the node itself knows.

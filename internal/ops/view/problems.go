@@ -111,11 +111,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 
 // writesRefused reports whether the node says that ZooKeeper refuses its writes.
 func (w WorkerReport) writesRefused() bool {
-	if w.Says == nil {
-		return false
-	}
-	word := node.OfZooKeeper(w.Says.Degraded)
-	return word != "" && word != node.TroubleZooKeeper
+	return w.Says != nil && refusedWrites(w.Says.Degraded)
 }
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
