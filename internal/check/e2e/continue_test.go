@@ -116,6 +116,7 @@ func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
 			for began := time.Now(); time.Since(began) < time.Second; issued += 2000 {
 				order.take(2000, 100)
 			}
+			pass(order.t.Context(), 300*time.Millisecond) // a block that was just taken may not be on the disk
 			return issued * 3 / 2
 		},
 	} {
@@ -242,7 +243,10 @@ func TestNodeReturnsToOtherValues(t *testing.T) {
 			if _, err := os.Stat(k.node.journal()); !os.IsNotExist(err) {
 				k.t.Errorf("a node that has released its worker leaves a journal: %v", err)
 			}
-			return k.last + 1, k.last + 1 // it has given all values back
+			if strings.Contains(k.node.proc.log(), "not all unused values of this node were given back") {
+				return k.last + 1, far // the machine is busy, and heartbeats had a gap
+			}
+			return k.last + 1, k.last + 1
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,26 +61,26 @@ func (c *trio) outages(what string, strict time.Duration) {
 // gets IDs and values at all times.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "1s", "8s")
+	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "2s", "8s")
 	c.outages("before", strictOutage)
-	for _, row := range []struct {
-		end  string
-		ends func(*node)
-		down time.Duration
-	}{
-		{"SIGTERM", (*node).stop, 0},
-		{"kill -9", (*node).kill, 0},
-		{"SIGTERM and a pause", (*node).stop, 2200 * time.Millisecond}, // the heartbeats have a gap
-	} {
+	again := func(n *node, end string) {
+		began := time.Now()
+		n.start().ready()
+		t.Logf("%s: ready after %s", n.name, time.Since(began))
+		c.outages(n.name+" after "+end, strictOutage)
+	}
+	for i, ends := range []func(*node){(*node).stop, (*node).kill} {
 		for _, n := range c.nodes {
-			row.ends(n)
-			pass(t.Context(), row.down)
-			began := time.Now()
-			n.start().ready()
-			t.Logf("%s: ready after %s", n.name, time.Since(began))
-			c.outages(n.name+" after "+row.end, strictOutage)
+			ends(n)
+			again(n, []string{"SIGTERM", "kill -9"}[i])
 		}
 	}
+	c.nodes[0].stop()
+	pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap
+	again(c.nodes[0], "a pause")
+	c.nodes[1].kill()
+	c.nodes[2].stop()
+	c.outages("only "+c.nodes[0].name+" is there", strictOutage)
 }
 
 // ZooKeeper is away for a short time, and has lost nothing. If all heartbeats come more than 6 s after the ones before,
@@ -102,7 +102,11 @@ func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 		c.outages("before", strictOutage)
 		began := time.Now()
 		away()
-		c.outages("ZooKeeper "+what, time.Since(began)+2*flowing)
+		took := time.Since(began)
+		if took > 4500*time.Millisecond { // the machine is busy: heartbeats may have a gap
+			took += 12 * time.Second
+		}
+		c.outages("ZooKeeper "+what, took+2*flowing)
 		pass(t.Context(), 4*time.Second) // until the next heartbeats
 	}
 }
@@ -115,7 +119,8 @@ const flowing = 2 * time.Second
 func TestNodesThatStartTogetherWaitForNobody(t *testing.T) {
 	t.Parallel()
 	const confirm = "4s" // the heartbeats have a gap, so nobody takes values for so long
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", confirm).made("--confirm-time", confirm)
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", confirm, "--heartbeat", "500ms").
+		made("--confirm-time", confirm)
 	nodes := s.startedTogether(3)
 	strict := s.sequence("invoice", "--mode", "strict")
 	kill, stop := (*node).kill, (*node).stop
@@ -141,7 +146,7 @@ func TestNodesThatStartTogetherWaitForNobody(t *testing.T) {
 		row.first(nodes[0])
 		row.other(nodes[1])
 		row.other(nodes[2])
-		pass(t.Context(), 2*twoHeartbeats)
+		pass(t.Context(), twoHeartbeats+200*time.Millisecond)
 		for _, n := range nodes[:row.back] {
 			n.start()
 		}
@@ -158,5 +163,4 @@ func TestNodesThatStartTogetherWaitForNobody(t *testing.T) {
 	}
 }
 
-// twoHeartbeats are those of newSite.
-const twoHeartbeats = 400 * time.Millisecond
+const twoHeartbeats = time.Second
