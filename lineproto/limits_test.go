@@ -126,6 +126,7 @@ func TestUnfinishedRequestMemoryIsReleased(t *testing.T) {
 		r := w.serve(t, Config{MaxConns: 1, IdleTimeout: 100 * time.Millisecond})
 		for _, rest := range []string{"", strings.Repeat("x", 1000) + "\r\n", strings.Repeat("x", 1000) + "??"} {
 			for _, halfClose := range []bool{false, true} {
+				until(t, "there is room", func() bool { return r.Counters().ConnsOpen == 0 })
 				c := r.dial(t)
 				c.send(unfinished + rest)
 				if halfClose {
@@ -135,6 +136,7 @@ func TestUnfinishedRequestMemoryIsReleased(t *testing.T) {
 				c.Close()
 			}
 		}
+		until(t, "there is room", func() bool { return r.Counters().ConnsOpen == 0 })
 		r.dial(t).send(unfinished)
 		until(t, "it is gathered", func() bool { return r.gathered.Load() > 0 })
 		r.stop()

@@ -56,6 +56,7 @@ func TestIdleTimeout(t *testing.T) {
 		within(t, "since the last request", closedAfter(t, nc), 10*time.Minute, 10*time.Minute+time.Second)
 
 		// Bytes that make no request do not keep a connection.
+		synctest.Wait()
 		nc = l.dial()
 		start := time.Now()
 		ask(t, nc, "PING\n", "PONG\n")
