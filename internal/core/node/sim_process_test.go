@@ -164,6 +164,9 @@ func (s *sim) asked(p *process, c store.Call) store.Fault {
 		return store.NoFault
 	}
 	fault := pick(s, store.FailBefore, store.FailAfter, store.FailAfter, store.FailLate)
+	if fault == store.FailBefore && c.Write() && s.chance(50) {
+		fault = store.FailQuota
+	}
 	s.note("%s: %s %s %s", p.name, c.Op, c.Path, faultText(fault))
 	return fault
 }
@@ -172,6 +175,8 @@ func faultText(f store.Fault) string {
 	switch f {
 	case store.FailBefore:
 		return "is lost"
+	case store.FailQuota:
+		return "exceeds a quota"
 	case store.FailAfter:
 		return "loses its answer"
 	case store.FailLate:

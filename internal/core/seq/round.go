@@ -152,7 +152,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
 				i.unusable(s, err)
 				return nil
-			case errors.Is(err, store.ErrQuota): // what others need may be allowed
+			case errors.As(err, new(noRoomError)): // what others need may be allowed
 				i.overQuota(s, err)
 				return nil
 			case err == nil:

@@ -18,6 +18,9 @@ func (n *simNode) fault(c store.Call) store.Fault {
 	}
 	switch n.h.rng.IntN(n.h.faulty) {
 	case 0:
+		if c.Write() && n.h.rng.IntN(2) == 0 {
+			return store.FailQuota
+		}
 		return store.FailBefore
 	case 1:
 		return store.FailAfter

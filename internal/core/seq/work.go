@@ -214,7 +214,7 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 			if st.kind == takeStep {
 				i.wrote(s, v, st.blockWrite, sent, errNotSent) // its requests go on waiting
 			}
-			return false, err
+			return false, st.noRoom(err)
 		}
 	}
 	if err == nil {
@@ -229,7 +229,21 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 	if notMade(err) {
 		return true, nil
 	}
-	return err == nil && st.kind != takeStep, err
+	return err == nil && st.kind != takeStep, st.noRoom(err)
+}
+
+// noRoomError: ZooKeeper has refused positions or a new sequence, because a quota is reached. Nothing else needs that write.
+type noRoomError struct{ error }
+
+func (e noRoomError) Unwrap() error { return e.error }
+
+// noRoom returns a noRoomError if err is that. A record that was not put back is another matter: the node must not say
+// that it has followed (S25).
+func (st step) noRoom(err error) error {
+	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
+		return noRoomError{err}
+	}
+	return err
 }
 
 // wrote ends a write of a mode.
