@@ -32,7 +32,8 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := s.cfg; c.MaxConns == 0 || c.IdleTimeout == 0 || c.FirstByteTimeout == 0 || c.WriteTimeout == 0 || c.DrainTimeout == 0 {
+			if c := s.cfg; c.MaxConns == 0 || c.IdleTimeout == 0 || c.FirstByteTimeout == 0 ||
+				c.WriteTimeout == 0 || c.DrainTimeout == 0 {
 				t.Fatalf("%+v", c)
 			}
 		})

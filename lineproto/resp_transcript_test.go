@@ -216,10 +216,12 @@ var respTranscripts = []transcript{
 		request("CONFIG", "GET", "*"),
 		"*0\r\n-ERR CONFIG supports only GET, which returns nothing\r\n" + hello3 + "%0\r\n", false},
 	{"select", request("SELECT", "0") + request("SELECT", "1"), "+OK\r\n" + wrongDB, false},
-	{"wrong database until another", request("SELECT", "2") + request("INCR", "a") + request("GET") + request("GET", "k") +
-		"GET\nGET 5\n" + request("MULTI") + request("PING") + request("QUIT2") + request("SELECT", "0") +
+	{"wrong database until another", request("SELECT", "2") + request("INCR", "a") + request("GET") +
+		request("GET", "k") + "GET\nGET 5\n" + request("MULTI") + request("PING") + request("QUIT2") +
+		request("SELECT", "0") +
 		request("INCR", "a") + request("SELECT", "3") + request("RESET") + request("INCR", "a"),
-		strings.Repeat(wrongDB, 4) + strings.Repeat(strings.ReplaceAll(wrongDB, "\r", ""), 2) + strings.Repeat(wrongDB, 2) +
+		strings.Repeat(wrongDB, 4) + strings.Repeat(strings.ReplaceAll(wrongDB, "\r", ""), 2) +
+			strings.Repeat(wrongDB, 2) +
 			"-ERR unknown command \"QUIT2\", HELP lists them\r\n+OK\r\n:1\r\n" + wrongDB + "+RESET\r\n:2\r\n",
 		false},
 	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},

@@ -245,34 +245,6 @@ func TestHalfClosedClientWaits(t *testing.T) {
 	})
 }
 
-// TestWaitingConnectionIsNotIdle: no timeout ends a connection that waits for the node.
-func TestWaitingConnectionIsNotIdle(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		f := asleep()
-		r := w.serve(t, Config{Sequences: f, IdleTimeout: 50 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
-			MaxConns: 2})
-		c := r.dial(t)
-		c.send("PING\nNEXT slow\n")
-		c.want("PONG")
-		until(t, "it waits", func() bool { return f.waiting() == 1 })
-		join := func() *client {
-			until(t, "there is room", func() bool { return r.Counters().ConnsOpen < 2 })
-			other := r.dial(t)
-			other.send("PING\n")
-			other.want("PONG")
-			return other
-		}
-		for range 3 { // c waits for longer than each of them is idle
-			join().wantEOF()
-		}
-		f.wakeAll()
-		c.want("1")
-		join()
-		c.wantEOF() // now it is the longest idle
-		until(t, "it is counted", func() bool { return r.Counters().ConnsIdle >= 4 })
-	})
-}
-
 // TestDrainWaitsForSequences: a request that waits when the server ends is answered.
 func TestDrainWaitsForSequences(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {

@@ -75,21 +75,6 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestIdleConnectionStaysWhileThereIsRoom: half of the connections may be idle for as long as they like.
-func TestIdleConnectionStaysWhileThereIsRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newPipeListener()
-		serveOn(t, newTestServer(t, Config{MaxConns: 4}), l)
-		asked, silent := l.dial(), l.dial()
-		ask(t, asked, "PING\n", "PONG\n")
-		for range 2 {
-			time.Sleep(24 * time.Hour)
-			ask(t, asked, "PING\n", "PONG\n")
-			ask(t, silent, "PING\n", "PONG\n")
-		}
-	})
-}
-
 func TestWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipeListener()

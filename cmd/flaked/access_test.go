@@ -65,7 +65,8 @@ func TestGetOverTLS(t *testing.T) {
 	ca, strange := certtest.NewCA(t, "ca"), certtest.NewCA(t, "strange")
 	soon := time.Now().Add(time.Hour)
 	const bom = "\ufeff" // which Notepad writes
-	caFile, strangeFile := certtest.Write(t, dir, "ca", append([]byte(bom), ca.PEM...)), certtest.Write(t, dir, "strange", strange.PEM)
+	caFile := certtest.Write(t, dir, "ca", append([]byte(bom), ca.PEM...))
+	strangeFile := certtest.Write(t, dir, "strange", strange.PEM)
 	client, other := ca.Pair("client", soon), strange.Pair("client", soon)
 	for name, pem := range map[string][]byte{"cert": client.Cert, "key": client.Key, "other-cert": other.Cert,
 		"other-key": other.Key} {

@@ -120,8 +120,8 @@ func (l *unixListener) watch(ctx context.Context, every time.Duration, log hclog
 			failed = ""
 		case failed != err.Error():
 			failed = err.Error()
-			log.Error("the unix socket was removed, and cannot be made again: clients cannot connect to it", "path", l.path,
-				"error", bindAdvice("unix:"+l.path, err))
+			log.Error("the unix socket was removed, and cannot be made again: clients cannot connect to it",
+				"path", l.path, "error", bindAdvice("unix:"+l.path, err))
 		}
 	}
 }

@@ -67,7 +67,8 @@ func TestParseRightsOfTokens(t *testing.T) {
 		{"t next", "", line + "only next=... and admin=none may follow a token"},
 		{"t next=none,a", "", line + "next=: none must stand alone"},
 		{"t next=a*b", "", line + `next=: "a*b": the name of a sequence must not contain '*'`},
-		{"t next=a,**", "", line + `next=: "**": the name of a sequence must begin with a letter, a digit, _ or {, not '*'`},
+		{"t next=a,**", "", line + `next=: "**": the name of a sequence must begin with a letter, a digit, _ or ` +
+			`{, not '*'`},
 		{"t next=" + strings.Repeat("x", 129), "", "has 129 bytes, at most 128 are allowed"},
 		{"t next=a next=b", "", line + "next= is given twice. Separate names by commas"},
 		{"t admin=none admin=none", "", line + "admin= is given twice"},
