@@ -61,9 +61,9 @@ func refusedValues(reply *ids.ReplyError) string {
 	case reason == seq.Frozen:
 		return ". `flaked seq show` says how"
 	case reason == seq.CeilingReached:
-		return ". `flaked seq set --ceiling` raises the ceiling"
+		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
 	case reason == seq.Exhausted:
-		return ". `flaked seq set --max` raises the max"
+		return ": `flaked seq set --max`" // the reply ends with: Raise it
 	case reply.Code == ids.ERR && reason != "":
 		return ""
 	case reason != "":

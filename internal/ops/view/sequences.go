@@ -165,6 +165,8 @@ type WrongSequence struct {
 	// Taken is the number of values that nodes have taken, and Left that of the others.
 	Taken int64 `json:"taken,string"`
 	Left  int64 `json:"left,string"`
+	// Held is the number of values that nodes have taken and not issued, as far as they have said it.
+	Held int64 `json:"held,string"`
 	// PerSecond is the number of values that nodes issue in a second, as far as they have said it.
 	PerSecond float64 `json:"per_second"`
 }
@@ -198,7 +200,7 @@ func CountSequences(all []Sequence) *Sequences {
 }
 
 func (s Sequence) wrong() WrongSequence {
-	w := WrongSequence{Name: Clean(s.Name), Why: s.Why, PerSecond: s.PerSecond}
+	w := WrongSequence{Name: Clean(s.Name), Why: s.Why, Held: s.Held, PerSecond: s.PerSecond}
 	if s.State == SeqDamaged {
 		return w // nothing else is known
 	}
@@ -228,6 +230,7 @@ func (s *Sequences) heard(who string, ready, read bool, said Sequences) {
 				q.Name, q.Why = Clean(q.Name), why
 				s.add(cause, q)
 			default:
+				old.Held += q.Held
 				if old.PerSecond += q.PerSecond; cause == sequencesUnserved.Cause && old.Why != "" {
 					old.Why += ", " + why
 				}
@@ -270,10 +273,14 @@ func (s *Sequences) Problems() (out []Problem) {
 // text returns the name of a sequence, with what an operator should know.
 func (q WrongSequence) text(cause string) string {
 	why := q.Why
-	if cause == sequencesNearlyUsed.Cause {
-		if why = PartText(q.Taken, q.Taken+q.Left); q.PerSecond > 0 {
-			why += ", " + LastsText(q.Left, q.PerSecond) + " left at " + RateText(q.PerSecond)
-		}
+	switch {
+	case cause == sequencesNearlyUsed.Cause:
+		why = PartText(q.Taken, q.Taken+q.Left)
+	case cause == sequencesExhausted.Cause && q.Held > 0:
+		why = "nodes hold " + Thousands(fmt.Sprint(q.Held))
+	}
+	if why != q.Why && q.PerSecond > 0 {
+		why += ", " + LastsText(q.Left+q.Held, q.PerSecond) + " left at " + RateText(q.PerSecond)
 	}
 	if why == "" {
 		return q.Name

@@ -87,15 +87,18 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	}
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
 		local(t0))
-	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, "")})
-	r.Workers[0].Says = says(true, use("near", 900, 0.5, ""), use("order", 5, 9, seq.NoBlock))
+	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
+	holds := use("all", 1000, 2, seq.Exhausted)
+	holds.Held = 1200
+	r.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, seq.NoBlock))
 	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, seq.Confirming),
 		use("busy", 5, 9, seq.CeilingReached), use("lost", 5, 9, seq.Frozen), use("deleted", 1000, 9, seq.Exhausted))
 	r.Workers[2].Says = says(false, use("order", 5, 0, seq.NoBlock))
 	r.Workers[2].Says.Cause = "confirming"
 	r.Judge()
 	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +
-		"(api)). Sequences of which a ready node gets no values: order (no-block at worker 0 (api), confirming at " +
+		"(api)). Exhausted sequences, whose values are all taken: all (nodes hold 1,200, 10m0s left at 2.0/s). " +
+		"Sequences of which a ready node gets no values: order (no-block at worker 0 (api), confirming at " +
 		"worker 1 (api)). " +
 		"Sequences at their ceiling: busy (at worker 1 (api)). " +
 		"Sequences used to 80 % or more: near (90.0%, 50s left at 2.0/s). "
@@ -106,7 +109,7 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	if text != want || !r.Summary.Degraded {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
-	const verdict = "4 problems: 2 of 3 nodes serve, 1 starting, 2 sequences, ZooKeeper could fail for 1h0m"
+	const verdict = "5 problems: 2 of 3 nodes serve, 1 starting, 3 sequences, ZooKeeper could fail for 1h0m"
 	if got := r.Verdict(); got != verdict {
 		t.Error(got)
 	}
