@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -47,4 +48,35 @@ func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 	if u, ok := a.is.Use("invoice"); !ok || u.Unanswered != 0 {
 		t.Errorf("%d values count as unanswered", u.Unanswered)
 	}
+}
+
+// The quota allows no record that was lost to be put back. So the node must not say that it has followed.
+func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
+	s, a := newOrder(t)
+	a.ask("order", 1, false).first()
+	if err := s.mem.Session().Delete(t.Context(), recordPath("order"), store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	a.calls = func(c store.Call) store.Fault {
+		for _, op := range c.Ops {
+			if made, ok := op.(store.CreateOp); ok && made.Path == recordPath("order") {
+				refused = true
+				return store.FailQuota
+			}
+		}
+		return store.NoFault
+	}
+	a.noteLoss()
+	for range 60 {
+		refused = false
+		s.now += 1000
+		if err := a.round(); refused != errors.Is(err, store.ErrQuota) {
+			t.Fatalf("refused %v: %v", refused, err)
+		}
+		if refused {
+			return
+		}
+	}
+	t.Fatal("nothing was put back")
 }

@@ -232,7 +232,7 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 	return err == nil && st.kind != takeStep, st.noRoom(err)
 }
 
-// noRoomError: ZooKeeper has refused positions or a new sequence, because a quota is reached. Nothing else needs that write.
+// noRoomError: a quota keeps ZooKeeper from giving positions, or a new sequence. Nothing else needs that write.
 type noRoomError struct{ error }
 
 func (e noRoomError) Unwrap() error { return e.error }
@@ -240,6 +240,7 @@ func (e noRoomError) Unwrap() error { return e.error }
 // noRoom returns a noRoomError if err is that. A record that was not put back is another matter: the node must not say
 // that it has followed (S25).
 func (st step) noRoom(err error) error {
+	//mutant:s25-put-back-refused by TestQuotaForALostRecordFailsTheRound -> if errors.Is(err, store.ErrQuota) {
 	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
 		return noRoomError{err}
 	}
