@@ -131,16 +131,6 @@ func TestStoredBeforeWritten(t *testing.T) {
 	}
 }
 
-// writing reports whether a call writes a record, alone or in a transaction.
-func writing(c store.Call, path string) bool {
-	for _, op := range c.Ops {
-		if set, ok := op.(store.SetOp); ok && set.Path == path {
-			return true
-		}
-	}
-	return c.Op == "set" && c.Path == path
-}
-
 // A node starts from an old copy of its state, from before it released its slot. The next holder's lease bound is lower
 // than that of the copy, which is not a loss of data.
 func TestOldCopyOfAReleasedSlot(t *testing.T) {

@@ -122,5 +122,5 @@ func (h *Hold) RelyOn() (session, from int64) {
 }
 
 // OthersTake reports whether a live peer may take values of named sequences, as far as this node has read. It is true
-// until the node has read the peers' records in its session.
+// until the node has read the peers' records in its session, and false if there are more than mostAsked.
 func (h *Hold) OthersTake() bool { return !h.word.heard || h.word.othersTake }

@@ -120,7 +120,7 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 	}
 }
 
-// planBound returns the bound that should count next. It lies above what the requests that wait need, and what the
+// planBound returns the bound that should count next, and lowers the present one if it should be lower. It lies above what the requests that wait need, and what the
 // node issues in a second, or few. A lower bound counts at once. busy: the bound should go down when the sequence has
 // been quiet for a second.
 func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
@@ -143,8 +143,8 @@ func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 func (s *segment) boundFor(need, margin int64) int64 {
 	bound := s.stock.After(need + margin)
 	for _, r := range s.waiting {
-		if r.whole {
-			bound = max(bound, s.stock.AfterWhole(r.n), s.stock.AfterWhole(need))
+		if r.whole { // the blocks before may be too short
+			bound = max(bound, s.stock.AfterWhole(r.n))
 		}
 	}
 	return bound

@@ -8,10 +8,12 @@
 //   - series (series.go) is one sequence of the node: its record as last known, and the requests that wait. Its mode
 //     (mode.go) issues the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write.
 //     keys.go has the keys of requests.
-//   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All I/O of a node
-//     happens there. For each series, work (work.go) reads what a decision needs, decides, and makes one write: a step.
+//   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All calls of
+//     ZooKeeper happen there. For each series, work (work.go) reads what a decision needs, decides, and makes one write: a step.
 //   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back,
 //     which block to take.
+//   - journal.go has the file that keeps the stocks over a restart, bound.go moves the bounds up to which they may be
+//     issued, and rest.go ends them. witness.go has the file that remembers the records.
 //   - loss.go follows the changes of operators, and says what a loss of data is to a node. restore.go puts back what
 //     the node knows better. time.go keeps the sequence time.
 //   - Operator (operator.go) has the commands of people, and template.go sequences that nodes create themselves.

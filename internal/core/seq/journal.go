@@ -28,7 +28,7 @@ type journal struct {
 	count atomic.Uint64
 	read  atomic.Int64
 
-	mu    sync.Mutex  // guards the fields below, never held during I/O
+	mu    sync.Mutex  // guards found, begun and node, never held during I/O
 	found journalFile // as the process before left it
 	begun bool        // found was taken over or dropped: see Issuer.resume
 	node  string      // the identity of the node, "" before it has a worker
@@ -122,7 +122,10 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.node = cluster.Self
+	if j.node != cluster.Self {
+		j.node = cluster.Self
+		j.wake() // the next process has this identity
+	}
 	if j.begun {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -19,12 +20,12 @@ const keepFor = 15
 func (i *Issuer) giveBack(ctx context.Context) error {
 	rests := i.collectRests()
 	views, err := i.lookAtRests(ctx, rests)
-	if err != nil { // nothing goes back
+	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal
 		for k := range rests {
 			rests[k].write = nil
 		}
 	}
-	if saved := i.saveRests(rests); saved != nil || err != nil {
+	if saved := i.saveRests(rests); saved != nil {
 		return errors.Join(saved, err)
 	}
 	for k, r := range rests {
@@ -36,7 +37,7 @@ func (i *Issuer) giveBack(ctx context.Context) error {
 		}
 		again, failed := i.commit(ctx, r.s, views[k], *r.write)
 		err = errors.Join(err, failed)
-		if again { // nothing was written
+		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
 			rests[k].write = nil
 		}
 	}
@@ -53,11 +54,14 @@ type rest struct {
 	write *step
 }
 
+// outlasts reports whether what the node holds outlasts the process.
+func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
+
 // collectRests takes what the node holds out of all sequences.
 func (i *Issuer) collectRests() (all []rest) {
-	keeps := int64(keepFor)
-	if i.journal == nil || i.cfg.Tenure.Leaves() {
-		keeps = 0
+	keeps := int64(0)
+	if i.outlasts() {
+		keeps = keepFor
 	}
 	now := i.cfg.Mono()
 	for _, s := range i.list() {
@@ -117,7 +121,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 		return nil
 	}
 	if i.cfg.Tenure.Leaves() {
-		return j.remove()
+		return i.inTime(j.remove)
 	}
 	all := make([]held, 0, len(rests))
 	for _, r := range rests {
@@ -135,8 +139,14 @@ func (i *Issuer) saveRests(rests []rest) error {
 	if !begun || node == "" {
 		return nil
 	}
+	return i.inTime(func() error { return i.writeJournal(all, node, i.read.Load()) })
+}
+
+// inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
+// from giving its worker back.
+func (i *Issuer) inTime(f func() error) error {
 	ended := make(chan error, 1)
-	go func() { ended <- i.writeJournal(all, node, i.read.Load()) }()
+	go func() { ended <- f() }()
 	late := time.NewTimer(limits.Round)
 	defer late.Stop()
 	select {
@@ -159,18 +169,4 @@ func (h held) below(p int64) held {
 	}
 	h.Blocks = blocks
 	return h
-}
-
-// endJournal waits for the last write of the goroutine that runs keepJournal. A disk that hangs must not keep the node
-// from giving its worker back.
-func (i *Issuer) endJournal(ended <-chan struct{}) bool {
-	late := time.NewTimer(limits.Round)
-	defer late.Stop()
-	select {
-	case <-ended:
-		return true
-	case <-late.C:
-		i.given.Store(true)
-		return false
-	}
 }

@@ -29,11 +29,11 @@ func (i *Issuer) Run(ctx context.Context) {
 		}
 		i.pause(ctx, failing)
 	}
-	if !i.endJournal(journaled) {
-		i.cfg.Log.Warn("sequences: the state directory does not answer, so the unused values were not given back")
+	if err := i.inTime(func() error { <-journaled; return nil }); err != nil {
+		i.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
 	} else if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
 		i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-			"kept_for_restart", i.journal != nil && !i.cfg.Tenure.Leaves())
+			"kept_for_restart", i.outlasts())
 	}
 	i.saveLast()
 }

@@ -24,7 +24,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		}
 		st, err := s.decide(v, situation{
 			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
-			volatile: i.journal == nil || i.cfg.Tenure.Leaves(), nonce: i.cfg.Nonce(), by: i.cfg.By,
+			volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By,
 		})
 		if errors.Is(err, errReadBefore) {
 			continue
