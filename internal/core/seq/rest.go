@@ -71,6 +71,9 @@ func (i *Issuer) collectRests() (all []rest) {
 		} else if m := s.stocked(); m != nil {
 			keep, any := m.held(m.stock.After(0))
 			split := m.stock.After(keeps * m.pace.second(m.issued, now))
+			if now-m.askedAt < int64(time.Minute) { // it is used, now and then
+				split = max(split, m.stock.After(keeps))
+			}
 			give, may := m.drop()
 			give.block.First = max(give.block.First, split)
 			if any {

@@ -54,7 +54,7 @@ const (
 	noIDs      = "Clients get no IDs."
 	otherNodes = "Clients get IDs from other nodes only."
 	unnoticed  = "Clients notice nothing."
-	untilLease = "Clients notice nothing until the lease expires. Then the node refuses."
+	untilLease = "Clients that ask for IDs notice nothing until the lease expires. Then the node refuses."
 	noNewNode  = "Clients notice nothing, but no new node can start."
 	beyond5s   = "Clients notice nothing. Beyond 5 s, a node refuses if most others agree."
 	noValues   = "Clients get errors for these sequences. IDs are not affected."
@@ -148,7 +148,8 @@ var (
 			"--max-names. Delete what nobody needs."}
 	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
 		"Clients get errors for these sequences from this node.",
-		"Check that the node reaches ZooKeeper, and ZooKeeper's latency: flaked doctor."}
+		"If it is confirming, wait: that ends by itself. Else check that the node reaches ZooKeeper, and ZooKeeper's " +
+			"latency: flaked doctor."}
 	sequencesCeiling = Problem{"sequences-ceiling", Warning, "Sequences at their ceiling%s",
 		"Clients get fewer values than they ask for.",
 		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many."}

@@ -101,9 +101,10 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	case w.Says == nil:
 		return []Problem{disconnected}
 	case w.writesRefused(): // which is a problem of its own
+	case !w.Says.Ready && Starting(w.Says.Cause): // it connects
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
 		return []Problem{noZooKeeper.With("")}
-	case w.Says.ZooKeeperOK && !Starting(w.Says.Cause):
+	case w.Says.ZooKeeperOK:
 		return []Problem{notShown}
 	}
 	return nil
@@ -235,11 +236,12 @@ func (r Report) Verdict() string {
 		facts = append(facts, Plural(int64(s.Count), "sequence"))
 	}
 	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
-		text := "ZooKeeper could fail for "
-		if slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }) {
-			text = "the first lease expires in "
+		switch {
+		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
+			facts = append(facts, "the first lease expires in "+Brief(*left))
+		case heading == "healthy":
+			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
 		}
-		facts = append(facts, text+Brief(*left))
 	}
 	return heading + ": " + strings.Join(facts, ", ")
 }
