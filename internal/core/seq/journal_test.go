@@ -55,6 +55,16 @@ func TestJournalGoesOn(t *testing.T) {
 			end: func(_ *stage, a *actor) { a.is.journal.count.Add(1) }, from: anew, to: 1e6},
 		"an operator has raised the next value": {
 			end: func(s *stage, _ *actor) { s.setNext("order", 5000) }, from: 5000, to: 5000},
+		"the name was created again, as the witness file says, and the journal does not yet": {
+			end: func(s *stage, a *actor) {
+				s.remove("order")
+				s.create("order", plain(), settings(1000))
+				for range 3 {
+					s.now += 4000
+					_ = a.is.Round(context.Background())
+				}
+			},
+			from: anew, to: 1e6},
 		"the name was created again": {
 			end:  func(s *stage, _ *actor) { s.remove("order"); s.create("order", plain(), settings(1000)) },
 			from: anew, to: 1e6},
