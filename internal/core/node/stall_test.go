@@ -30,7 +30,18 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 		return nil
 	}
 	n := r.start().untilReady()
-	defer thaw() // before the node is stopped, which waits for the disk
+	defer thaw()      // before the node is stopped, which waits for the disk
+	beats := func() { // the goroutine of heartbeats goes on
+		n.mu.Lock()
+		beat := n.store.beatAt
+		n.mu.Unlock()
+		n.until("a heartbeat", func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.store.beatAt > beat
+		})
+	}
+	beats() // it writes to the disk while it begins to serve
 	frozen.Store(true)
 	n.until("a refusal", func() bool { return n.Ready() != nil })
 	if cause := n.cause(); cause != CauseReservedBound {
@@ -42,13 +53,11 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	})
 	r.clock.step(5 * time.Second)
 	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
-	n.mu.Lock()
-	beat := n.store.beatAt
-	n.mu.Unlock()
-	n.until("heartbeats", func() bool {
+	beats()
+	n.until("the log says it", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.store.beatAt > beat && n.disk.stallSaid
+		return n.disk.stallSaid
 	})
 	thaw()
 	n.untilReady()
