@@ -72,13 +72,14 @@ var firstScreens = []struct {
 	})},
 		want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state " +
 			"directory again||The node cannot write to its state directory (no space left).>Free space on " +
-			"its disk or repair it " +
+			"its disk, make it writable again, or repair it " +
 			"at once. The reserved bound is only seconds ahead."},
 	{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired",
 		func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
 		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"The lease has expired: ZooKeeper did not answer for too long (connection refused).>Restore " +
-			"ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."},
+			"The lease has expired: no heartbeat succeeded for too long (connection refused).>Restore " +
+			"ZooKeeper, or the network to it. The node then serves again by itself, after the confirming time. " +
+			"Do not restart it."},
 	{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
 		w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
 			[]string{node.TroubleOffset}
@@ -87,14 +88,15 @@ var firstScreens = []struct {
 		{Text: "worker 71 (b) refuses to serve", Clients: "Clients wait.", Advice: "See its log."}}}}},
 		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
 			"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
-			"tracking, then set the clock right. The node then serves again by itself. Do not restart it. If " +
+			"tracking. If the clock is right now, wait. Else set it right. The node then serves again by itself. Do " +
+			"not restart it. If " +
 			"it is right, others are wrong: see CLOCK in flaked status.|" +
 			"worker 71 (b) refuses to serve. Clients wait. See its log."},
 	{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
 		func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
 		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking, then " +
-			"set the clock right. The node then serves again by itself. Do not restart it."},
+			"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking. If " +
+			"the clock is right now, wait. Else set it right. The node then serves again by itself. Do not restart it."},
 	{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
 		want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
 			"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},

@@ -45,8 +45,8 @@ func TestReadyzVerbose(t *testing.T) {
 			"[-] worker: 7, serving\n[-] lease: -2.0s left\n[+] reserved bound: 2.5s left\n[!] state directory: no " +
 				"space left\n[!] clock: -1.5ms +/- 2ms\n[!] zookeeper: no answer at all\n" +
 				"The machine's clock went back. It is behind the last ID by 2.0s. Clients get IDs " +
-				"from other nodes only. Check with chronyc tracking, then " +
-				"set the clock right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock " +
+				"from other nodes only. Check with chronyc tracking. If " +
+				"the clock is right now, wait. Else set it right. The node then serves again by itself. Do not restart it.\n-CLOCK the clock " +
 				"is behind\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

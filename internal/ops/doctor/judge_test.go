@@ -209,7 +209,7 @@ func TestOffsets(t *testing.T) {
 		{name: "slow and alone", ahead: -9000, zk: Fail, others: OK, text: "9s (give or take 2ms) behind",
 			peer: "no clock"},
 		{name: "wrong by all", ahead: 9000, peers: []timeguard.Offset{offset(0), offset(0)}, zk: Fail, others: Fail,
-			text: "then set the clock right", peer: "then set the clock right"},
+			text: "Else set it right", peer: "Else set it right"},
 		{name: "the leader is", ahead: 9000, peers: []timeguard.Offset{offset(9 * time.Second),
 			offset(9 * time.Second)}, zk: Warn, others: OK, text: "Check the clock of ZooKeeper's leader",
 			peer: "clock of 2 other nodes"},

@@ -43,10 +43,11 @@ func (p Problem) With(details string) Problem {
 
 const (
 	confirmWait = "Wait for the confirming time, 12 s by default. The node then serves by itself."
-	setClock    = "Check with chronyc tracking, then set the clock right. " +
+	setClock    = "Check with chronyc tracking. If the clock is right now, wait. Else set it right. " +
 		"The node then serves again by itself. Do not restart it."
-	checkClock = "Check its time synchronisation (chronyc tracking)."
-	noAction   = "No action needed: clients use other nodes."
+	checkClock = "Check its time synchronisation (chronyc tracking). Let it slew a fast clock: a step back makes " +
+		"nodes refuse."
+	noAction = "No action needed: clients use other nodes."
 )
 
 // What problems mean for clients.
@@ -84,8 +85,9 @@ var refusals = []Problem{
 	refusal(node.CauseClockBehind, "The machine's clock went back. It is behind the last ID%s", setClock),
 	refusal(node.CauseClockWrong, "The machine's clock is wrong%s",
 		setClock+" If it is right, others are wrong: see CLOCK in flaked status."),
-	refusal(node.CauseLeaseExpired, "The lease has expired: ZooKeeper did not answer for too long%s",
-		"Restore ZooKeeper, or the network to it. The node then serves again by itself. Do not restart it."),
+	refusal(node.CauseLeaseExpired, "The lease has expired: no heartbeat succeeded for too long%s",
+		"Restore ZooKeeper, or the network to it. The node then serves again by itself, after the confirming time. Do "+
+			"not restart it."),
 	refusal(node.CauseLostWorker, "The node lost its worker and is acquiring another one. The log says why",
 		"Wait. The node then serves by itself."),
 	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
@@ -106,7 +108,8 @@ func refusal(of node.Cause, text, advice string) Problem {
 // commands use the exported rows, too.
 var (
 	noNodeServes = Problem{"no-node-serves", Critical, "No node serves", noIDs,
-		"The problems of nodes say what to do. If there are none, the nodes have stopped: start them (flaked serve)."}
+		"The problems of nodes say what to do. If there are none, start those whose process is gone (flaked serve), " +
+			"and wait for the others."}
 	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
 		otherNodes, "The node's log says why it cannot renew the lease."}
 	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
@@ -119,10 +122,11 @@ var (
 	silent = Problem{"silent", Critical, "The node does not answer%s", otherNodes,
 		"Check the process and the network to it."}
 	heartbeats = Problem{"heartbeats-missed", Critical, "The node is connected, and has missed three heartbeats",
-		otherNodes, "Check whether the process was killed a moment ago, or hangs."}
+		otherNodes, "If its process answers, its log says why ZooKeeper takes no heartbeat. Else restart it."}
 	Disk = Problem{node.TroubleDisk, Critical, "The node cannot write to its state directory%s",
 		"Clients get errors from this node within seconds.",
-		"Free space on its disk or repair it at once. The reserved bound is only seconds ahead."}
+		"Free space on its disk, make it writable again, or repair it at once. The reserved bound is only seconds " +
+			"ahead."}
 	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s", untilLease,
 		"Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help."}
 	ZooKeeperQuota = Problem{node.TroubleQuota, Critical, "ZooKeeper refuses writes, because a quota is reached",
@@ -173,7 +177,7 @@ var (
 	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
 		unnoticed,
 		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
-			"Otherwise start the old node again."}
+			"Otherwise start the old node again, at another address."}
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
 		unnoticed, "Wait for the next heartbeat. If this lasts, the log of the node says why."}
 	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
@@ -183,7 +187,8 @@ var (
 		"Give each node an --admin and --advertise address of its own."}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
 		"ZooKeeper lost the record, or it was overwritten. Its holder, if it has one, restores it: if that has " +
-			"stopped, start it with its state directory. Otherwise the worker is kept for a whole lease, then free."}
+			"stopped, start it with its state directory. Otherwise the worker is kept for a whole lease, then free. " +
+			"Workers that nobody held are listed, too."}
 	fromCache = Problem{node.TroubleFromCache, Warning,
 		"The node runs only from its state directory: ZooKeeper has no record of this start yet", untilLease,
 		"Restore its connection to ZooKeeper."}

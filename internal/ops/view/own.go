@@ -115,7 +115,8 @@ func because(err string) string {
 	for _, words := range []string{
 		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
 		"read-only",
-		"permission denied", "under way for more than 1s", "input/output error",
+		"permission denied", "operation not permitted", "denied access",
+		"under way for more than 1s", "input/output error",
 	} {
 		if strings.Contains(err, words) {
 			return " (" + words + ")"

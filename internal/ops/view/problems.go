@@ -71,8 +71,11 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add(Cause(string(cause)), refuses)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
-	add(heartbeats, live && !w.writesRefused() && w.ReportAgeMs != nil &&
-		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs))
+	late := live && !w.writesRefused() && w.ReportAgeMs != nil &&
+		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs)
+	refused := late && w.Says != nil && !w.Says.ZooKeeperOK
+	add(noZooKeeper, refused)
+	add(heartbeats, late && !refused)
 	if live && w.unanswered() {
 		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
 	}
