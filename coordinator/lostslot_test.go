@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// startsOfA are where A is when ZooKeeper loses its data.
+// startsOfA are the states of node A in which ZooKeeper loses its data.
 var startsOfA = map[string]func(l *lab, a *member, lose func()){
 	"A runs on": func(l *lab, a *member, lose func()) {
 		lose()

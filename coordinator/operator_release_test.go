@@ -28,7 +28,7 @@ func (l *lab) takeAway(worker int) Entry {
 	return e
 }
 
-// takenFrom has how the holder is when an operator takes its worker, and what it does after that.
+// takenFrom has the states of a holder from which an operator takes its worker, and what the holder does next.
 var takenFrom = map[string]struct {
 	before func(a *member)
 	was    Availability

@@ -202,7 +202,7 @@ func (k *counter) next() int64 {
 
 func (n *node) journal() string { return filepath.Join(n.dir, "sequences.journal") }
 
-// What happens while a node is down, and the values of which the first one of its next process must be.
+// What happens while a node is down, and the range of the first value that its next process may issue.
 func TestNodeReturnsToOtherValues(t *testing.T) {
 	t.Parallel()
 	const release, far = "--release-on-exit", 1 << 40

@@ -65,7 +65,7 @@ type Node struct {
 
 // keeper is the state of the goroutine that runs keep. No other goroutine uses it.
 type keeper struct {
-	// heard is when ZooKeeper last answered joinCluster, monotonic ns. acquire sets it to the time of its call first.
+	// heard is when ZooKeeper last answered joinCluster, monotonic ns. At the begin of acquire it is the present time.
 	heard int64
 	// lastWait is the confirming time that the slot waited for last. 0: none.
 	lastWait  time.Duration
@@ -96,8 +96,8 @@ type state struct {
 	live int
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
 	loss *coordinator.Loss
-	// resumed: this process has resumed the claim of its state directory. journal is what that said of the journal of
-	// named sequences.
+	// resumed: this process has resumed the claim of its state directory. journal is the count of the journal of named
+	// sequences that the state file had.
 	resumed bool
 	journal uint64
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.

@@ -118,11 +118,12 @@ func TestReserveAllocatesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
-	for deadline := time.Now().Add(10 * time.Second); n.Ready() != nil; {
-		if time.Now().After(deadline) {
-			t.Fatal(n.Ready())
-		}
-		time.Sleep(time.Millisecond)
+	select {
+	case <-n.Served():
+	case <-time.After(10 * time.Second):
+	}
+	if err := n.Ready(); err != nil {
+		t.Fatal(err)
 	}
 	if n := allocates(true); n != 0 {
 		t.Errorf("an ID allocates %v times", n)

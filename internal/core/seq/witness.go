@@ -13,8 +13,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
@@ -121,27 +119,18 @@ func (i *Issuer) endSave() {
 // worker back, so it waits for limits.Round at most.
 func (i *Issuer) saveLast() {
 	w, ok := i.witness()
-	before, ended := i.saving, make(chan error, 1)
-	i.beside(func() {
+	before := i.saving
+	err := i.inTime(func() error {
 		if before != nil {
 			<-before.ended
 		}
-		if ok {
-			ended <- i.keep(w)
+		if !ok {
+			return nil
 		}
-		close(ended)
+		return i.keep(w)
 	})
-	late := time.NewTimer(limits.Round)
-	defer late.Stop()
-	select {
-	case err := <-ended:
-		if err != nil {
-			i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
-		}
-	case <-late.C:
-		i.given.Store(true)
-		i.cfg.Log.Warn("sequences: the state directory does not answer, " +
-			"so what this node knows of the records may not be saved")
+	if err != nil {
+		i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 	}
 }
 
