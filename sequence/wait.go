@@ -13,6 +13,8 @@ type Wait struct {
 	Since int64
 	// Key is the key of the request, for one value of a strict sequence. "": it has none.
 	Key string
+	// Passed: another node has passed the request on, which must not be passed on again.
+	Passed bool
 	// Result is how the request ends. nil: that is not known yet.
 	Result *Result
 }

@@ -2,8 +2,10 @@ package seq
 
 import (
 	"cmp"
+	"context"
 	crand "crypto/rand"
 	"encoding/hex"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -76,6 +78,12 @@ type Config struct {
 	Boot string
 	// By is the node's name, for people.
 	By string
+	// Address is where other nodes reach the line protocol of this one: HOST:PORT, "" for nowhere.
+	Address string
+	// Pass asks the node at an address for n values of an ordered sequence that follow each other, and returns the
+	// first. It returns an *ids.ReplyError if that node refuses, an error that wraps ErrNotAsked if the request was
+	// certainly not sent, and another one if the outcome is not known. nil: this node asks no others.
+	Pass func(ctx context.Context, address, name string, n int64) (first int64, err error)
 	// Nonce returns a new nonce for each write. nil means 64 random bits.
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
@@ -93,6 +101,9 @@ type Config struct {
 	JournalFile string
 	Log         hclog.Logger // may be nil
 }
+
+// ErrNotAsked: another node could not be asked, so it has counted nothing.
+var ErrNotAsked = errors.New("the node cannot be reached")
 
 // Issuer issues the values of all sequences on a node. Take may be called by any goroutine at any
 // time. Round and the other methods that do I/O must be called by one goroutine.

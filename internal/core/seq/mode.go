@@ -19,6 +19,8 @@ const (
 	Segment Mode = ""
 	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
 	Strict Mode = "strict"
+	// Ordered: one node at a time, the owner, issues from memory. The others pass their requests on to it.
+	Ordered Mode = "ordered"
 )
 
 // traits is what a mode is to operators, and to records that no node has read.
@@ -36,7 +38,7 @@ type traits struct {
 	planOne func(r Record, incarnation, now int64) (blockWrite, *Refusal)
 }
 
-var allModes = [...]Mode{Segment, Strict}
+var allModes = [...]Mode{Segment, Strict, Ordered}
 
 // traits returns nil if this version does not know the mode. Records that were parsed have one that it knows.
 func (m Mode) traits() *traits {

@@ -27,6 +27,8 @@ type Definition struct {
 	// MaxNames is the number of sequences that a template creates at most. It is 0 unless the name is that
 	// of a template.
 	MaxNames int64
+	// Sections is the number of sections of a family, whose name is that of a template. 0: it is none.
+	Sections int
 }
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.

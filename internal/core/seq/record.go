@@ -102,6 +102,8 @@ const (
 	Sequence
 	// Template issues none: see template.go.
 	Template
+	// Family issues none itself. Its sections do, which have records of their own: see family.go.
+	Family
 	// Tombstone: a sequence or a template with this name was deleted: see lives.go.
 	Tombstone
 )
@@ -113,14 +115,16 @@ func (r *Record) Kind() Kind {
 		return None
 	case r.DeletedAt != 0:
 		return Tombstone
+	case r.Sections > 0:
+		return Family
 	case r.MaxNames > 0:
 		return Template
 	}
 	return Sequence
 }
 
-// exists reports whether the record is a sequence or a template that was not deleted.
-func (r *Record) exists() bool { return r.Kind() == Sequence || r.Kind() == Template }
+// exists reports whether the record is one that was not deleted.
+func (r *Record) exists() bool { return r != nil && r.DeletedAt == 0 }
 
 // Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
 type Record struct {
@@ -164,6 +168,15 @@ type Record struct {
 	// the sequence time WaitFrom, ms, and anew at each State.Jumped.
 	WaitMs   int64 `json:"wait_ms,omitempty"`
 	WaitFrom int64 `json:"wait_from,omitempty"`
+	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family: see ordered.go.
+	// "": nobody owns it. Term counts the ownerships, Address is where other nodes reach the owner ("": nowhere), and
+	// OwnedAt is when the ownership began, Unix ms by the owner's clock, for people.
+	Owner   string `json:"owner,omitempty"`
+	Term    int64  `json:"term,omitempty"`
+	Address string `json:"address,omitempty"`
+	OwnedAt int64  `json:"owned_at,omitempty"`
+	// Sections is the number of sections of a family, 0 for all other records, also after a deletion.
+	Sections int `json:"sections,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }
@@ -174,7 +187,8 @@ type Settings struct {
 	Block int64 `json:"block"`
 	// SupplyMs is the time that a block should last.
 	SupplyMs int64 `json:"supply_ms"`
-	// HoldMs is the time for which a node issues without ZooKeeper.
+	// HoldMs is the time for which a node issues without ZooKeeper. Of an ordered sequence it is the lease of the owner,
+	// which cannot change.
 	HoldMs int64 `json:"hold_ms"`
 	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
 	// the greatest Ceiling that the sequence has ever had, and cannot change.

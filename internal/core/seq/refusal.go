@@ -31,6 +31,10 @@ const (
 	WrongMode Reason = "wrong-mode"
 	// TooManyNames: clients ask for more unknown names than the node looks up.
 	TooManyNames Reason = "too-many-names"
+	// NotOwner: another node has passed the request on, but this one does not own the ordered sequence.
+	NotOwner Reason = "not-owner"
+	// NoOwner: the owner of the ordered sequence does not answer, and its lease has not ended.
+	NoOwner Reason = "no-owner"
 	// TooMany: one request asks for more than the sequence can ever give at once.
 	TooMany Reason = "too-many"
 )
@@ -38,13 +42,14 @@ const (
 // reasons are all reasons.
 var reasons = [...]Reason{
 	NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany,
+	NotOwner, NoOwner,
 }
 
 // codes are the error codes of the reasons, which tell a client what to do next.
 var codes = map[Reason]ids.Code{
 	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
 	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY,
-	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY,
+	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY, NotOwner: ids.NOTREADY, NoOwner: ids.NOTREADY,
 	Exhausted: ids.EXHAUSTED,
 }
 
