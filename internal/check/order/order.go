@@ -1,0 +1,140 @@
+// Package order decides whether a history of requests is one of counters that rise: no value was answered twice, and
+// a request that was sent after another one had been answered got higher values.
+//
+// Nothing here comes from flaked's own code. A history holds only what clients saw.
+package order
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Request is one request for values that follow each other, and how it ended.
+type Request struct {
+	Name string // of the counter
+	Node int    // the node that was asked
+	// Sent is when the client began to send the request, and Answered when it had read the whole answer, ns by one
+	// monotonic clock for all clients.
+	Sent, Answered int64
+	First, Last    int64 // values that were answered
+	// Lost is the number of values that the request asked for, if its outcome is not known. 0: it was answered.
+	Lost int64
+}
+
+func (r Request) String() string {
+	values := fmt.Sprintf("%d to %d", r.First, r.Last)
+	if r.Lost > 0 {
+		values = fmt.Sprintf("%d values, perhaps", r.Lost)
+	}
+	return fmt.Sprintf("%s: %s, asked of node %d at %s, answered at %s", r.Name, values, r.Node,
+		time.Duration(r.Sent), time.Duration(r.Answered))
+}
+
+// Violation is two requests of which one should not have got its values.
+type Violation struct {
+	Rule          string
+	Before, After Request
+}
+
+// The rules.
+const (
+	NoValueTwice = "no value twice"
+	Rises        = "order"
+)
+
+func (v Violation) String() string { return fmt.Sprintf("%s: %s; then %s", v.Rule, v.Before, v.After) }
+
+// Check returns what violates the rules, over all nodes. It takes O(n log n), and is exact:
+//
+// A counter with gaps gives a request any values above all that it has given. So it must have served the requests in
+// the order of their values: no other order is possible. That order exists if no two requests have a value in common
+// or within the other's, which Twice finds. It agrees with what clients saw if no request was answered before one
+// with lower values was sent, which Lower finds.
+//
+// Requests of unknown outcome take no part. Such a request may have had no effect. If it had one, that is a gap.
+func Check(all []Request) []Violation {
+	return append(Twice(all), Lower(all, func(r Request) string { return r.Name })...)
+}
+
+// answered returns a copy of the requests that were answered.
+func answered(all []Request) []Request {
+	return slices.DeleteFunc(slices.Clone(all), func(r Request) bool { return r.Lost > 0 })
+}
+
+// Twice returns the requests of one name that have a value in common, or whose values lie between those of another.
+func Twice(all []Request) (found []Violation) {
+	all = answered(all)
+	slices.SortFunc(all, byValue)
+	for i, highest := 0, (Request{}); i < len(all); i++ {
+		r := all[i]
+		if same := i > 0 && r.Name == highest.Name; same && r.First <= highest.Last {
+			found = append(found, Violation{NoValueTwice, highest, r})
+		} else if same && r.Last <= highest.Last {
+			continue
+		}
+		if r.Name != highest.Name || r.Last > highest.Last {
+			highest = r
+		}
+	}
+	return found
+}
+
+func byValue(a, b Request) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.First, b.First))
+}
+
+// Lower returns the requests that got values that are not above all those of their counter that had been answered
+// before they were sent. counter returns to which counter a request belongs.
+func Lower[K comparable](all []Request, counter func(Request) K) (found []Violation) {
+	all = answered(all)
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Sent, b.Sent) })
+	byAnswer := slices.Clone(all)
+	slices.SortFunc(byAnswer, func(a, b Request) int { return cmp.Compare(a.Answered, b.Answered) })
+	highest := map[K]Request{} // of those answered before the present one was sent
+	next := 0
+	for _, r := range all {
+		for ; next < len(byAnswer) && byAnswer[next].Answered < r.Sent; next++ {
+			b := byAnswer[next]
+			if h, ok := highest[counter(b)]; !ok || b.Last > h.Last {
+				highest[counter(b)] = b
+			}
+		}
+		if h, ok := highest[counter(r)]; ok && r.First <= h.Last {
+			found = append(found, Violation{Rises, h, r})
+		}
+	}
+	return found
+}
+
+// Missing returns how many values of a counter between the lowest and the highest one were not answered, and how many
+// values the requests of unknown outcome asked for.
+func Missing(all []Request, name string) (missing, lost int64) {
+	mine := slices.DeleteFunc(slices.Clone(all), func(r Request) bool { return r.Name != name })
+	for _, r := range mine {
+		lost += r.Lost
+	}
+	mine = answered(mine)
+	slices.SortFunc(mine, byValue)
+	for i := 1; i < len(mine); i++ {
+		missing += max(0, mine[i].First-mine[i-1].Last-1)
+	}
+	return missing, lost
+}
+
+// Silence returns the longest time in which no request of the counter was answered, between two times.
+func Silence(all []Request, name string, from, to int64) time.Duration {
+	at := []int64{from, to}
+	for _, r := range answered(all) {
+		if r.Name == name && from < r.Answered && r.Answered < to {
+			at = append(at, r.Answered)
+		}
+	}
+	slices.Sort(at)
+	longest := int64(0)
+	for i := 1; i < len(at); i++ {
+		longest = max(longest, at[i]-at[i-1])
+	}
+	return time.Duration(longest)
+}
