@@ -100,6 +100,7 @@ func commandTable() []command {
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).quit,
 			help: "closes the connection"},
+		{name: "PASS", args: "name n", min: 2, max: 2, run: (*session).pass},
 	}, redisCommands()...)
 }
 
@@ -125,13 +126,13 @@ func redisCommands() []command {
 	}
 }
 
-// helpLines returns the lines of HELP in a framing, without the END. Commands of RESP
-// alone are left out, because no person types them.
+// helpLines returns the lines of HELP in a framing, without the END. Commands without a help
+// text are left out, because no person types them.
 func helpLines(table []command, resp bool) []string {
 	var rows []*command
 	wide := 0
 	for i := range table {
-		if c := table[i].in(resp); !c.resp {
+		if c := table[i].in(resp); c.help != "" {
 			rows = append(rows, c)
 			wide = max(wide, len(c.usage()))
 		}

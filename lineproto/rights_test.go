@@ -34,8 +34,8 @@ func TestRightsOfTokens(t *testing.T) {
 	no, noCRLF := noPerm("x")+"\n", noPerm("x")+"\r\n"
 	auth := func(token string) string { return request("AUTH", token) }
 	for _, row := range []struct{ name, in, out string }{
-		{"each command", "AUTH some\nNEXT x\nNEXT x 3\nRANGE x 3\nINCR x\nINCRBY x 3\nSEQ x\r\n",
-			"OK\n" + strings.Repeat(no, 5) + noCRLF},
+		{"each command", "AUTH some\nNEXT x\nNEXT x 3\nRANGE x 3\nINCR x\nINCRBY x 3\nPASS x 3\nSEQ x\r\n",
+			"OK\n" + strings.Repeat(no, 6) + noCRLF},
 		{"those permitted", "AUTH some\nNEXT order\nNEXT user:1 2\nRANGE order 3\nINCR order\nINCRBY order 3\n" +
 			"SEQ order\n", "OK\n1\n1\n2\n2 4\n5\n8\nname=order taken=8\n"},
 		{"IDs", "AUTH none\nGET\nGET 2\nGET x\nMGET a b\nNEXT x\n", "OK\n1000\n1001\n1002\n1003\n1004\n1005\n" + no},

@@ -95,6 +95,15 @@ func (s *session) rangeOf(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqRange, args)
 }
 
+// pass executes PASS, a RANGE that another node has passed on.
+func (s *session) pass(_ context.Context, args [][]byte) *ids.ReplyError {
+	if err := s.askWhole(seqRange, args); err != nil {
+		return err
+	}
+	s.seq.wait.Passed = true
+	return nil
+}
+
 func (s *session) incr(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.ask(seqIncr, args[0], 1)
 }

@@ -22,7 +22,7 @@ func asleep() *fakeSequences {
 func TestNodeWithoutSequences(t *testing.T) {
 	const want = "-ERR reason=no-sequence this node serves no sequences"
 	s := newTestServer(t, Config{})
-	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "INCR a", "INCRBY a 5", "SEQ a", "SEQS",
+	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "PASS a 5", "INCR a", "INCRBY a 5", "SEQ a", "SEQS",
 		"SEQS a"} {
 		if out, closed := talk(s, words+"\nPING\n"); out != want+"\nPONG\n" || closed {
 			t.Errorf("%s gets %q", words, out)
@@ -96,6 +96,25 @@ func TestWaitIsPassedAgain(t *testing.T) {
 	}
 	if got := fmt.Sprint(seen); got != "[0 1 2 0 1 2 0 1 2]" {
 		t.Errorf("the calls had %s", got)
+	}
+}
+
+// A node that asks another one pipelines what it passes on, and the requests must not be passed on again.
+func TestPassedRequestsKeepTheirMark(t *testing.T) {
+	f := newFakeSequences()
+	var seen []string
+	f.pends = func(w *sequence.Wait, name []byte) bool {
+		seen = append(seen, fmt.Sprint(string(name), w.Passed))
+		return w.Since == 0 && string(name) == "slow"
+	}
+	f.later = func(wake func()) { go wake() }
+	s := newTestServer(t, Config{Sequences: f})
+	out, _ := talk(s, "PASS slow 2\nPASS a 3\nPASS a 3\nRANGE a 1\n")
+	if want := "1 2\n1 3\n4 6\n7 7\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if got := fmt.Sprint(seen); got != "[slowtrue slowtrue atrue atrue afalse]" {
+		t.Errorf("the calls were %s", got)
 	}
 }
 

@@ -102,6 +102,9 @@ var transcripts = []transcript{
 		"1\n-ERR unknown command \"NENEXT\", HELP lists them\n", false},
 	{"next many", "NEXT order 3\nNEXT order 1\nGET\nNEXT order\n", "1\n2\n3\n4\n1000\n5\n", false},
 	{"range", "RANGE order 10\nRANGE order 1\r\nRANGE order 1000000\n", "1 10\n11 11\r\n12 1000011\n", false},
+	{"pass", "PASS order 10\npass order 1\r\nPASS order\nPASS order 0\nPASS none 1\n",
+		"1 10\n11 11\r\n-ERR usage: PASS name n\n" + badRange +
+			"-ERR reason=no-sequence there is no sequence none\n", false},
 	{"incr", "INCR order\nINCR order\nINCRBY order 5\nINCRBY order 1000000\n", "1\n2\n7\n1000007\n", false},
 	{"steps", "NEXT by:10 2\nRANGE by:10 3\nINCRBY by:10 2\nINCR by:10\n", "0\n10\n20 40\n60\n70\n", false},
 	{"seq", "NEXT order\nSEQ order\nSEQ user\r\n", "1\nname=order taken=1\nname=user taken=0\r\n", false},
