@@ -17,6 +17,9 @@ type catalog struct {
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
 	journal *journal
+	// relay and families are what ordered sequences share.
+	relay    *relay
+	families families
 }
 
 // find returns the series of a name, nil if the node does not know it.
@@ -39,7 +42,7 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{name: name, journal: c.journal}
+		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

@@ -52,6 +52,12 @@ func (h Hold) check() store.Op { return store.CheckOp{Path: h.Record, Version: h
 //mutant:s11-no-wait-after-a-gap -> func (h Hold) mayTake() bool { return h.Record != "" }
 func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 
+// allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
+// that changes nothing else (O7).
+func (h Hold) allows(t blockWrite) bool {
+	return h.mayTake() || h.Record != "" && t.renews && t.block.Len() == 0 && t.record.Owner != ""
+}
+
 // ClusterInfo is what sequences need to know of a cluster.
 type ClusterInfo struct {
 	UUID string
@@ -112,6 +118,7 @@ type Issuer struct {
 
 	catalog
 	lookup  lookups
+	alarms  alarms
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 	gone    totals                     // of the series that were forgotten
 
@@ -137,6 +144,9 @@ type Issuer struct {
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
+	// seen has /cluster and /seq as they were last read and compared.
+	seen view
+	left bool // the node has left the list of nodes that may own sections
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
 	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
@@ -170,6 +180,15 @@ func New(cfg Config) *Issuer {
 	}
 	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
 	i.beside = func(f func()) { go f() }
+	i.relay = &relay{
+		pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now,
+		beside: func(f func()) { go f() },
+		look: func(s *series, at int64) {
+			if i.alarms.set(s, alarm{at, at}) {
+				i.Wake()
+			}
+		},
+	}
 	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
 	if cfg.WitnessFile == "" {
 		i.keep = func(Witness) error { return nil }
@@ -206,12 +225,14 @@ func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
 ) ([]worker.Run, error) {
 	for {
-		s, err := i.seriesOf(name)
+		s, lane, err := i.seriesOf(name)
 		if err != nil {
 			i.count(err)
 			return to, err
 		}
-		values, low, err := s.serve(request{w, int64(n), whole, wake}, i.cfg.Mono(), i.read.Load(), to)
+		r := request{w: w, n: int64(n), whole: whole, wake: wake, name: name, lane: lane}
+		//mutant:o2-clock-before-the-request by TestClockIsReadAfterTheRequest -> values, low, err := s.serve(r, i.read.Load(), i.read.Load(), to)
+		values, low, err := s.serve(r, i.cfg.Mono(), i.read.Load(), to)
 		if err == errForgotten {
 			continue
 		}
@@ -226,19 +247,27 @@ func (i *Issuer) Take(
 	}
 }
 
-// seriesOf returns the series of a name, of which the node may not have heard before.
-func (i *Issuer) seriesOf(name []byte) (*series, error) {
+// seriesOf returns the series of a name, of which the node may not have heard before. The name of a family has a lane
+// in the series.
+func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
+	if f := i.families.of(name); f != nil {
+		if err := sequence.CheckName(name); err != nil {
+			return nil, 0, &Refusal{Reason: NoSequence, Text: err.Error()}
+		}
+		s, lane = i.section(f, name)
+		return s, lane, nil
+	}
 	// The catalog has templates, too, which give no values.
 	if s := i.find(name); s != nil && !sequence.IsTemplate(s.name) {
-		return s, nil
+		return s, 0, nil
 	}
 	if err := sequence.CheckName(string(name)); err != nil {
-		return nil, &Refusal{Reason: NoSequence, Text: err.Error()}
+		return nil, 0, &Refusal{Reason: NoSequence, Text: err.Error()}
 	}
 	if !i.lookup.allow(i.cfg.Mono()) {
-		return nil, tooManyNames()
+		return nil, 0, tooManyNames()
 	}
-	return i.named(string(name)), nil
+	return i.named(string(name)), 0, nil
 }
 
 type following struct {

@@ -9,7 +9,7 @@ import (
 )
 
 func keyedRequest(key string) request {
-	return request{&sequence.Wait{Key: key}, 1, false, func() {}}
+	return request{w: &sequence.Wait{Key: key}, n: 1, wake: func() {}}
 }
 
 func TestKeysAreReadAsTheyWereWritten(t *testing.T) {

@@ -236,6 +236,7 @@ func (i *Issuer) compare(
 	if err != nil {
 		return false, false, err
 	}
+	i.seen = v
 	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
 	i.follows = max(now, 1)
 	return true, false, nil
@@ -312,7 +313,7 @@ func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
 // leave drops all that the node knows, because it has joined another cluster.
 func (i *Issuer) leave() {
 	i.remove(func(s *series) bool {
-		s.change(func() { s.vanish(0); s.forgotten = true })
+		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
 		return i.gone.add(s)
 	})
 	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0

@@ -30,6 +30,8 @@ type traits struct {
 	// ordered: a later request gets a higher value over all nodes. So a life in this mode must not begin while nodes
 	// that are cut off may issue values of the last one (S19).
 	ordered bool
+	// owned: one node at a time issues: see ordered.go.
+	owned bool
 	// keys: requests may have keys, which are in a znode beside the record.
 	keys bool
 	// start returns the mode of a series whose record the node has met just now.
@@ -55,6 +57,12 @@ func (m Mode) traits() *traits {
 			start:   func(s *series) mode { return &strict{series: s} },
 			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.planStrict(in, 1, now) },
 		}
+	case Ordered:
+		return &traits{
+			holds: true, ordered: true, owned: true,
+			start:   func(s *series) mode { return newOrdered(s) },
+			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
+		}
 	}
 	return nil
 }
@@ -66,6 +74,9 @@ func (m Mode) Holds() bool { return m.traits().holds }
 
 // Ordered reports whether a later request gets a higher value over all nodes.
 func (m Mode) Ordered() bool { return m.traits().ordered }
+
+// Owned reports whether one node at a time, the owner, issues the values.
+func (m Mode) Owned() bool { return m.traits().owned }
 
 // ParseMode returns the mode with this name. ok is false if there is none.
 func ParseMode(name string) (m Mode, ok bool) {
@@ -88,7 +99,7 @@ func (m Mode) check() error {
 // ErrUnknownMode: a later version of flaked has written the record.
 var ErrUnknownMode = errors.New("this version of flaked does not know the mode")
 
-// mode is how a node issues a sequence, and what the node keeps for that: *segment and *strict. A new life of a name
+// mode is how a node issues a sequence, and what the node keeps for that: *segment, *strict and *ordered. A new life of a name
 // has a new one. series.mu is held when a method is called.
 type mode interface {
 	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
@@ -122,6 +133,8 @@ type mode interface {
 	// drop drops what the node holds. ok: it can give the rest back. That has the ID and the incarnation of the record
 	// from which the node took it.
 	drop() (rest blockWrite, ok bool)
+	// leased reports whether this node is the owner. Others never are.
+	leased() bool
 	// report notes what the node holds in u, and returns it for the line of SEQ.
 	report(u *Use) string
 }
@@ -133,6 +146,10 @@ type blockWrite struct {
 	block    sequence.Block
 	requests []request
 	keys     *keyring // as the write leaves them, nil if it does not write them
+	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
+	// positions.
+	renews  bool
+	session int64
 }
 
 // stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.

@@ -265,7 +265,7 @@ type view struct {
 	written        int64  // when the state was, Unix ms of ZooKeeper's leader
 	record         *Record
 	stat           store.Stat    // of the record
-	read           int64         // when the read was sent, ns of the monotonic clock
+	read, got      int64         // when the read was sent, and answered, ns of the monotonic clock
 	before         *Record       // what the node knew of the record when the read was sent
 	keys           *keyring      // nil: they were not read
 	secret         *store.Record // the key of record, nil: it was not read

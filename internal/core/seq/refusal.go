@@ -3,6 +3,7 @@ package seq
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/ids"
@@ -148,6 +149,32 @@ func noBlock(why string) *Refusal { return newRefusal(NoBlock, time.Second, "%s"
 func unknown(n int64, name string) *Refusal {
 	return newRefusal(Unknown, time.Second,
 		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)
+}
+
+func notOwner(name string) *Refusal {
+	return newRefusal(NotOwner, 0, "this node does not own %s, and the request was passed on once. Ask again", name)
+}
+
+// noOwner: address is that of the owner, "" for none, and why what happened there.
+func noOwner(name, address string, why error) *Refusal {
+	if address == "" {
+		return newRefusal(NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
+			"Advertise one there, or ask that node", name)
+	}
+	if why == nil {
+		why = errSilent
+	}
+	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask that "+
+		"node. If it runs, check that this node can reach it, and has a token that it accepts", address, name, oneLine(why))
+}
+
+// oneLine returns the text of an error in the words of a reply, which is one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// unknownOwner: the node at this address was asked for n positions, and may have counted them.
+func unknownOwner(name, address string, n int64) *Refusal {
+	return newRefusal(Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
+		"Retry, or try another node", name, address, n)
 }
 
 func frozen(skip int64) *Refusal {

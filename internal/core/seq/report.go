@@ -36,6 +36,10 @@ type Use struct {
 	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
 	// answered. Nobody will get them, but for those that are being answered.
 	Unanswered int64
+	// Owns: this node is the owner of the ordered sequence. Passed is the number of values that it got from other nodes
+	// since it started, and Lapses that of its leases that ended before they were renewed.
+	Owns           bool
+	Passed, Lapses int64
 	// Block is the last block that the node has taken.
 	Block sequence.Block
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.

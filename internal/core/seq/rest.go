@@ -18,6 +18,11 @@ const keepFor = 15
 // seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
 // ZooKeeper (S33). Requests must have ended before.
 func (i *Issuer) giveBack(ctx context.Context) error {
+	left := i.endOwnerships(ctx)
+	return errors.Join(left, i.giveBackRests(ctx))
+}
+
+func (i *Issuer) giveBackRests(ctx context.Context) error {
 	rests := i.collectRests()
 	views, err := i.lookAtRests(ctx, rests)
 	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal

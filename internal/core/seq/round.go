@@ -71,11 +71,18 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		}
 		current = !told // what was read of /seq is out of date then
 	}
+	if err := i.keepPlace(ctx, cluster, followed); err != nil {
+		return err
+	}
 	met, err := i.meetMore(ctx)
 	if err != nil {
 		return err
 	}
-	complete, err := i.workAll(ctx, cluster, i.due(v.state != nil))
+	due, err := i.renewTogether(ctx, cluster, i.due(v.state != nil))
+	complete := false
+	if err == nil {
+		complete, err = i.workAll(ctx, cluster, due)
+	}
 	if err != nil || !current {
 		return err
 	}
@@ -205,6 +212,9 @@ func (i *Issuer) unusable(s *series, err error) {
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(read bool) (due []*series) {
+	for _, s := range i.alarms.rings(i.cfg.Mono()) {
+		i.markReady(s)
+	}
 	all := i.popReady()
 	if read || i.unfinished {
 		all = i.list()
@@ -224,6 +234,9 @@ func (i *Issuer) due(read bool) (due []*series) {
 	for _, s := range all {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
+		if u == idle {
+			i.setAlarm(s)
+		}
 	}
 	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
 	return slices.Concat(by[awaited], by[needed], renewals)

@@ -49,7 +49,7 @@ func (i *Issuer) pause(ctx context.Context, failing bool) {
 		<-ended.Done()
 		cancel()
 	}
-	timer := time.NewTimer(i.cfg.Pulse.Until(i.cfg.Follow))
+	timer := time.NewTimer(i.alarms.arm(i.cfg.Mono(), i.cfg.Pulse.Until(i.cfg.Follow)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -127,6 +127,7 @@ func (s *segment) unsure() bool { return len(s.attempts) > 0 }
 func (*segment) lastWrite() view           { return view{} }
 func (*segment) requestKeys() []keyEntry   { return nil }
 func (*segment) setRequestKeys([]keyEntry) {}
+func (*segment) leased() bool              { return false }
 
 func (s *segment) urgency(e situation) urgency {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/sequence"
@@ -58,8 +59,13 @@ type series struct {
 	// same life.
 	journal   *journal
 	kept      *held
-	forgotten bool // the Issuer has removed the series
-	queued    bool // it is among those that need work soon: see catalog.popReady
+	forgotten atomic.Bool // the Issuer has removed the series
+	// lookAt is when Round must look at the series again, ns of the monotonic clock, 0 for no time of its own.
+	lookAt int64
+	// relay and families are those of the node.
+	relay    *relay
+	families *families
+	queued   bool // it is among those that need work soon: see catalog.popReady
 }
 
 // request is a request for values.
@@ -68,6 +74,8 @@ type request struct {
 	n     int64
 	whole bool
 	wake  func()
+	name  []byte
+	lane  int // in a section of a family
 }
 
 // patience is how long a request waits for ZooKeeper.
@@ -78,9 +86,9 @@ func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worke
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.forgotten:
+	case s.forgotten.Load():
 		return to, false, errForgotten
-	case s.absent(now), s.known.Kind() == Template, s.known.Kind() == Tombstone:
+	case s.absent(now), s.known != nil && s.known.Kind() != Sequence:
 		return to, false, noSequence(s.name)
 	case s.known == nil:
 		return s.wait(r, now, to)
@@ -99,8 +107,9 @@ func (s *series) forget(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	absent := s.absentAt == 0 || now-s.absentAt >= int64(absentFor)
-	s.forgotten = s.known == nil && absent && !s.stale && len(s.waiting) == 0
-	return s.forgotten
+	gone := s.known == nil && absent && !s.stale && len(s.waiting) == 0
+	s.forgotten.Store(gone)
+	return gone
 }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.

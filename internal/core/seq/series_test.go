@@ -78,7 +78,7 @@ func (c takeCase) run(t *testing.T) {
 	}
 	before := len(s.waiting)
 	w := sequence.Wait{Since: c.since}
-	runs, low, err := s.serve(request{&w, c.n, c.whole, func() {}}, c.now, 1, nil)
+	runs, low, err := s.serve(request{w: &w, n: c.n, whole: c.whole, wake: func() {}}, c.now, 1, nil)
 	var refused *Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":
@@ -103,7 +103,7 @@ func (c takeCase) run(t *testing.T) {
 // wait returns a change by which a request for n values waits.
 func wait(n int64, whole bool) func(*series) {
 	return func(s *series) {
-		s.waiting = append(s.waiting, request{&sequence.Wait{Since: 1}, n, whole, func() {}})
+		s.waiting = append(s.waiting, request{w: &sequence.Wait{Since: 1}, n: n, whole: whole, wake: func() {}})
 	}
 }
 

@@ -11,11 +11,15 @@ import (
 // Show returns a line that describes a sequence, and sequence.ErrPending or a *Refusal as Take does.
 func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
 	for {
-		s, err := i.seriesOf(name)
+		s, _, err := i.seriesOf(name)
 		if err != nil {
 			return "", err
 		}
 		line, err := s.show(request{w: w, wake: wake}, i.cfg.Mono())
+		if f := i.families.of(name); f != nil && err == nil {
+			k, _ := sequence.Place(name, len(f.sections))
+			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
+		}
 		if err == errForgotten {
 			continue
 		}
@@ -32,7 +36,7 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.forgotten:
+	case s.forgotten.Load():
 		return "", errForgotten
 	case s.known.Kind() == Sequence:
 		return s.describe(), nil

@@ -15,6 +15,8 @@ type Standing struct {
 func (r Record) Standing(st State) Standing {
 	c, refusal := blockWrite{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
 	switch {
+	case r.Sections > 0: // its sections have records of their own
+		return Standing{}
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)
 	default:

@@ -22,6 +22,7 @@ type situation struct {
 	// volatile: what the node holds does not outlast the process, or not a stop that releases the worker.
 	volatile  bool
 	nonce, by string
+	session   int64 // the present connection to ZooKeeper
 }
 
 // mostVolatile is the longest supply of a node whose blocks do not outlast it: what is left is lost with it.
@@ -121,7 +122,7 @@ func (s *series) urgency(e situation) urgency {
 		return awaited
 	case s.stale, s.unsure():
 		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt:
+	case s.known.Kind() != Sequence, e.sent < s.retryAt && !s.mode.leased():
 		return idle
 	}
 	return s.mode.urgency(e)
@@ -153,6 +154,7 @@ func (s *series) change(f func()) {
 func (s *series) decide(v view, e situation) (st step, err error) {
 	e.now = max(e.now, v.state.Time)
 	s.mu.Lock()
+	s.lookAt = 0
 	st, refusal, err := s.owed(v, e)
 	s.mu.Unlock()
 	if err != nil || st.kind != noStep {
@@ -230,6 +232,7 @@ func (s *series) freeze(r *Refusal, at int64) (news bool) {
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
 	s.known, s.secret, s.mode, s.kept, s.absentAt = nil, nil, nil, nil, at
+	s.families.know(s.name, nil)
 }
 
 // know takes over a record. Another node may have written it, or an operator.
@@ -239,6 +242,7 @@ func (s *series) know(r Record) {
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
+	s.families.know(s.name, &r)
 	s.restock()
 }
 
@@ -259,7 +263,7 @@ func (s *series) nextStep(v view, e situation) step {
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}
 	}
-	if e.unconfirmed > 0 {
+	if e.unconfirmed > 0 && !s.mode.leased() {
 		var refusal *Refusal
 		if s.mode.lacks() {
 			refusal = confirming(e.unconfirmed)

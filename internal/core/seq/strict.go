@@ -64,6 +64,7 @@ func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
 func (*strict) used() bool                 { return false }
+func (*strict) leased() bool               { return false }
 func (*strict) urgency(situation) urgency  { return idle }
 func (*strict) unsure() bool               { return false } // writes with unknown outcome are given up (S27)
 func (s *strict) drop() (blockWrite, bool) { s.last = view{}; return blockWrite{}, false }

@@ -24,12 +24,13 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		}
 		st, err := s.decide(v, situation{
 			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
-			volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By,
+			volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
 		})
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
 		if err != nil || st.kind == noStep {
+			i.setAlarm(s)
 			return err
 		}
 		if again, err := i.commit(ctx, s, v, st); err != nil || !again {
@@ -106,6 +107,10 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		}
 		if r, err := parseRecord(found[k].Data); err != nil {
 			return damagedAt(recordPath(name), err)
+		} else if r.Kind() == Family { // the requests that wait find it when they look again
+			i.families.set(name, r.Sections)
+			i.named(name).mark(true)
+			return nil
 		} else if r.Kind() == Template {
 			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
@@ -186,7 +191,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v.before, v.read = known, sent
+		v.before, v.read, v.got = known, sent, i.cfg.Mono()
 		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}
@@ -205,7 +210,7 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 		hold := i.cfg.Tenure.Hold(i.session)
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())
-		if !hold.mayTake() {
+		if !hold.allows(st.blockWrite) {
 			err = errNotSent
 		}
 	}
@@ -257,6 +262,7 @@ func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)
 	woken, pause := s.mode.wrote(t, v, sent, now, err)
 	s.mu.Unlock()
+	i.setAlarm(s)
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}

@@ -1,0 +1,85 @@
+package seq
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
+// section, which has one, and which is a series on the nodes: see sequence.Place.
+
+// sectionName returns the name of a section of a family. No client can ask for it: names have no *.
+func sectionName(family string, k int) string { return family + strconv.Itoa(k) }
+
+// family is a family as a node knows it.
+type family struct {
+	name     string // with the *
+	prefix   string
+	sections []atomic.Pointer[series]
+}
+
+// families are those that a node knows. Any goroutine may read all.
+type families struct {
+	mu  sync.Mutex
+	all atomic.Pointer[[]*family]
+}
+
+// of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
+func (f *families) of(name []byte) *family {
+	all := f.all.Load()
+	if all == nil {
+		return nil
+	}
+	for _, one := range *all {
+		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix {
+			return one
+		}
+	}
+	return nil
+}
+
+// set notes what the node knows of the record with this name: a family of this many sections, or none for 0.
+func (f *families) set(name string, sections int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var others []*family
+	if all := f.all.Load(); all != nil {
+		for _, one := range *all {
+			if one.name != name {
+				others = append(others, one)
+			} else if len(one.sections) == sections {
+				return
+			}
+		}
+	}
+	if sections > 0 {
+		others = append(others, &family{name, strings.TrimSuffix(name, "*"), make([]atomic.Pointer[series], sections)})
+	}
+	f.all.Store(&others)
+}
+
+// know takes over a record, nil for none.
+func (f *families) know(name string, r *Record) {
+	switch {
+	case !sequence.IsTemplate(name) || f == nil:
+	case r.Kind() == Family:
+		f.set(name, r.Sections)
+	default:
+		f.set(name, 0)
+	}
+}
+
+// section returns the series of the section of a name, and the name's lane in it.
+func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
+	k, lane := sequence.Place(name, len(f.sections))
+	if s = f.sections[k].Load(); s != nil && !s.forgotten.Load() {
+		return s, lane
+	}
+	s = c.named(sectionName(f.name, k))
+	f.sections[k].Store(s)
+	return s, lane
+}

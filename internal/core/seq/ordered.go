@@ -1,0 +1,374 @@
+package seq
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// ordered is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it. A
+// plain sequence is one section with one lane. A family has more of both.
+//
+// The invariant: blocks are taken like those of a segment sequence, so no value comes twice, whatever clocks do (O1).
+// And while a node issues, no other node has issued anything from a later block: its lease has not ended (O2), and
+// nobody takes the section over before (O4). So a request that is sent after another was answered gets a higher value.
+type ordered struct {
+	*series
+	lease lease
+	// ended is the last ownership that this process has ended.
+	ended lease
+	watch watch
+
+	// The owner holds the positions first to end. Each lane is a counter over all of them, and lanes[k] is the first
+	// position that lane k has not issued, or below first. high is the highest one of all lanes.
+	first, end, high int64
+	lanes            []int64
+	// highAt is what high was at the last write. At lowAt the owner needs more positions.
+	highAt, lowAt int64
+
+	// lapses counts the leases that ended before they were renewed. lapsed is when the last two did.
+	lapses int64
+	lapsed [2]int64
+	passes passes
+}
+
+func newOrdered(s *series) *ordered {
+	s.relay.inUse.Store(true)
+	return &ordered{series: s}
+}
+
+// idleAfter is the time without a request after which the owner gives the section back. Else a name that nobody uses
+// would be written for ever.
+const idleAfter = time.Minute
+
+func (m *ordered) serve(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	if got := r.w.Result; got != nil {
+		if r.w.Result = nil; got.Err != nil {
+			return to, false, got.Err
+		}
+		m.passes.values += got.Block.Len()
+		return appendRuns(to, &got.Values, got.Block), false, nil
+	}
+	if r.w.Key != "" {
+		return to, false, noKeys(m.name)
+	}
+	m.askedAt = now
+	if m.lease.valid(now) {
+		p, ok := m.issue(r.lane, r.n)
+		if !ok {
+			return m.wait(r, now, to)
+		}
+		m.issued += r.n
+		return appendRuns(to, &m.values, sequence.Block{First: p, End: p + r.n}), m.high > m.lowAt && now >= m.retryAt, nil
+	}
+	if m.lease.owner != "" && !m.lease.ending {
+		m.lapse(now)
+	}
+	switch {
+	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
+		return to, false, noOwner(m.name, m.known.Address, m.passes.why)
+	case !m.stale && !r.w.Passed && m.target(now) != "":
+		return m.pass(r, now, to)
+	}
+	return m.wait(r, now, to)
+}
+
+// issue counts n positions of a lane, and returns the first. ok is false if the block does not have them.
+func (m *ordered) issue(lane int, n int64) (p int64, ok bool) {
+	if lane >= len(m.lanes) {
+		m.lanes = append(m.lanes, make([]int64, lane+1-len(m.lanes))...)
+	}
+	//mutant:o5-old-lanes by seqsim -> p = m.lanes[lane]
+	p = max(m.lanes[lane], m.first)
+	if p+n > m.end {
+		return 0, false
+	}
+	m.lanes[lane] = p + n
+	m.high = max(m.high, p+n)
+	return p, true
+}
+
+// lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
+// positions, although ZooKeeper shows nothing of it any more.
+func (m *ordered) lapse(now int64) {
+	m.lapses++
+	m.lapsed = [2]int64{m.lapsed[1], now}
+	m.endLease()
+}
+
+func (m *ordered) endLease() {
+	//mutant:o5-block-kept by seqsim -> m.ended, m.lease = m.lease, lease{}
+	m.ended, m.lease, m.end = m.lease, lease{}, 0
+}
+
+// flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
+func (m *ordered) flaps(now int64) bool {
+	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
+}
+
+func (m *ordered) tooMany(n int64) *Refusal {
+	if most := m.known.ceiling().Burst(); n > most {
+		return tooMany(most, ", or raise its ceiling")
+	}
+	return nil
+}
+
+func (m *ordered) lacks() bool             { return len(m.waiting) > 0 }
+func (m *ordered) used() bool              { return m.leased() }
+func (m *ordered) leased() bool            { return m.lease.owner != "" }
+func (m *ordered) unsure() bool            { return false } // a write with unknown outcome ends the ownership (O3)
+func (*ordered) requestKeys() []keyEntry   { return nil }
+func (*ordered) setRequestKeys([]keyEntry) {}
+func (m *ordered) lastWrite() view         { return m.lease.last }
+
+// pause is short for the owner: its lease ends.
+func (m *ordered) pause(int64) time.Duration {
+	if m.leased() {
+		return backoff(0)
+	}
+	return backoff(m.conflicts)
+}
+
+func (m *ordered) urgency(e situation) urgency {
+	switch {
+	case m.slow(e.sent), m.lease.owner != "" && m.renewalDue(e.sent):
+		return needed
+	}
+	return idle
+}
+
+// renewalDue reports whether the owner must write the record, or give the section back.
+func (m *ordered) renewalDue(now int64) bool {
+	return m.lease.ending || m.relay.leaves() || m.high > m.lowAt || now >= renewAt(m.lease.sent, m.known.hold())
+}
+
+func (m *ordered) drop() (blockWrite, bool) {
+	m.endLease()
+	return blockWrite{}, false
+}
+
+// saw takes over what was read.
+func (m *ordered) saw(v view, before *Record, e situation) {
+	m.watch.see(v, e.session)
+	switch {
+	case m.lease.owner == "":
+	case e.sent >= m.lease.until:
+		m.lapse(e.sent)
+	//mutant:o8-held-after-a-loss by seqsim -> case false:
+	case !m.lease.survives(v, e.session):
+		m.endLease()
+	default:
+		m.lease.session, m.lease.version, m.lease.written = e.session, v.stat.Version, v.record.Nonce
+		m.first = max(m.first, v.record.From)
+	}
+	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
+		m.passes.suspect = ""
+	}
+}
+
+// nextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
+// that gives it back.
+func (m *ordered) nextWrite(v view, e situation) *blockWrite {
+	if m.lease.owner == "" {
+		return m.take(v, e)
+	}
+	d := m.known.hold()
+	m.lookAt = renewAt(m.lease.sent, d)
+	if e.unconfirmed == 0 && (m.lease.ending || m.shouldEnd(e)) {
+		m.lease.ending = true
+		m.lookAt = 0
+		return m.giveBack(v, e)
+	}
+	if e.unconfirmed > 0 && len(m.waiting) > 0 {
+		m.refuse(confirming(e.unconfirmed), e.sent)
+	}
+	due := e.sent >= m.lookAt-int64(d/6)
+	if e.unconfirmed == 0 && (len(m.waiting) > 0 || m.high > m.lowAt) {
+		want, need := m.wants(e)
+		w, refusal := m.known.plan(v.incarnation(), want, need, e.now)
+		if refusal == nil {
+			return m.renewal(w, e)
+		}
+		m.lowAt = m.end
+		if len(m.waiting) > 0 {
+			m.refuse(refusal, e.sent)
+		}
+	}
+	if due || e.session != m.lease.session {
+		return m.renewal(blockWrite{record: m.known.renewed(e.now)}, e)
+	}
+	return nil
+}
+
+// renewal makes a write keep the ownership.
+func (m *ordered) renewal(w blockWrite, e situation) *blockWrite {
+	w.record.Owner, w.session, w.renews = m.lease.owner, e.session, true
+	return &w
+}
+
+// renewed returns the record with its budget as it is now.
+func (r Record) renewed(now int64) Record {
+	budget := r.ceiling().At(r.budget(), now)
+	r.Credit, r.At = budget.Credit, budget.At
+	return r
+}
+
+// shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its
+// place.
+func (m *ordered) shouldEnd(e situation) bool {
+	return e.sent-m.askedAt > int64(idleAfter) ||
+		!m.passes.avoids(m.relay.place(m.name), e.sent) && m.relay.moves(m.name)
+}
+
+// giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
+// issued, so that the next owner goes on without a gap.
+func (m *ordered) giveBack(v view, e situation) *blockWrite {
+	r := m.known.renewed(e.now)
+	//mutant:o6-next-too-low by seqsim -> rest := sequence.Block{First: m.first, End: m.end}
+	rest := sequence.Block{First: max(m.high, m.first), End: m.end}
+	if lower, possible := r.returnOf(blockWrite{record: r, block: rest}, v.incarnation()); possible {
+		r = lower
+	}
+	r.Owner, r.Address, r.OwnedAt = "", "", 0
+	return &blockWrite{record: r, session: e.session, renews: true}
+}
+
+// take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
+func (m *ordered) take(v view, e situation) *blockWrite {
+	passed := slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed })
+	switch {
+	case m.slow(e.sent):
+		m.doubt(m.passes.flight, errSilent)
+	case len(m.waiting) == 0, !passed && m.target(e.sent) != "":
+		return nil
+	}
+	if wait := m.watch.freeIn(v, m.ended, e.sent); wait > 0 {
+		m.answerPassed()
+		m.lookAt = e.sent + int64(min(wait, m.known.hold()/6))
+		m.notBefore = m.lookAt
+		return nil
+	}
+	if len(m.waiting) == 0 {
+		return nil
+	}
+	need := slices.MinFunc(m.waiting, func(a, b request) int { return int(a.n - b.n) }).n
+	var all int64
+	for _, r := range m.waiting {
+		all += r.n
+	}
+	w, refusal := m.known.plan(v.incarnation(), max(all, m.known.Block), max(1, need), e.now)
+	if refusal != nil {
+		m.refuse(refusal, e.sent)
+		return nil
+	}
+	w.record.Owner, w.record.Term, w.session = e.nonce, w.record.Term+1, e.session
+	w.record.Address, w.record.OwnedAt = m.relay.own, m.relay.wall()
+	return &w
+}
+
+// answerPassed refuses requests that other nodes have passed on to this one, although another one is the owner.
+func (m *ordered) answerPassed() {
+	if m.known.Address == m.relay.own { // this node's last process was the owner
+		return
+	}
+	for _, r := range m.waiting {
+		if r.w.Passed {
+			r.w.Result = &sequence.Result{Err: notOwner(m.name)}
+		}
+	}
+}
+
+// ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
+const ahead = 4 * time.Second
+
+// wants returns how many more positions the owner would like, and how many it needs at least.
+func (m *ordered) wants(e situation) (want, need int64) {
+	used, took := m.high-m.highAt, max(time.Duration(e.sent-m.lease.sent), time.Millisecond)
+	rate := float64(used) / took.Seconds()
+	// A burst of a moment does not tell what comes.
+	want = m.high + max(m.known.Block, min(int64(rate*ahead.Seconds()), 8*used)) - m.end
+	need = math.MaxInt64
+	for _, r := range m.waiting {
+		lacks := max(m.lane(r.lane), m.first) + r.n - m.end
+		want, need = max(want, lacks), min(need, lacks)
+	}
+	if len(m.waiting) == 0 {
+		need = 1
+	}
+	return max(1, want), max(1, need)
+}
+
+func (m *ordered) lane(k int) int64 {
+	if k < len(m.lanes) {
+		return m.lanes[k]
+	}
+	return 0
+}
+
+// wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
+func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+	switch {
+	case err == nil:
+		m.accept(t, v, sent, now)
+	case notMade(err):
+		return nil, 0
+	//mutant:o3-unknown-outcome by seqsim -> case m.lease.owner != "": m.accept(t, v, sent, now)
+	default:
+		if t.record.Owner != "" {
+			m.lease.owner, m.lease.session = t.record.Owner, t.session
+		}
+		m.endLease()
+	}
+	woken, m.waiting = m.waiting, nil
+	return woken, 0
+}
+
+func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
+	m.series.accept(t, now)
+	switch r := t.record; {
+	case r.Owner == "":
+		m.endLease()
+		return
+	case r.Owner != m.lease.owner: // a new ownership
+		m.first, m.end, m.high = t.block.First, t.block.End, t.block.First
+	case now >= m.lease.until: // too late (O5)
+		m.lease.session = t.session
+		m.lapse(now)
+		return
+	case t.block.Len() > 0 && t.block.First != m.end: // an operator has raised the next value
+		m.first, m.end = t.block.First, t.block.End
+	case t.block.Len() > 0:
+		m.end = t.block.End
+	}
+	d := t.record.hold()
+	//mutant:o2-from-the-acknowledgement by seqsim -> m.lease = lease{owner: t.record.Owner, until: leaseEnd(now, d), sent: sent}
+	m.lease = lease{owner: t.record.Owner, until: leaseEnd(sent, d), sent: sent}
+	m.lease.session, m.lease.version, m.lease.written = t.session, v.stat.Version+1, t.record.Nonce
+	if v.stat.Version == store.AnyVersion-1 { // two writes were needed: see setVersion
+		m.lease.version++
+	}
+	m.lease.last = v
+	m.lease.last.record, m.lease.last.stat = &t.record, store.Stat{Version: m.lease.version}
+	m.high = max(m.high, m.first)
+	m.conflicts = 0
+	m.highAt, m.lowAt = m.high, m.end-max(1, (m.end-m.high)/4)
+	m.lookAt = renewAt(sent, d)
+	m.passes.end()
+}
+
+func (m *ordered) report(u *Use) string {
+	u.Owns, u.Passed, u.Lapses = m.lease.owner != "", m.passes.values, m.lapses
+	if u.Owns {
+		u.Held = m.end - m.high
+	}
+	address := m.known.Address
+	if m.known.Owner == "" || address == "" {
+		address = "-"
+	}
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", address, m.known.Term, m.known.HoldMs, u.Passed)
+}

@@ -1,0 +1,261 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// This file passes requests for ordered sequences on to the owner. All that wait for one lane share one request to it.
+
+// relay is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
+type relay struct {
+	// pass is Config.Pass, and own Config.Address.
+	pass func(ctx context.Context, address, name string, n int64) (int64, error)
+	own  string
+	// mono and wall are the clocks of Config. beside calls a function in a goroutine of its own.
+	mono, wall func() int64
+	beside     func(func())
+	// look makes Round look at a series at a time, ns of the monotonic clock.
+	look func(s *series, at int64)
+
+	inUse atomic.Bool // the node knows an ordered sequence
+	// nodes are the addresses of the nodes that may own sections: see placement.go.
+	nodes   atomic.Pointer[[]string]
+	leaving atomic.Bool  // the node gives its sections to others
+	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
+	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
+}
+
+// passes is what a node passes on of one section.
+type passes struct {
+	queue []request
+	// flying: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
+	flying bool
+	flight *flight
+	// suspect is an ownership whose owner seems to be dead, and why that. The node waits until it may take its place.
+	suspect string
+	why     error
+	// avoided is a node that could not take the section, until a time.
+	avoided      string
+	avoidedUntil int64
+	values       int64 // that other nodes have given
+}
+
+// slowAfter is the time after which an owner that does not answer seems to be dead.
+const slowAfter = 300 * time.Millisecond
+
+var errSilent = errors.New("it does not answer")
+
+func (p *passes) avoids(address string, now int64) bool {
+	return address == p.avoided && now < p.avoidedUntil
+}
+
+// end ends the requests that were passed on, because this node is the owner now.
+func (p *passes) end() {
+	if p.suspect = ""; p.flight != nil {
+		p.flight.cancel()
+	}
+}
+
+// slow reports whether a node does not answer in time. It is true once for each flight.
+func (m *ordered) slow(now int64) bool {
+	f := m.passes.flight
+	return f != nil && !f.doubted && now-f.began >= int64(slowAfter)
+}
+
+// doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
+// take its place.
+func (m *ordered) doubt(f *flight, why error) {
+	p := &m.passes
+	f.doubted, p.why = true, why
+	if f.owner == "" {
+		p.avoided, p.avoidedUntil = f.address, m.relay.mono()+int64(patience)
+	} else {
+		p.suspect = f.owner
+	}
+	m.waiting, p.queue = append(m.waiting, p.queue...), nil
+}
+
+// ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
+func (m *ordered) ownedByAnother() bool {
+	return m.known.Owner != "" && m.known.Owner != m.lease.owner && m.known.Owner != m.ended.owner
+}
+
+// target returns the address of the node that should answer requests, "" if this node should.
+func (m *ordered) target(now int64) string {
+	p, address := &m.passes, m.known.Address
+	switch {
+	case m.relay.pass == nil:
+		return ""
+	case m.known.Owner == "":
+		address = m.relay.place(m.name)
+		if p.avoids(address, now) {
+			return ""
+		}
+	case !m.ownedByAnother(), m.known.Owner == p.suspect:
+		return ""
+	}
+	if address == m.relay.own {
+		return ""
+	}
+	return address
+}
+
+// pass makes a request wait until the owner has answered it.
+func (m *ordered) pass(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if refusal := m.tooMany(r.n); refusal != nil {
+		return to, false, refusal
+	}
+	if r.w.Since == 0 {
+		r.w.Since = now
+		m.waits++
+	}
+	r.name = append([]byte(nil), r.name...) // the caller may change it
+	p := &m.passes
+	p.queue = append(p.queue, r)
+	if !p.flying {
+		p.flying = true
+		m.relay.beside(m.fly)
+	}
+	return to, false, sequence.ErrPending
+}
+
+// fly passes the queue on until it is empty, all that is in it at a time.
+func (m *ordered) fly() {
+	for {
+		batch, f := m.board()
+		if f == nil {
+			wakeAll(batch)
+			return
+		}
+		var group sync.WaitGroup
+		lanes := byLane(batch)
+		for k, some := range lanes {
+			if k == len(lanes)-1 {
+				m.ask(f, some)
+			} else {
+				group.Go(func() { m.ask(f, some) })
+			}
+		}
+		group.Wait()
+		f.cancel()
+	}
+}
+
+// flight is one round of requests to the owner.
+type flight struct {
+	context.Context
+	cancel         context.CancelFunc
+	owner, address string
+	began          int64
+	doubted        bool // see doubt
+}
+
+// board returns the requests to send. Without a flight they must look at the series again.
+func (m *ordered) board() (batch []request, f *flight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, now := &m.passes, m.relay.mono()
+	batch, p.queue, p.flight = p.queue, nil, nil
+	address := ""
+	if m.mode == m && m.known.Kind() == Sequence { // else the name has another life, or was deleted
+		address = m.target(now)
+	}
+	if len(batch) == 0 || address == "" || m.stale {
+		p.flying = false
+		return batch, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, began: now}
+	m.relay.look(m.series, now+int64(slowAfter))
+	return batch, p.flight
+}
+
+// maxPass is the most positions that one request to the owner asks for.
+const maxPass = 1_000_000
+
+// byLane divides requests into those that share a request to the owner.
+func byLane(batch []request) (all [][]request) {
+	last := make(map[int]int) // by lane
+	sums := make(map[int]int64)
+	for _, r := range batch {
+		k, ok := last[r.lane]
+		if !ok || sums[r.lane]+r.n > maxPass {
+			k = len(all)
+			all, last[r.lane], sums[r.lane] = append(all, nil), k, 0
+		}
+		all[k] = append(all[k], r)
+		sums[r.lane] += r.n
+	}
+	return all
+}
+
+// ask sends one request for the requests of a lane.
+func (m *ordered) ask(f *flight, some []request) {
+	var n int64
+	for _, r := range some {
+		n += r.n
+	}
+	first, err := m.relay.pass(f, f.address, string(some[0].name), n)
+	m.mu.Lock()
+	m.landed(f, some, n, first, err)
+	m.mu.Unlock()
+	wakeAll(some)
+}
+
+// landed notes the outcome of a request to the owner. Requests that get no result look at the series again.
+func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
+	p, ok := m.values.Position(first)
+	reply, refused := errors.AsType[*ids.ReplyError](err)
+	switch {
+	case err == nil && ok:
+		if m.passes.suspect == f.owner {
+			m.passes.suspect = ""
+		}
+		for _, r := range some {
+			r.w.Result = &sequence.Result{Values: m.values, Block: sequence.Block{First: p, End: p + r.n}}
+			p += r.n
+		}
+	case refused && reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())):
+		m.distrust(f, err)
+	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
+		m.fail(some, noOwner(m.name, f.address, err))
+	case refused:
+		m.fail(some, err)
+	case errors.Is(err, ErrNotAsked):
+		m.distrust(f, err)
+	default:
+		//mutant:o10-asks-twice by TestUnknownOutcomeIsNotRepeated -> m.distrust(f, err)
+		m.fail(some, unknownOwner(m.name, f.address, n))
+		m.distrust(f, err)
+	}
+}
+
+// final reports whether a refusal of the owner is the answer for a client.
+func final(r Reason) bool { return r == CeilingReached || r == Unknown }
+
+func (m *ordered) fail(some []request, err error) {
+	for _, r := range some {
+		r.w.Result = &sequence.Result{Err: err}
+	}
+}
+
+// distrust doubts a node, and makes Round read who is the owner now.
+func (m *ordered) distrust(f *flight, err error) {
+	m.doubt(f, err)
+	m.stale, m.notBefore = true, 0
+	m.relay.look(m.series, 0)
+}
+
+func wakeAll(some []request) {
+	for _, r := range some {
+		r.wake()
+	}
+}

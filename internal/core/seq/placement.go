@@ -1,0 +1,150 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
+// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
+// section. It has no part in safety.
+
+const nodesDir = "/seq/nodes"
+
+// place returns the address of the node that should own a section: this one if there is no other.
+func (r *relay) place(section string) (best string) {
+	nodes := r.nodes.Load()
+	if nodes == nil || len(*nodes) == 0 {
+		return r.own
+	}
+	var most uint64
+	for _, address := range *nodes {
+		h := fnv.New64a()
+		h.Write([]byte(address + " " + section)) // never fails
+		// The last bytes of the section change only the lower bits, which must count, too.
+		if w := h.Sum64() * 0x9E3779B97F4A7C15; best == "" || w^w>>29 > most {
+			best, most = address, w^w>>29
+		}
+	}
+	return best
+}
+
+// others reports whether another node may own sections.
+func (r *relay) others() bool {
+	nodes := r.nodes.Load()
+	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != r.own })
+}
+
+// leaves reports whether this node gives all its sections away.
+func (r *relay) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.others() }
+
+// moves reports whether this node should give a section away.
+func (r *relay) moves(section string) bool {
+	return r.leaves() || r.others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
+}
+
+// movesAtOnce is the number of sections that a node gives away at each heartbeat, because they have their place at
+// another node.
+const movesAtOnce = 8
+
+// keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
+func (i *Issuer) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
+	left := i.relay.leaving.Load()
+	if !followed && left == i.left {
+		return nil
+	}
+	if left != i.left {
+		i.left, i.unfinished = left, true // all that this node owns is due
+	}
+	return i.meetNodes(ctx, cluster)
+}
+
+// meetNodes reads the list of the nodes that may own sections, and keeps this node on it while it may.
+func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
+	r := i.relay
+	if !r.inUse.Load() || r.pass == nil {
+		return nil
+	}
+	nodes, err := i.cfg.Store.Children(ctx, nodesDir)
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
+		return err
+	}
+	r.movable.Store(movesAtOnce)
+	listed := slices.Contains(nodes, r.own)
+	may := r.own != "" && !r.leaving.Load() && i.unconfirmed(cluster) == 0 && !i.flaps()
+	switch {
+	case may && !listed:
+		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", nodesDir); err != nil {
+			return err
+		}
+		_, err := i.cfg.Store.Create(ctx, nodesDir+"/"+r.own, nil, store.Ephemeral)
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		nodes = append(nodes, r.own)
+	case !may && listed:
+		if err := i.unlist(ctx); err != nil {
+			return err
+		}
+		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == r.own })
+	}
+	r.nodes.Store(&nodes)
+	return nil
+}
+
+func (i *Issuer) unlist(ctx context.Context) error {
+	err := i.cfg.Store.Delete(ctx, nodesDir+"/"+i.relay.own, store.AnyVersion)
+	if errors.Is(err, store.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// flaps reports whether a section was lost twice in a minute (O9).
+func (i *Issuer) flaps() bool {
+	now := i.cfg.Mono()
+	for _, s := range i.list() {
+		s.mu.Lock()
+		m, ok := s.mode.(*ordered)
+		flaps := ok && m.flaps(now)
+		s.mu.Unlock()
+		if flaps {
+			return true
+		}
+	}
+	return false
+}
+
+// Leave makes this node give its ordered sequences to other nodes, if there are any, and returns when it has, or when
+// ctx ends. From then on it passes requests on.
+func (i *Issuer) Leave(ctx context.Context) {
+	if !i.relay.inUse.Load() {
+		return
+	}
+	if !i.relay.leaving.Swap(true) {
+		i.Wake()
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for i.relay.others() && i.owns() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// owns reports whether this node owns a section.
+func (i *Issuer) owns() bool {
+	return slices.ContainsFunc(i.list(), func(s *series) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.mode != nil && s.mode.leased()
+	})
+}

@@ -1,0 +1,192 @@
+package seq
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// alarms are the times at which Round must look at series. Any goroutine may use it.
+type alarms struct {
+	mu  sync.Mutex
+	all map[*series]alarm
+	// armed is the earliest of them when Run last began to wait.
+	armed int64
+}
+
+// alarm is a time, ns of the monotonic clock. It rings together with another one from a time before.
+type alarm struct{ from, at int64 }
+
+// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for too
+// long.
+func (a *alarms) set(s *series, new alarm) (early bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = make(map[*series]alarm)
+	}
+	if old, ok := a.all[s]; !ok || new.at < old.at {
+		a.all[s] = new
+	}
+	return new.at < a.armed
+}
+
+// rings removes and returns the series whose time has come, and those that may ring together with them.
+func (a *alarms) rings(now int64) (due []*series) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := int64(math.MaxInt64)
+	for _, one := range a.all {
+		first = min(first, one.at)
+	}
+	for s, one := range a.all {
+		if first <= now && one.from <= now {
+			due = append(due, s)
+			delete(a.all, s)
+		}
+	}
+	return due
+}
+
+// arm returns the time until the first alarm, most at most.
+func (a *alarms) arm(now int64, most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = now + int64(most)
+	for _, one := range a.all {
+		a.armed = min(a.armed, one.at)
+	}
+	return max(0, time.Duration(a.armed-now))
+}
+
+// setAlarm makes Round look at a series when it must.
+func (i *Issuer) setAlarm(s *series) {
+	s.mu.Lock()
+	next := alarm{s.lookAt, s.lookAt}
+	if s.mode != nil && s.mode.leased() {
+		next.from -= int64(s.known.hold() / 6)
+	}
+	s.mu.Unlock()
+	if next.at > i.cfg.Mono() {
+		i.alarms.set(s, next)
+	}
+}
+
+// renewalsInOne is the most records that one transaction renews.
+const renewalsInOne = 100
+
+// renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
+// series that need a round of their own: a record has changed, or a request waits.
+func (i *Issuer) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
+	var leased []*series
+	for _, s := range due {
+		if s.renewsTogether(i.session) {
+			leased = append(leased, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	for some := range slices.Chunk(leased, renewalsInOne) {
+		failed, err := i.renew(ctx, cluster, some)
+		if err != nil {
+			return append(rest, leased...), err
+		}
+		rest = append(rest, failed...)
+	}
+	return rest, nil
+}
+
+// renewsTogether reports whether the next write of the series needs no read and answers no request.
+func (s *series) renewsTogether(session int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.mode.(*ordered)
+	return ok && m.leased() && m.lease.session == session && !s.stale && len(s.waiting) == 0
+}
+
+// renewal is the write of one section.
+type renewal struct {
+	s *series
+	v view
+	t step
+}
+
+// renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
+// /cluster and /seq and tries again, and then returns the sections.
+func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
+	for range 2 {
+		all := i.planRenewals(cluster, some)
+		if len(all) == 0 {
+			return nil, nil
+		}
+		hold, sent := i.cfg.Tenure.Hold(i.session), i.cfg.Mono()
+		ops := append(i.seen.checks(), hold.check())
+		for _, r := range all {
+			ops = append(ops, r.t.ops...)
+			if !hold.allows(r.t.blockWrite) {
+				err = errNotSent
+			}
+		}
+		if err == nil {
+			err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+		}
+		for _, r := range all {
+			i.wrote(r.s, r.v, r.t.blockWrite, sent, err)
+		}
+		if !notMade(err) {
+			return nil, err
+		}
+		v, err := i.look(ctx, nil, false)
+		if err != nil || i.known.judge(v) != foundGood || v.state == nil {
+			return some, err
+		}
+		i.seen = v
+	}
+	return some, nil
+}
+
+// planRenewals returns the writes that are due.
+func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
+	sent := i.cfg.Mono()
+	e := situation{
+		sent: sent, now: max(i.known.now(sent), i.seen.state.Time), unconfirmed: i.unconfirmed(cluster),
+		nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
+	}
+	for _, s := range some {
+		s.mu.Lock()
+		m, ok := s.mode.(*ordered)
+		if ok && m.leased() && sent < m.lease.until {
+			v := m.lease.last
+			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state, i.seen.version
+			if w := m.nextWrite(v, e); w != nil {
+				all = append(all, renewal{s, v, w.step(s.name, v, e.nonce, e.by)})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// endOwnerships gives back all sections that this node owns.
+func (i *Issuer) endOwnerships(ctx context.Context) error {
+	i.relay.ending.Store(true)
+	cluster, joined := i.cfg.Tenure.Cluster()
+	if i.noteSession(); !joined || i.session == 0 || i.seen.state == nil {
+		return nil
+	}
+	var owned []*series
+	for _, s := range i.list() {
+		s.mu.Lock()
+		s.waiting = nil // requests have ended
+		s.mu.Unlock()
+		if s.renewsTogether(i.session) {
+			owned = append(owned, s)
+		}
+	}
+	_, err := i.renewTogether(ctx, cluster, owned)
+	return err
+}
