@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -47,7 +48,7 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 		refused.Addr = n.addr
 		return nil, refused
 	case err != nil:
-		return nil, inWords(n.addr, err)
+		return nil, access.InWords(n.addr, err)
 	}
 	cn := &conn{addr: n.addr, nc: nc, in: bufio.NewReaderSize(nc, maxLine), cut: make(chan struct{}), used: time.Now()}
 	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
@@ -143,10 +144,10 @@ func (c *conn) ready(deadline time.Time) error {
 func (c *conn) send(deadline time.Time) error {
 	c.broken, c.silent = true, true
 	if err := c.nc.SetDeadline(deadline); err != nil {
-		return inWords(c.addr, err)
+		return access.InWords(c.addr, err)
 	}
 	if _, err := c.nc.Write(c.out); err != nil {
-		return inWords(c.addr, err)
+		return access.InWords(c.addr, err)
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ func (c *conn) line() ([]byte, error) {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, fmt.Errorf("%s: %w", c.addr, errReply)
 	case err != nil:
-		return nil, inWords(c.addr, err)
+		return nil, access.InWords(c.addr, err)
 	}
 	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -143,7 +144,7 @@ func (l *connWorker) connect(n *node) (*conn, error) {
 		return m.conn, m.err
 	case <-late.C:
 		l.making[n] = made
-		return nil, &networkError{"no connection to " + n.addr + " in time", os.ErrDeadlineExceeded}
+		return nil, &access.NetworkError{Text: "no connection to " + n.addr + " in time", Err: os.ErrDeadlineExceeded}
 	}
 }
 

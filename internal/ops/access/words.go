@@ -1,0 +1,50 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+)
+
+// NetworkError is an error of the network in plain words. Unwrap returns Go's own error.
+type NetworkError struct {
+	Text string
+	Err  error
+}
+
+func (e *NetworkError) Error() string { return e.Text }
+func (e *NetworkError) Unwrap() error { return e.Err }
+
+// InWords returns err, which ended an exchange with the node at addr, with a text for people.
+// If it does not know err, the text is the address and the innermost error.
+func InWords(addr string, err error) error {
+	var text string
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		text = fmt.Sprintf("no answer from %s in time", addr)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text = "connection refused by " + addr
+	case errors.Is(err, fs.ErrNotExist):
+		text = "socket not found: " + addr
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		text = "connection closed by " + addr
+	case isDNS && dns.IsNotFound:
+		text = "host name not found: " + addr
+	default:
+		inner := err
+		if op, ok := errors.AsType[*net.OpError](inner); ok {
+			inner = op.Err
+		}
+		if call, ok := errors.AsType[*os.SyscallError](inner); ok {
+			inner = call.Err
+		}
+		text = fmt.Sprintf("%s: %v", addr, inner)
+	}
+	return &NetworkError{text, err}
+}
