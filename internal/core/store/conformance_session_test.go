@@ -26,6 +26,9 @@ var ofSessions = []conformanceCase{
 		if a.Mzxid != b.Czxid || b.Czxid != b.Mzxid || bc.Czxid != a.Mzxid || a.Mtime != bc.Ctime {
 			c.Errorf("not one transaction: %+v, %+v, %+v", a, b, bc)
 		}
+		c.wantErr(c.Multi(c.ctx(), DeleteOp{Path: "/b/c"}, DeleteOp{Path: "/b", Version: 1}, CreateOp{Path: "/b"}), nil)
+		c.wantData("/b", "", 0)
+		c.wantChildren("/b")
 	}},
 	{name: "multi applies none, and says which failed first", run: func(c *checker) {
 		c.create("/a", "0", Persistent)
@@ -46,10 +49,13 @@ var ofSessions = []conformanceCase{
 			{ErrNoNode, 2, []Op{CreateOp{Path: "/b"}, CreateOp{Path: "/b/c"}, SetOp{Path: "/none"}}},
 			{ErrNoNode, 1, []Op{SetOp{Path: "/a", Data: []byte("1")}, CreateOp{Path: "/none/b"}}},
 			{ErrExists, 1, []Op{CreateOp{Path: "/b"}, CreateOp{Path: "/b"}}},
+			{ErrBadVersion, 1, []Op{CreateOp{Path: "/b"}, DeleteOp{Path: "/a", Version: 5}}},
+			{ErrNoNode, 1, []Op{DeleteOp{Path: "/a"}, DeleteOp{Path: "/a", Version: AnyVersion}}},
+			{ErrNotEmpty, 2, []Op{CreateOp{Path: "/b"}, CreateOp{Path: "/b/c"}, DeleteOp{Path: "/b"}}},
 		} {
 			err := c.Multi(c.ctx(), tc.ops...)
 			c.wantErr(err, tc.want)
-			for _, other := range []error{ErrNoNode, ErrExists, ErrBadVersion} {
+			for _, other := range []error{ErrNoNode, ErrExists, ErrBadVersion, ErrNotEmpty} {
 				if other != tc.want && errors.Is(err, other) {
 					c.Errorf("row %d: %v is also %v", i, err, other)
 				}

@@ -153,6 +153,10 @@ func (t memTree) multi(x txn, ops []Op) (failed int, err error) {
 		case SetOp:
 			keep(op.Path)
 			_, err = t.set(x, op.Path, op.Data, op.Version)
+		case DeleteOp:
+			keep(op.Path)
+			keep(path.Dir(op.Path))
+			err = t.delete(op.Path, op.Version)
 		}
 		if err != nil {
 			for p, n := range before {

@@ -92,7 +92,7 @@ type Record struct {
 // Epoch returns the leader's epoch of the record's last write.
 func (s Stat) Epoch() int64 { return s.Mzxid >> 32 }
 
-// Op is one operation of a Multi: a CheckOp, a CreateOp or a SetOp.
+// Op is one operation of a Multi: a CheckOp, a CreateOp, a SetOp or a DeleteOp.
 type Op interface{ op() }
 
 // CheckOp fails the Multi unless the record has the given version. AnyVersion matches every
@@ -117,9 +117,16 @@ type SetOp struct {
 	Version int32
 }
 
+// DeleteOp removes a record if it has the given version. AnyVersion matches every version.
+type DeleteOp struct {
+	Path    string
+	Version int32
+}
+
 func (CheckOp) op()  {}
 func (CreateOp) op() {}
 func (SetOp) op()    {}
+func (DeleteOp) op() {}
 
 var (
 	// ErrNoNode: there is no record at this path.

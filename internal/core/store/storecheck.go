@@ -67,6 +67,8 @@ func opParts(op Op) (name, path string, size int) {
 		return "create", op.Path, len(op.Data)
 	case SetOp:
 		return "set", op.Path, len(op.Data)
+	case DeleteOp:
+		return "delete", op.Path, 0
 	}
 	return "", "", 0
 }

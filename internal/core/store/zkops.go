@@ -128,6 +128,8 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: acl}
 		case SetOp:
 			reqs[i] = &zk.SetDataRequest{Path: z.full(op.Path), Data: op.Data, Version: op.Version}
+		case DeleteOp:
+			reqs[i] = &zk.DeleteRequest{Path: z.full(op.Path), Version: op.Version}
 		}
 	}
 	type multiResult struct {
