@@ -20,6 +20,7 @@ func (r Record) deleted(st State, now int64) Record {
 		r.WaitFrom = st.Time
 	}
 	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
+	r.Owner, r.Address, r.OwnedAt = "", "", 0
 	return r
 }
 

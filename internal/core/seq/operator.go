@@ -29,11 +29,14 @@ var ErrNotFound = errors.New("sequence not found")
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
 func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
-	r, err := o.update(ctx, name, true, func(st State, old *Record) (Record, error) {
-		if !old.exists() {
-			return Record{}, ErrNotFound
+	r, err := o.update(ctx, name, true, func(v view) (changed, error) {
+		switch {
+		case !v.record.exists():
+			return changed{}, ErrNotFound
+		case v.record.Kind() == Family:
+			return v.deleteFamily(o.Now()), nil
 		}
-		return old.deleted(st, o.Now()), nil
+		return changed{own: v.record.deleted(*v.state, o.Now())}, nil
 	})
 	if err == nil {
 		o.forgetKeys(ctx, r)
@@ -64,13 +67,18 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		if err := o.deleteSecret(ctx, v.record.ID); err != nil {
 			return err
 		}
-		next := v.state.after(name)
-		next.Purged = max(next.Purged, v.record.Gen)
-		if err = o.Store.Multi(ctx, append(v.setState(next), v.checkCluster())...); err == nil {
-			o.forgetKeys(ctx, *v.record)
-			err = o.Store.Delete(ctx, recordPath(name), v.stat.Version)
+		next, removed := v.state.after(name), []store.Op(nil)
+		for _, e := range append(v.sections, entry{name, v.record, v.stat.Version, 0}) {
+			if e.record.Kind() == Tombstone {
+				next.Purged = max(next.Purged, e.record.Gen)
+				removed = append(removed, store.DeleteOp{Path: recordPath(e.name), Version: e.version})
+			}
 		}
-		if !outpaced(err) {
+		ops := append(v.setState(next), v.checkCluster())
+		if err = o.Store.Multi(ctx, append(ops, removed...)...); !outpaced(err) {
+			if err == nil {
+				o.forgetKeys(ctx, *v.record)
+			}
 			return err
 		}
 	}
@@ -87,36 +95,40 @@ var errNotSent = errors.New("the write was not sent")
 // notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
 func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
 
-// update changes a record and /seq in one write, and tries again if another write was faster. old is
-// nil if there is no record, and jump is false for other changes.
+// update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is false
+// for changes that need no guard.
 func (o Operator) update(
-	ctx context.Context, name string, jump bool, change func(st State, old *Record) (Record, error),
+	ctx context.Context, name string, jump bool, change func(v view) (changed, error),
 ) (Record, error) {
+	type seen struct{ changes, incarnation int64 }
+	var guarded *seen
 	for {
 		v, bound, err := o.look(ctx, name)
 		if err != nil {
 			return Record{}, err
 		}
-		r, err := change(*v.state, v.record)
+		after, err := change(v)
 		if err != nil {
 			return Record{}, err
 		}
-		var key []store.Op
-		if v.record == nil || v.record.ID != r.ID {
-			if r, key, err = o.secretFor(bound, r, v.record); err != nil {
+		var ops []store.Op
+		replaced := v.record == nil || v.record.ID != after.own.ID
+		if replaced {
+			if after.own, ops, err = o.secretFor(bound, after.own, v.record); err != nil {
 				return Record{}, err
 			}
 		}
-		r = r.written(nonce(), o.By)
-		if data := r.marshal(); len(data) > maxRecord {
-			return Record{}, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), maxRecord)
-		}
-		if jump {
+		now := seen{v.state.lastChange(name), v.incarnation()}
+		if jump && (guarded == nil || *guarded != now) {
 			if err := o.guard(ctx, name, v); err != nil {
 				return Record{}, err
 			}
+			if guarded = &now; len(after.sections) > 0 {
+				continue // owners have renewed some meanwhile
+			}
 		}
-		if err = o.commit(bound, name, v, r, key); err == nil && v.record != nil && v.record.ID != r.ID {
+		r, err := o.commit(bound, name, v, after, ops)
+		if err == nil && v.record != nil && replaced {
 			err = o.deleteSecret(ctx, v.record.ID)
 		}
 		if !outpaced(err) {
@@ -125,8 +137,8 @@ func (o Operator) update(
 	}
 }
 
-// look reads /seq and a record. Writes that go by them must use the context that look returns: in another
-// session ZooKeeper may have lost data, and versions may have come back.
+// look reads /seq and a record, and the sections of a family. Writes that go by them must use the context that look
+// returns: in another session ZooKeeper may have lost data, and versions may have come back.
 func (o Operator) look(ctx context.Context, name string) (view, context.Context, error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return view{}, ctx, err
@@ -140,18 +152,42 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 	if err == nil && (v.state == nil || v.cluster == nil) {
 		err = ErrNoState
 	}
+	if err == nil && v.record != nil && v.record.Sections > 0 {
+		v.sections, err = o.readSections(ctx, name)
+	}
 	return v, ctx, err
 }
 
-func (o Operator) commit(ctx context.Context, name string, v view, r Record, also []store.Op) error {
-	ops := append(v.setState(v.state.after(name)), v.checkCluster())
-	if v.record == nil || r.Keyed() {
-		if err := o.Store.EnsureRoot(ctx, r.dirs(name)...); err != nil {
-			return err
+// commit writes the records of a change. also are the operations that belong to them.
+func (o Operator) commit(
+	ctx context.Context, name string, v view, after changed, also []store.Op,
+) (r Record, err error) {
+	ops, nonce := append(v.setState(v.state.after(name)), v.checkCluster()), nonce()
+	ops = append(append(ops, after.before...), also...)
+	if v.record == nil || after.own.Keyed() {
+		if err := o.Store.EnsureRoot(ctx, after.own.dirs(name)...); err != nil {
+			return Record{}, err
 		}
 	}
-	if v.record != nil {
-		return o.Store.Multi(ctx, append(append(ops, setRecord(name, r, v.stat.Version)...), also...)...)
+	write := func(e entry, r Record) (Record, error) {
+		r = r.written(nonce, o.By)
+		if data := r.marshal(); len(data) > maxRecord {
+			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), maxRecord)
+		}
+		if e.record == nil {
+			ops = append(ops, createRecord(e.name, r))
+		} else {
+			ops = append(ops, setRecord(e.name, r, e.version)...)
+		}
+		return r, nil
 	}
-	return o.Store.Multi(ctx, append(append(ops, also...), createRecord(name, r))...)
+	if r, err = write(entry{name, v.record, v.stat.Version, 0}, after.own); err != nil {
+		return Record{}, err
+	}
+	for _, s := range after.sections {
+		if _, err := write(s.entry, s.after); err != nil {
+			return Record{}, err
+		}
+	}
+	return r, o.Store.Multi(ctx, ops...)
 }

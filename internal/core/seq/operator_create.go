@@ -33,16 +33,38 @@ type Definition struct {
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.
 func (d Definition) Check() error {
-	err := sequence.CheckName(d.Name)
-	switch {
-	case sequence.IsTemplate(d.Name):
-		if err = sequence.CheckTemplate(d.Name); err == nil {
-			err = checkMaxNames(d.MaxNames)
-		}
-	case err == nil && d.MaxNames != 0:
-		err = errors.New("max names is for templates only")
+	check, many := sequence.CheckName[string], error(nil)
+	switch template := sequence.IsTemplate(d.Name); {
+	case d.Sections != 0 && !(template && d.Mode.Owned()):
+		many = errors.New("sections is for families, which are ordered, and whose names end with *, as in msg:*")
+	case d.Sections != 0 && d.MaxNames != 0:
+		many = errors.New("sections is for a family, and max-names for a template. Give one of them")
+	case d.Sections < 0 || d.Sections > sequence.MaxSections:
+		many = fmt.Errorf("sections must be 1 to %d, not %d", sequence.MaxSections, d.Sections)
+	case template && d.Sections == 0:
+		many = checkMaxNames(d.MaxNames)
+	case !template && d.MaxNames != 0:
+		many = errors.New("max-names is for templates only")
 	}
-	return cmp.Or(err, d.Mode.check(), d.Map.Check(), d.Settings.Check())
+	if sequence.IsTemplate(d.Name) {
+		check = sequence.CheckTemplate
+	}
+	return cmp.Or(check(d.Name), many, d.Mode.check(), d.checkLease(), d.Map.Check(), d.Settings.Check())
+}
+
+// checkLease returns an error if an owner could not issue the sequence so.
+func (d Definition) checkLease() error {
+	switch lease := d.hold(); {
+	case !d.Mode.Owned():
+		return nil
+	case d.Salt != 0:
+		return errors.New("salt is not for ordered sequences, because their values must show their order. Leave it out")
+	case d.Scatter != 0:
+		return errors.New("scatter is not for ordered sequences, because scattered values have no order. Leave it out")
+	case lease < MinLease || lease > MaxLease:
+		return fmt.Errorf("lease must be %s to %s, not %s", MinLease, MaxLease, lease)
+	}
+	return nil
 }
 
 // MostNames is the greatest number of sequences that one template may create. A cluster has 1,000,000 at most.
@@ -61,20 +83,30 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
 	}
-	return o.update(ctx, d.Name, true, func(st State, old *Record) (Record, error) {
+	return o.update(ctx, d.Name, true, func(v view) (all changed, err error) {
+		st, old := *v.state, v.record
 		lost := old.forgets(st)
 		switch {
 		case old.exists():
-			return Record{}, ErrExists
+			return changed{}, ErrExists
+		case old != nil && old.Sections > 0 && d.Sections == 0:
+			return changed{}, refused("sections must be given, because this name was a family. Or purge it first")
 		case lost && !d.StartGiven:
-			return Record{}, ErrStartNeeded
+			return changed{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
 		case d.Mode.traits().ordered && old != nil && old.Mode.traits().holds && old.IssuableFor(st) > 0:
-			return Record{}, ErrTooEarly // its values would come after higher ones (S19)
+			return changed{}, ErrTooEarly // its values would come after higher ones (S19)
+		}
+		switch err := o.checkOuter(ctx, d.Name); {
+		case err != nil:
+			return changed{}, err
+		case d.Sections > 0:
+			return o.createFamily(ctx, d, v, lost)
 		}
 		r := newRecord(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
-		return r.after(old, lost)
+		all.own, err = r.after(old, lost)
+		return all, err
 	})
 }
 

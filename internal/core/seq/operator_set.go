@@ -37,11 +37,15 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
-	return o.update(ctx, name, c.jumps(), func(st State, old *Record) (Record, error) {
-		if !old.exists() {
-			return Record{}, ErrNotFound
+	return o.update(ctx, name, c.jumps(), func(v view) (all changed, err error) {
+		switch {
+		case !v.record.exists():
+			return changed{}, ErrNotFound
+		case v.record.Kind() == Family:
+			return c.setFamily(v)
 		}
-		return c.Apply(*old, st)
+		all.own, err = c.Apply(*v.record, *v.state)
+		return all, err
 	})
 }
 
@@ -53,10 +57,13 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 		return Record{}, ErrLostAgain
 	}
 	if c.Settings != nil {
-		hard := r.HardCeiling
+		before := r.Settings
 		r.EarlierHoldMs = r.LongestHoldMs()
 		c.Settings(&r.Settings)
-		r.HardCeiling = hard
+		if r.HardCeiling = before.HardCeiling; r.Mode.Owned() && r.HoldMs != before.HoldMs {
+			return Record{}, refused("lease is %s and cannot change. Delete the sequence, and create it again",
+				before.hold())
+		}
 	}
 	if err := r.Settings.Check(); err != nil {
 		return Record{}, refused("%s", err)

@@ -270,6 +270,7 @@ type view struct {
 	keys           *keyring      // nil: they were not read
 	secret         *store.Record // the key of record, nil: it was not read
 	template       *template     // that may create the sequence, nil: there is none
+	sections       []entry       // of a family, by their numbers, also those of earlier lives. nil: they were not read
 }
 
 // incarnation returns that of /cluster, -1 if /cluster is missing.
