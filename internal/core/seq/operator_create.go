@@ -33,6 +33,9 @@ type Definition struct {
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.
 func (d Definition) Check() error {
+	if err := d.Mode.check(); err != nil {
+		return err
+	}
 	check, many := sequence.CheckName[string], error(nil)
 	switch template := sequence.IsTemplate(d.Name); {
 	case d.Sections != 0 && !(template && d.Mode.Owned()):
@@ -49,7 +52,7 @@ func (d Definition) Check() error {
 	if sequence.IsTemplate(d.Name) {
 		check = sequence.CheckTemplate
 	}
-	return cmp.Or(check(d.Name), many, d.Mode.check(), d.checkLease(), d.Map.Check(), d.Settings.Check())
+	return cmp.Or(check(d.Name), many, d.checkLease(), d.Map.Check(), d.Settings.Check())
 }
 
 // checkLease returns an error if an owner could not issue the sequence so.
