@@ -80,12 +80,17 @@ type Config struct {
 	// host's name.
 	Name string
 	// Address is the address at which the program serves IDs with LineProtocol, for status
-	// reports. Empty means none.
+	// reports and for other nodes, which ask there for values of ordered sequences. Several are separated by commas.
+	// Empty means none.
 	Address string
 	// Admin is the address of an HTTP server whose root is the handler of package admin:
 	// host:port, or https://host:port. Status reports ask there for the state of the node.
 	// Empty means none.
 	Admin string
+	// PeerAccess returns the token ("" for none) and the TLS configuration (nil for plain TCP) with which the node asks
+	// other nodes for values of ordered sequences. It is called for each new connection, so that both may change. nil
+	// means neither.
+	PeerAccess func() (token string, config *tls.Config)
 	// Version is the program's release, for status reports. Empty means the release of flaked.
 	//
 	// Name, Address, Admin and Version have at most 4,096 bytes.

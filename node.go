@@ -15,6 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/peer"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -27,6 +28,7 @@ type Node struct {
 	backing *backing
 	node    *node.Node
 	issuer  *seq.Issuer
+	peers   *peer.Caller
 	pulse   *pulse.Grid
 
 	// stopLog passes on the last lines of the log.
@@ -121,10 +123,11 @@ func (n *Node) assemble() error {
 	if n.node, err = node.New(cfg); err != nil {
 		return err
 	}
+	n.peers = n.cfg.peers()
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
 		Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
-		By: n.cfg.Name, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
+		By: n.cfg.Name, Address: n.cfg.peerAddress(), Pass: n.peers.Pass, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
 		Log: n.log.Named("sequences"),
 	})
@@ -152,6 +155,7 @@ func (n *Node) run(connected context.Context) {
 	<-n.ending.Done()
 	stopIssuer()
 	issuing.Wait()
+	n.peers.Close()
 	stopNode()
 	keeping.Wait()
 	n.stopStore()

@@ -74,7 +74,8 @@ func nodeToken(c *cli.Context) (string, error) {
 
 // guardConfig returns the certificates and tokens that guardFlags give.
 func guardConfig(c *cli.Context) (access.Config, error) {
-	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca")}
+	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca"),
+		PeerTokenFile: c.String("peer-token-file"), PeerCA: c.String("peer-ca")}
 	var err error
 	if cfg.TokenFile, cfg.Token, err = secretSource(c, "token-file", tokenEnv); err != nil {
 		return cfg, err
@@ -85,6 +86,9 @@ func guardConfig(c *cli.Context) (access.Config, error) {
 	case cfg.ClientCA != "" && cfg.Cert == "":
 		return cfg, usageError("--tls-client-ca needs --tls-cert and --tls-key. Only a node with a certificate can " +
 			"ask clients for theirs")
+	case cfg.PeerCA != "" && cfg.Cert == "":
+		return cfg, usageError("--peer-ca needs --tls-cert and --tls-key. Only a node with a certificate connects to " +
+			"the others over TLS")
 	}
 	return cfg, nil
 }

@@ -137,6 +137,10 @@ func TestGuardFlags(t *testing.T) {
 	}{
 		{[]string{"--tls-cert", cert}, exitUsage, "--tls-cert and --tls-key: only one is given. Give both or neither"},
 		{[]string{"--tls-client-ca", cert}, exitUsage, "--tls-client-ca needs --tls-cert"},
+		{[]string{"--peer-ca", cert}, exitUsage, "--peer-ca needs --tls-cert and --tls-key"},
+		{[]string{"--tls-cert", cert, "--tls-key", key, "--peer-ca", empty}, exitUsage, "--peer-ca: " + empty +
+			": no PEM certificate found"},
+		{[]string{"--peer-token-file", empty}, exitUsage, "--peer-token-file: " + empty + ": no token found"},
 		{[]string{"--tls-cert", cert, "--tls-key", cert}, exitUsage, cert + " and " + cert},
 		{[]string{"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key}, exitUsage, key +
 			": no PEM certificate found"},

@@ -170,6 +170,10 @@ func guardFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tls-key", Usage: "PEM `FILE` with the key of that certificate"},
 		&cli.StringFlag{Name: "tls-client-ca", Usage: "require client certificates: PEM `FILE` with the authorities " +
 			"to trust"},
+		&cli.StringFlag{Name: "peer-token-file", DefaultText: "the first token for all sequences in --token-file",
+			Usage: "`FILE` with the token for other nodes, which this one asks for ordered sequences"},
+		&cli.StringFlag{Name: "peer-ca", DefaultText: "the system's",
+			Usage: "PEM `FILE` with the authorities of other nodes' certificates"},
 		&cli.StringFlag{Name: "unix-mode", Usage: "who may connect to unix sockets: `MODE` as for chmod, in octal",
 			Value: defaultUnixMode},
 		&cli.StringFlag{Name: "unix-group", Usage: "the group of unix sockets, `NAME` or number",

@@ -95,6 +95,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.access, err = access.Load(p.guard); err != nil {
 		return credentialError(p.guard, err)
 	}
+	p.node.PeerAccess = p.access.Peer
 	if p.listeners, err = p.listen(p.access, log); err != nil {
 		return err
 	}

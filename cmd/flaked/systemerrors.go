@@ -74,7 +74,7 @@ func credentialError(cfg access.Config, err error) error {
 	var flags []string
 	for _, of := range []struct{ flag, file string }{
 		{"--tls-cert", cfg.Cert}, {"--tls-key", cfg.Key}, {"--tls-client-ca", cfg.ClientCA},
-		{"--token-file", cfg.TokenFile},
+		{"--token-file", cfg.TokenFile}, {"--peer-token-file", cfg.PeerTokenFile}, {"--peer-ca", cfg.PeerCA},
 	} {
 		if of.file != "" && slices.Contains(e.Files, of.file) {
 			flags = append(flags, of.flag)

@@ -31,6 +31,12 @@ type Config struct {
 	TokenFile string
 	// Token is tokens, one per line. Empty means that clients need no token.
 	Token string
+	// PeerTokenFile names a file whose first token the node sends to other nodes. Empty means the first of its own
+	// tokens that is for all sequences.
+	PeerTokenFile string
+	// PeerCA names a PEM file with the authorities of other nodes' certificates. Empty means those of the system. It is
+	// ignored without Cert.
+	PeerCA string
 	// Every is the time between two readings of the files. 0 means one second.
 	Every time.Duration
 	// Logger gets a line for each change and each problem. nil means that nothing is logged.
@@ -44,6 +50,9 @@ type Server struct {
 
 	tokens tokens
 	tls    atomic.Pointer[tls.Config]
+
+	peerToken atomic.String
+	peerCAs   atomic.Pointer[x509.CertPool]
 }
 
 // Load reads all files once. It returns an error if one of them cannot be used.
@@ -51,6 +60,12 @@ func Load(cfg Config) (*Server, error) {
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	s := &Server{cfg: cfg}
+	if cfg.Cert != "" && cfg.PeerCA != "" {
+		s.sources = append(s.sources, &source{files: []string{cfg.PeerCA}, use: s.usePeerCA})
+	}
+	if cfg.PeerTokenFile != "" {
+		s.sources = append(s.sources, &source{files: []string{cfg.PeerTokenFile}, use: s.usePeerToken})
+	}
 	if cfg.Cert != "" {
 		files := []string{cfg.Cert, cfg.Key}
 		if cfg.ClientCA != "" {
@@ -119,6 +134,16 @@ func (s *Server) Authenticate() func(token []byte) (rights *sequence.Rights, ok 
 	return s.tokens.good
 }
 
+// Peer returns the token and the TLS configuration for connections to other nodes, as the files were last read. A node
+// with a certificate uses TLS, and shows the certificate to nodes that ask for one.
+func (s *Server) Peer() (token string, config *tls.Config) {
+	if s.cfg.Cert != "" {
+		config = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.tls.Load().Certificates,
+			RootCAs: s.peerCAs.Load()}
+	}
+	return s.peerToken.Load(), config
+}
+
 // Run reads the files every Config.Every, and at each signal on now, until ctx is done. It
 // logs contents that cannot be used. The old contents then stay in use.
 func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
@@ -161,12 +186,38 @@ func (s *Server) useTokens(where string, text []byte) error {
 		return err
 	}
 	s.tokens.set(good)
+	if s.cfg.PeerTokenFile == "" {
+		all := slices.IndexFunc(good, func(token Token) bool { return token.Rights == nil })
+		s.peerToken.Store("")
+		if all >= 0 {
+			s.peerToken.Store(good[all].Text)
+		}
+	}
 	s.cfg.Logger.Info("token required from clients", "tokens", len(good))
 	if slices.ContainsFunc(good, func(token Token) bool { return len(token.Text) < ShortToken }) {
 		s.cfg.Logger.Warn("a token is short enough to be guessed. Make a longer one with `openssl rand -hex 32`",
 			"from", where)
 	}
 	s.warnOpen("tokens", s.cfg.TokenFile)
+	return nil
+}
+
+func (s *Server) usePeerToken(texts [][]byte) error {
+	good, err := ParseTokens(s.cfg.PeerTokenFile, texts[0])
+	if err != nil {
+		return err
+	}
+	s.peerToken.Store(good[0].Text)
+	s.warnOpen("token for other nodes", s.cfg.PeerTokenFile)
+	return nil
+}
+
+func (s *Server) usePeerCA(texts [][]byte) error {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(texts[0]) {
+		return fmt.Errorf("%s: no PEM certificate found", s.cfg.PeerCA)
+	}
+	s.peerCAs.Store(pool)
 	return nil
 }
 
