@@ -19,6 +19,8 @@ const (
 type query struct {
 	// verb is the beginning of a request: GET, or NEXT and a sequence.
 	verb string
+	// name is the sequence, "" for IDs.
+	name string
 	// whole: verb is a whole request, and the reply is one line of as many numbers as the call wants.
 	whole bool
 }
@@ -26,7 +28,7 @@ type query struct {
 var forIDs = query{verb: "GET"}
 
 // ofSequence reports whether the query is about a named sequence.
-func (q query) ofSequence() bool { return q != forIDs }
+func (q query) ofSequence() bool { return q.name != "" }
 
 // call is a caller's request for IDs or values, or a request for some for a stock.
 type call struct {

@@ -31,6 +31,7 @@ type Client struct {
 	// mu guards the fields below, and fields of other types whose comments say so.
 	mu          sync.Mutex
 	nodes       []*node
+	owners      owners
 	turn        int // next node, with Spread
 	queue       []*call
 	connWorkers int

@@ -43,6 +43,7 @@ type job struct {
 	query query // of all calls
 	want  int   // IDs in all
 	share time.Duration
+	look  bool // ask for the owner of the sequence first
 }
 
 func newConnWorker(c *Client) *connWorker {
@@ -154,7 +155,13 @@ func (l *connWorker) exchange(conn *conn) (err error) {
 	if cap(l.ids) > keepIDs {
 		l.ids = nil
 	}
-	l.ids, err = conn.get(l.ids[:0], l.job.query, l.job.want, l.c.cfg.MaxBatch, l.job.share)
+	if l.job.look {
+		l.job.look = false
+		err = l.c.look(conn, &l.job)
+	}
+	if err == nil {
+		l.ids, err = conn.get(l.ids[:0], l.job.query, l.job.want, l.c.cfg.MaxBatch, l.job.share)
+	}
 	if conn.broken {
 		conn.close()
 	} else {

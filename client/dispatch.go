@@ -47,7 +47,7 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 	if len(c.queue) > 0 {
 		now := time.Now()
 		c.probe(now)
-		n, others, until := c.pick(now, c.queue[0].refused)
+		n, others, until := c.pick(now, c.queue[0])
 		if n != nil {
 			c.fill(&l.job, n, others, now)
 			if len(c.queue) > 0 {
@@ -75,12 +75,15 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 // now, n is nil and until is when one may be. Healthy nodes come first, then slow ones, then
 // failed ones. While one node is healthy, failed ones get no calls: probe tests them instead,
 // so that no call waits for them. A slow node may be asked at any time.
-// Nodes that have refused the call are left out.
-func (c *Client) pick(now time.Time, refused []*node) (n *node, others bool, until time.Time) {
+// Nodes that have refused the call are left out. A healthy owner of the call's sequence comes before all others.
+func (c *Client) pick(now time.Time, k *call) (n *node, others bool, until time.Time) {
 	for i := range c.nodes {
-		if o := c.nodes[(c.turn+i)%len(c.nodes)]; !slices.Contains(refused, o) && (n == nil || o.before(n)) {
+		if o := c.nodes[(c.turn+i)%len(c.nodes)]; !slices.Contains(k.refused, o) && (n == nil || o.before(n)) {
 			n = o
 		}
+	}
+	if o := c.owners.of(k.name); o != nil && o.healthy() && !slices.Contains(k.refused, o) {
+		n = o
 	}
 	if c.cfg.Spread {
 		c.turn = (c.turn + 1) % len(c.nodes)
@@ -126,6 +129,7 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		return true
 	})
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
+	j.look = len(j.calls) > 0 && c.owners.due(j.query.name, now)
 }
 
 // giveUp fails the calls for which waiting is useless. No node may be asked before until, so

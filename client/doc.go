@@ -47,6 +47,11 @@
 // Client.Sequence returns a named sequence, a counter that all nodes share: 1, 2, 3. If a node
 // refuses one sequence, the client still asks it for IDs and for other sequences.
 //
+// An ordered sequence, and each section of a family, has one node as its owner. The client asks the owner itself if it
+// is one of Config.Addrs, written as the node advertises it (host:port). Otherwise a node of Config.Addrs passes the
+// request on. The client looks at the owner again every 10 s, and sooner if the owner fails. If the node that was asked
+// does not know whether the owner has counted a value (reason=unknown), the call fails, and is not repeated.
+//
 // # Tests
 //
 // Package ids/idstest has an ids.Source without a network, for tests of programs that use a client.

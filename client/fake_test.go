@@ -24,8 +24,10 @@ type FakeNode struct {
 
 	mu      sync.Mutex // guards what follows
 	last    worker.ID
-	next    map[string]int64 // of sequences: the next value, by name. 1 for other names
-	keyed   map[string]int64 // values by sequence and key
+	next    map[string]int64         // of sequences: the next value, by name. 1 for other names
+	keyed   map[string]int64         // values by sequence and key
+	shown   func(name string) string // what SEQ says besides the name
+	looks   int                      // requests for it
 	refusal *ids.ReplyError
 	refuses int // how many more requests to refuse; -1: all
 	delay   time.Duration
@@ -68,6 +70,20 @@ func (s *FakeNode) SetNext(name string, v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[name] = v
+}
+
+// SetShown makes f return the fields that SEQ has besides the name, as of an ordered sequence.
+func (s *FakeNode) SetShown(f func(name string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = f
+}
+
+// Looks returns how many requests of SEQ there were.
+func (s *FakeNode) Looks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looks
 }
 
 // Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called.
@@ -318,6 +334,12 @@ func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ fun
 
 // Show is part of lineproto.Sequences.
 func (s *fakeSequences) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	if s.shown != nil {
+		return fmt.Sprintf("name=%s mode=ordered %s", name, s.shown(string(name))), nil
+	}
 	return fmt.Sprintf("name=%s mode=segment", name), nil
 }
 

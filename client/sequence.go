@@ -29,7 +29,7 @@ type Sequence struct {
 type SequenceConfig struct {
 	// Prefetch is how many values are requested in advance, so that Next need not wait: up to 100,000. 0 means none.
 	// Values that the program has not used when it ends are lost. Values of several programs are not in the order of
-	// the calls then, so do not prefetch from a strict sequence.
+	// the calls then, so do not prefetch from a strict or ordered sequence.
 	Prefetch int
 	// MaxAge is how long a prefetched value may be kept before it is discarded, from the moment when it was requested.
 	// 0 means 1 second. At least 1 ms.
@@ -41,7 +41,7 @@ func (c *Client) Sequence(name string) ids.Sequence { return c.SequenceWith(name
 
 // SequenceWith is Sequence with a configuration.
 func (c *Client) SequenceWith(name string, cfg SequenceConfig) *Sequence {
-	s := &Sequence{name: name, next: query{verb: "NEXT " + name}}
+	s := &Sequence{name: name, next: query{verb: "NEXT " + name, name: name}}
 	s.c, s.err = c.forValues()
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = DefaultMaxAge
@@ -119,7 +119,7 @@ func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
 	if err := sequence.CheckKey(key); err != nil {
 		return 0, fmt.Errorf("client: %w", err)
 	}
-	return s.one(ctx, query{s.next.verb + " " + key, true}, 0)
+	return s.one(ctx, query{s.next.verb + " " + key, s.name, true}, 0)
 }
 
 // Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More
@@ -145,7 +145,7 @@ func (s *Sequence) Range(ctx context.Context, n int) (first, last int64, err err
 	if n < 1 || n > MaxTake {
 		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, MaxTake)
 	}
-	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), true}, 2, 0)
+	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -172,6 +172,9 @@ const retryValues = 20 * time.Millisecond
 // refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
 func (c *Client) refusedOfSequence(j *job, err error) {
 	lasting := slices.Contains(lastingReasons, reason(err))
+	if reason(err) == "unknown" && c.owners.ordered(j.query.name) { // the program decides whether it asks again
+		lasting, err = true, ids.Unavailable(nil, err)
+	}
 	if len(j.calls) > 1 && slices.Contains(sizeReasons, reason(err)) {
 		for _, k := range j.calls {
 			k.alone = true

@@ -14,7 +14,7 @@ func queued(t *testing.T, names ...string) *Client {
 	c := open(t, Config{Addrs: []string{"a.invalid", "b.invalid"}})
 	for _, name := range names {
 		k := newCall()
-		k.reset(query{verb: "NEXT " + name}, 1, time.Now().Add(long))
+		k.reset(query{verb: "NEXT " + name, name: name}, 1, time.Now().Add(long))
 		c.queue = append(c.queue, k)
 	}
 	return c

@@ -1,0 +1,130 @@
+package client
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// An ordered sequence has one node as its owner, and so has each section of a family. Every node answers requests, but
+// the owner does so without asking another node. So the client asks nodes now and then who owns what it uses.
+
+const (
+	// lookAgain is the time for which the client believes that it knows an owner.
+	lookAgain = 10 * time.Second
+	// lookPause is the least time between two looks at owners.
+	lookPause = 100 * time.Millisecond
+	// maxOwners and maxFamilies bound the memory. A client that uses more begins anew.
+	maxOwners   = 4096
+	maxFamilies = 64
+)
+
+// owners is what the client knows of owners. It is guarded by Client.mu.
+type owners struct {
+	families map[string]int // the number of sections, by prefix
+	known    map[place]owner
+	next     time.Time // of the next look
+}
+
+// place is what has an owner: a sequence, or a section of the family with the prefix name.
+type place struct {
+	name    string
+	section int // -1 for a sequence
+}
+
+type owner struct {
+	ordered bool
+	node    *node     // nil if it is none of Config.Addrs
+	until   time.Time // when it is looked at again
+}
+
+// place returns where the name of a sequence belongs, as far as the client knows.
+func (o *owners) place(name string) place {
+	for prefix, sections := range o.families {
+		if strings.HasPrefix(name, prefix) {
+			section, _ := sequence.Place(name, sections)
+			return place{prefix, section}
+		}
+	}
+	return place{name, -1}
+}
+
+// of returns the node that owns a sequence, nil if none is known.
+func (o *owners) of(name string) *node { return o.known[o.place(name)].node }
+
+// ordered reports whether a sequence is known to be ordered.
+func (o *owners) ordered(name string) bool { return o.known[o.place(name)].ordered }
+
+// due reports whether the owner of a sequence must be looked at now, and counts that as done. An owner that fails is
+// looked at early.
+func (o *owners) due(name string, now time.Time) bool {
+	if name == "" || now.Before(o.next) {
+		return false
+	}
+	if k, ok := o.known[o.place(name)]; ok && now.Before(k.until) && (k.node == nil || k.node.healthy()) {
+		return false
+	}
+	o.next = now.Add(lookPause)
+	return true
+}
+
+// learn notes a reply to SEQ. An error changes nothing that is known.
+func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
+	if o.known == nil || len(o.known) >= maxOwners || len(o.families) >= maxFamilies {
+		o.known, o.families = make(map[place]owner), make(map[string]int)
+	}
+	at := o.place(name)
+	if strings.HasPrefix(line, "-") {
+		old := o.known[at]
+		old.until = now.Add(lookAgain)
+		o.known[at] = old
+		return
+	}
+	delete(o.families, at.name) // it may have been deleted, or created anew
+	fields := make(map[string]string)
+	for field := range strings.FieldsSeq(line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
+	}
+	found := owner{until: now.Add(lookAgain)}
+	for _, n := range nodes {
+		if n.network == "tcp" && n.address == fields["owner"] {
+			found.node = n
+		}
+	}
+	_, found.ordered = fields["owner"]
+	prefix, family := strings.CutSuffix(fields["family"], "*")
+	sections, _ := strconv.Atoi(fields["sections"])
+	if family && strings.HasPrefix(name, prefix) && sections > 0 && sections <= sequence.MaxSections {
+		o.families[prefix] = sections
+	}
+	o.known[o.place(name)] = found
+}
+
+// look asks a node for the owner of a job's sequence. An error means that the connection has failed.
+func (c *Client) look(conn *conn, j *job) error {
+	line, err := conn.show(j.query.name, j.share)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners.learn(j.query.name, line, c.nodes, time.Now())
+	return nil
+}
+
+// show returns the reply to SEQ.
+func (c *conn) show(name string, share time.Duration) (string, error) {
+	c.out = append(append(append(c.out[:0], "SEQ "...), name...), '\n')
+	if err := c.send(time.Now().Add(share)); err != nil {
+		return "", err
+	}
+	line, err := c.line()
+	if err != nil {
+		return "", err
+	}
+	c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	return string(line), nil
+}
