@@ -87,6 +87,9 @@ func ofSequence(name string, err error) error {
 		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
 			"Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
 	}
+	if _, within := errors.AsType[*seq.FamilyError](err); within {
+		return exitWith(exitFailure, "%s: %w. Nothing was changed", name, err)
+	}
 	for _, is := range []error{seq.ErrExists, seq.ErrNotFound, seq.ErrStartNeeded, seq.ErrTooEarly} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -39,10 +41,16 @@ bounds how many values are skipped after ZooKeeper has lost data.
 A name that was deleted begins above the values of all its earlier lives. After ZooKeeper
 has lost data, a name of which no record knows all values needs --start.
 
-A sequence of --mode strict gives higher values to later requests, over all nodes. --salt
-and --scatter hide neighbours with a key. docs/sequences.md says what each costs.
+A sequence of --mode strict or ordered gives higher values to later requests, over all
+nodes. Of an ordered one, one node at a time is the owner: it issues from memory, and the
+others pass their requests on to it. --salt and --scatter hide neighbours with a key.
+docs/sequences.md says what each costs.
 
-A name such as order:* is a template. Nodes create each sequence that it matches at its
+With --mode ordered and --sections, a name such as msg:* is a family: each name with its
+prefix has rising values, and is created nowhere. Each section has an owner of its own, so
+that nodes share the work. The number of sections, as the lease, can never be changed.
+
+Otherwise, a name such as order:* is a template. Nodes create each sequence that it matches at its
 first use, with the settings of the template. The prefix ends with one of _ . : - /. After
 ZooKeeper has lost data, it creates nothing until you say with ` + "`flaked seq set --next`" + `
 where new sequences begin.
@@ -50,6 +58,8 @@ where new sequences begin.
 Examples:
   flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32
   flaked seq create invoice --mode strict
+  flaked seq create ticks --mode ordered
+  flaked seq create 'msg:*' --mode ordered --sections 64
   flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
@@ -70,7 +80,12 @@ Examples:
 func createFlags() []cli.Flag {
 	return in(callFlags,
 		&cli.StringFlag{Name: "mode", Value: seq.Segment.String(), Usage: "segment: nodes issue from values that " +
-			"they took in advance. strict: in the order of the requests over all nodes"},
+			"they took in advance. strict: in the order of the requests over all nodes, each written to ZooKeeper. " +
+			"ordered: in that order, one node at a time issues from memory"},
+		&cli.IntFlag{Name: "sections", Usage: "make an ordered family, in this many sections, 1 to 512",
+			DefaultText: "none"},
+		&cli.DurationFlag{Name: "lease", Value: seq.DefaultLease, Usage: "how long the owner of an ordered sequence " +
+			"issues without ZooKeeper, and others wait before they take its place: 1s to 1m"},
 		&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1},
 		&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1},
 		&cli.IntFlag{Name: "salt", Usage: "append this many `BITS` to each value, 1 to 16, that only the sequence's " +
@@ -85,7 +100,7 @@ func createFlags() []cli.Flag {
 }
 
 func createSequence(ctx context.Context, c *cli.Context, o seq.Operator, d seq.Definition) error {
-	if !c.IsSet("hold") && d.Mode.Holds() {
+	if !c.IsSet("hold") && d.Mode.Holds() && !d.Mode.Owned() {
 		cl, err := coordinator.ReadCluster(ctx, o.Store)
 		if err != nil {
 			return err
@@ -101,43 +116,73 @@ func createSequence(ctx context.Context, c *cli.Context, o seq.Operator, d seq.D
 	return err
 }
 
-// unusedByStrict returns an error if a flag is given that a strict sequence does not use.
-func unusedByStrict(c *cli.Context) error {
-	for _, name := range []string{"block", "supply", "hold", "ceiling", "hard-ceiling"} {
-		if c.IsSet(name) {
-			return usageError("--%s is not for strict sequences: nodes keep none of their values. Leave it out", name)
+// checkUnused returns an error if a flag is given that sequences in this mode do not use.
+func checkUnused(c *cli.Context, m seq.Mode) error {
+	reasons := map[string]string{}
+	say := func(why string, flags ...string) {
+		for _, flag := range flags {
+			reasons[flag] = why
+		}
+	}
+	switch {
+	case m.Owned():
+		say("not for ordered sequences: their owner takes values for some seconds, and issues for --lease without "+
+			"ZooKeeper. Leave it out", "supply", "hold")
+	case !m.Holds():
+		say("not for strict sequences: nodes keep none of their values. Leave it out", "block", "supply", "hold",
+			"ceiling", "hard-ceiling")
+	}
+	if !m.Owned() {
+		say("for ordered sequences. Leave it out, or give --mode ordered", "lease", "sections")
+	}
+	for _, flag := range slices.Sorted(maps.Keys(reasons)) {
+		if c.IsSet(flag) {
+			return usageError("--%s is %s", flag, reasons[flag])
 		}
 	}
 	return nil
 }
 
-// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms, or
-// that of a strict sequence.
+// names returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
+// sequence.
+func names(c *cli.Context, name string, m seq.Mode) (most int64, sections int, err error) {
+	switch {
+	case c.IsSet("max-names") && !sequence.IsTemplate(name):
+		return 0, 0, usageError("--max-names is for templates, whose names end with *, as in order:*")
+	case c.IsSet("sections") && c.Int("sections") == 0:
+		return 0, 0, usageError("--sections must be 1 to %d, not 0", sequence.MaxSections)
+	case c.IsSet("max-names"), c.IsSet("sections"):
+		return c.Int64("max-names"), c.Int("sections"), nil
+	case sequence.IsTemplate(name) && m.Owned():
+		return 0, 0, usageError("with --mode ordered, %s is a family or a template. --sections N makes a family: its "+
+			"names are created nowhere, and share N sections. --max-names N makes a template: it creates up to N "+
+			"sequences, each with an owner of its own", name)
+	case sequence.IsTemplate(name):
+		return defaultMaxNames, 0, nil
+	}
+	return 0, 0, nil
+}
+
+// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms. That of a strict
+// sequence is fixed, and that of an ordered one is its lease.
 func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.Name, err = sequenceArgument(c); err != nil {
 		return d, err
 	}
 	var known bool
 	if d.Mode, known = seq.ParseMode(c.String("mode")); !known {
-		return d, usageError("--mode must be segment or strict, not %q", c.String("mode"))
+		return d, usageError("--mode must be segment, strict or ordered, not %q", c.String("mode"))
 	}
-	if !d.Mode.Holds() {
-		if err := unusedByStrict(c); err != nil {
-			return d, err
-		}
+	if err := checkUnused(c, d.Mode); err != nil {
+		return d, err
 	}
 	d.StartGiven = c.IsSet("start")
 	d.Map = sequence.Map{
 		Start: c.Int64("start"), Increment: c.Int64("increment"), Max: sequence.MaxJavaScript,
 		Salt: c.Int("salt"), Scatter: c.Int("scatter"),
 	}
-	switch {
-	case c.IsSet("max-names") && !sequence.IsTemplate(d.Name):
-		return d, usageError("--max-names is for templates, whose names end with *, as in order:*")
-	case c.IsSet("max-names"):
-		d.MaxNames = c.Int64("max-names")
-	case sequence.IsTemplate(d.Name):
-		d.MaxNames = defaultMaxNames
+	if d.MaxNames, d.Sections, err = names(c, d.Name, d.Mode); err != nil {
+		return d, err
 	}
 	if c.IsSet("max") {
 		if d.Max, err = parseMax(c.String("max")); err != nil {
@@ -161,7 +206,10 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
 		d.HardCeiling = hard
 	}
-	if !d.Mode.Holds() {
+	switch {
+	case d.Mode.Owned():
+		d.HoldMs = c.Duration("lease").Milliseconds()
+	case !d.Mode.Holds():
 		d.HoldMs = seq.AnswerFor.Milliseconds()
 	}
 	if err := d.Check(); err != nil {
@@ -174,11 +222,16 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 // means that the name was deleted before.
 func created(name string, r seq.Record, again bool) string {
 	what, ask, template := "sequence "+name, name, r.Kind() == seq.Template
-	if template {
-		what = "template " + name + ". Nodes create each sequence that it matches at its first use"
+	if sequence.IsTemplate(name) {
 		ask = strings.TrimSuffix(name, "*") + "1"
 	}
+	if template {
+		what = "template " + name + ". Nodes create each sequence that it matches at its first use"
+	}
 	switch {
+	case r.Kind() == seq.Family:
+		what = fmt.Sprintf("family %s with %s. Each name with its prefix has rising values from %d on", name,
+			view.Plural(int64(r.Sections), "section"), r.Value(r.Next))
 	case r.Keyed() && template:
 		what += ", with a key of its own"
 	case r.Keyed():

@@ -27,7 +27,8 @@ Examples:
 		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
 		Action: func(c *cli.Context) error {
 			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Show(ctx, name)
+				n, st, err := o.Find(ctx, name)
+				r := n.Record
 				if err != nil {
 					return err
 				}
@@ -37,9 +38,13 @@ Examples:
 						name, view.Instant(r.DeletedAt, now))
 					return err
 				}
-				next := strings.ReplaceAll(describeSequence(seq.Named{Record: r}, st).nextText(), "-", "above its max")
+				next := strings.ReplaceAll(describeSequence(n, st, o.Now()).nextText(), "-", "above its max")
+				what := name
+				if r.Kind() == seq.Family {
+					what = "all names of " + name
+				}
 				risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
-					"Nodes that are cut off may issue its values for up to %s", name, next, millis(r.LongestHoldMs()))
+					"Nodes that are cut off may issue its values for up to %s", what, next, millis(r.LongestHoldMs()))
 				if err := confirm(c, risk, "delete sequence "+name); err != nil {
 					return err
 				}

@@ -46,7 +46,7 @@ Examples:
 					Sequences   []seqReport `json:"sequences"`
 				}{st.Incarnation, st.Changes, []seqReport{}}
 				for _, n := range found {
-					doc.Sequences = append(doc.Sequences, describeSequence(n, st))
+					doc.Sequences = append(doc.Sequences, describeSequence(n, st, o.Now()))
 				}
 				return show(c, doc, func(w io.Writer) error {
 					if len(found) == 0 {
@@ -69,7 +69,7 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue
 		}
-		if d.strict() {
+		if !d.taken() {
 			ceiling = d.Mode
 		}
 		if d.DeletedMs != nil {
@@ -102,12 +102,20 @@ Examples:
 		Action: func(c *cli.Context) error {
 			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
 				r, st, err := o.Find(ctx, name)
+				if errors.Is(err, seq.ErrNotFound) {
+					r, st, err = o.FindInFamily(ctx, name)
+				}
 				if err != nil {
 					return err
 				}
-				d := describeSequence(r, st)
+				d := describeSequence(r, st, o.Now())
 				if !asJSON(c) || !r.Keyed() {
-					return show(c, d, seqRows(d, time.Now()).print)
+					return show(c, d, func(w io.Writer) error {
+						if err := seqRows(d, time.Now()).print(w); err != nil {
+							return err
+						}
+						return d.printOwners(w, time.Now())
+					})
 				}
 				doc := struct {
 					seqReport

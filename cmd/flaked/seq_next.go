@@ -37,8 +37,8 @@ func nextValues(c *cli.Context) error {
 		return err
 	}
 	if sequence.IsTemplate(name) {
-		return usageError("%s is a template and has no values itself. Ask for a name that it matches, as in "+
-			"`%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
+		return usageError("%s is a template or a family, and has no values itself. Ask for a name that it matches, "+
+			"as in `%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
 	}
 	n := c.Int("count")
 	if !within(n, mostNumbers) {

@@ -76,36 +76,37 @@ type knownNode struct {
 }
 
 func (r recoverer) recover(ctx context.Context) error {
-	record, st, err := r.o.Show(ctx, r.name)
+	found, st, err := r.o.Find(ctx, r.name)
+	record := found.Record
 	switch {
 	case err != nil:
 		return err
 	case record.Kind() == seq.Tombstone:
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
-	case record.Mode != seq.Strict || record.Kind() == seq.Template:
+	case record.Mode.Holds() || record.Kind() == seq.Template:
 		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
 	}
-	found, err := r.ask(ctx, record)
+	nodes, err := r.ask(ctx, record)
 	if err != nil {
 		return err
 	}
 	taken := record.Next
-	for _, n := range found {
+	for _, n := range nodes {
 		taken = max(taken, n.taken)
 	}
 	next, err := goesOnAt(r.c, record, taken)
 	if err != nil {
 		return exitWith(exitFailure, "%w. The highest known value is %s", err, lastOf(record, taken))
 	}
-	if err := printKnown(r.c.App.Writer, record, found); err != nil {
+	if err := printKnown(r.c.App.Writer, record, nodes); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(record, taken), next)
-	return changeSequence(ctx, r.c, r.o, r.name, record, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
+	return changeSequence(ctx, r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 const seqStatesText = `STATE is
   in-use      nodes issue its values
   template    nodes create each sequence that it matches at its first use
+  family      nodes issue values of each name that it matches
   after-loss  ZooKeeper lost data: the next node first skips what may have been issued
   frozen      the same, but nodes refuse until an operator says where it goes on
   exhausted   all values are taken, or a template has created all that it may
@@ -27,7 +29,7 @@ type seqReport struct {
 	State string `json:"state"`
 	// Error says why a record is damaged. Other fields are then empty.
 	Error string `json:"error,omitempty"`
-	// Mode is segment or strict.
+	// Mode is segment, strict or ordered.
 	Mode string `json:"mode"`
 	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
 	// key of the sequence.
@@ -63,6 +65,12 @@ type seqReport struct {
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
+	// LeaseMs is for how long the owner of an ordered sequence issues without ZooKeeper. It is missing in other modes.
+	LeaseMs int64 `json:"lease_ms,omitempty"`
+	ownership
+	// Sections are those of a family.
+	Sections []sectionReport `json:"sections,omitempty"`
+
 	ID           string `json:"id"`
 	NextPosition int64  `json:"next_position,string"`
 	Positions    int64  `json:"positions,string"`
@@ -71,9 +79,9 @@ type seqReport struct {
 	ClusterIncarnation int64 `json:"cluster_incarnation"`
 }
 
-// describeSequence returns the report of a record.
-func describeSequence(n seq.Named, st seq.State) seqReport {
-	s, r := view.Recorded(n, st), n.Record
+// describeSequence returns the report of a record. now is Unix ms.
+func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
+	s, r := view.Recorded(n, st, now), n.Record
 	if n.Err != nil {
 		return seqReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
 	}
@@ -91,6 +99,12 @@ func describeSequence(n seq.Named, st seq.State) seqReport {
 	}
 	if r.Kind() == seq.Tombstone {
 		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
+	}
+	if r.Mode.Owned() {
+		d.describeOwners(n, st, now)
+	}
+	if s.State == view.SeqDamaged {
+		d.Error = s.Why
 	}
 	return d
 }
@@ -120,6 +134,9 @@ func (d seqReport) meaning() string {
 	case view.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
 			view.Plural(d.Skips, "value")
+	case view.SeqDamaged:
+		return ": " + d.Error + ". Nodes that know them put them back. If none does, delete the family, and " +
+			"create it again"
 	case view.SeqFrozen:
 		switch {
 		case template && d.Scatter > 0:
@@ -128,7 +145,7 @@ func (d seqReport) meaning() string {
 		case template:
 			return ": ZooKeeper lost data, and perhaps sequences that it created. " + set +
 				"--next VALUE --vouch-after-loss` says where new ones begin"
-		case d.strict():
+		case !d.taken():
 			return ": ZooKeeper lost data, and values may have been issued that it does not know. `flaked seq " +
 				"recover " + d.Name +
 				"` says where it goes on"
@@ -153,14 +170,29 @@ func (d seqReport) meaning() string {
 	return ""
 }
 
-func (d seqReport) strict() bool { return d.Mode == seq.Strict.String() }
+// taken reports whether nodes take values of the sequence in advance.
+func (d seqReport) taken() bool {
+	m, known := seq.ParseMode(d.Mode)
+	return known && m.Holds()
+}
 
 // unused replaces a setting that the mode does not use.
 func (d seqReport) unused(text string) string {
-	if d.strict() {
+	if !d.taken() {
 		return "-"
 	}
 	return text
+}
+
+// supplyRows returns how long nodes issue what they have taken.
+func (d seqReport) supplyRows() textTable {
+	if d.LeaseMs > 0 {
+		return textTable{{"lease", millis(d.LeaseMs).String()}}
+	}
+	return textTable{
+		{"supply", d.unused(millis(d.SupplyMs).String())},
+		{"hold", d.unused(millis(d.HoldMs).String())},
+	}
 }
 
 func aSecond(n int64) string { return grouped(n) + " a second" }
@@ -184,13 +216,13 @@ func seqRows(d seqReport, now time.Time) textTable {
 		{"max", top},
 		{"used", d.usedText()},
 		{"block", d.unused(fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
-		{"supply", d.unused(millis(d.SupplyMs).String())},
-		{"hold", d.unused(millis(d.HoldMs).String())},
+	}
+	rows = slices.Concat(rows, d.supplyRows(), textTable{
 		{"ceiling", d.unused(aSecond(d.Ceiling))},
 		{"hard ceiling", d.unused(aSecond(d.HardCeiling))},
 		{"last writer", printable(d.By)},
 		{"last written", view.Instant(d.WrittenMs, now)},
-	}
+	}, d.ownerRows(now))
 	if d.keyed() {
 		rows.add("map", sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName())
 	}

@@ -37,12 +37,23 @@ func exampleSequences() ([]seq.Named, seq.State) {
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone := order
 	gone.DeletedAt, gone.WaitMs, gone.WaitFrom, gone.By = seqNow-3_600_000, 86_430_000, seqTime, ""
+	family := order
+	family.Mode, family.HoldMs, family.Sections, family.Term = seq.Ordered, 3000, 2, 6
+	owned := family
+	owned.Sections, owned.Owner, owned.Address, owned.OwnedAt, owned.Term = 0, "n2", "10.0.0.1:7609", seqNow-600_000, 6
+	free := owned
+	free.Owner, free.Address, free.OwnedAt, free.Term = "", "", 0, 0
 	return []seq.Named{
 		{Name: "broken", Written: seqNow - 5000, Err: seq.ErrDamaged}, {Name: "gone", Record: gone},
+		{Name: "msg:*", Record: family, Written: seqNow - 1000, Sections: []seq.Named{
+			{Name: "msg:*0", Record: free, Written: seqNow - 4000},
+			{Name: "msg:*1", Record: owned, Written: seqNow - 1000},
+		}},
 		{Name: "order", Record: order, Written: seqNow - 4000},
 		{Name: "restored", Record: restored, Written: seqNow - 90_000},
 		{Name: "ticket", Record: ticket, Written: seqNow - 4000},
 		{Name: "ticket/frozen", Record: frozen, Written: seqNow - 48*3_600_000},
+		{Name: "ticks", Record: owned, Written: seqNow - 7000},
 		{Name: "used", Record: used, Written: seqNow - 4000},
 	}, seq.State{Cluster: "c", Incarnation: 2, Time: seqTime, Changes: 9}
 }
@@ -50,7 +61,7 @@ func exampleSequences() ([]seq.Named, seq.State) {
 func exampleReports() (out []seqReport) {
 	found, st := exampleSequences()
 	for _, n := range found {
-		out = append(out, describeSequence(n, st))
+		out = append(out, describeSequence(n, st, seqNow))
 	}
 	return out
 }

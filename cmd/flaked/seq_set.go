@@ -53,7 +53,7 @@ Examples:
 				return err
 			}
 			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Show(ctx, name)
+				r, st, err := o.Find(ctx, name)
 				if err != nil {
 					return err
 				}
@@ -64,7 +64,7 @@ Examples:
 					}
 					change.VouchedIn = st.Incarnation
 				}
-				return changeSequence(ctx, c, o, name, r, st, change)
+				return changeSequence(ctx, c, o, r, st, change)
 			})
 		},
 	}
@@ -101,35 +101,34 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 	return change, nil
 }
 
-// changeSequence changes a sequence whose record is r, and prints what it has changed.
+// changeSequence changes a sequence that was read, and prints what it has changed.
 func changeSequence(
-	ctx context.Context, c *cli.Context, o seq.Operator, name string, r seq.Record, st seq.State, change seq.Change,
+	ctx context.Context, c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change,
 ) error {
+	name := r.Name
 	if r.Kind() == seq.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
-	if !r.Mode.Holds() {
-		if err := unusedByStrict(c); err != nil {
-			return err
-		}
+	if err := checkUnused(c, r.Mode); err != nil {
+		return err
 	}
-	after, err := change.Apply(r, st)
+	after, err := change.ApplyTo(r, st)
 	if err != nil {
 		return err
 	}
-	t := changedRows(name, r, after, st, o.Now())
+	t := changedRows(r, after, st, o.Now())
 	if len(t) == 1 && change.VouchedIn == 0 {
 		_, err := fmt.Fprintf(c.App.Writer, "sequence %s has these settings already. Nothing was changed.\n", name)
 		return err
 	}
-	if err := confirmChange(c, name, r, after, st, change); err != nil {
+	if err := confirmChange(c, name, r.Record, after.Record, st, change); err != nil {
 		return err
 	}
-	if after, err = o.Set(ctx, name, change); err != nil {
+	if _, err := o.Set(ctx, name, change); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	state, moved := view.SequenceState(after, st), change.Next != nil || change.NextPosition != nil
+	state, moved := view.Recorded(after, st, o.Now()).State, change.Next != nil || change.NextPosition != nil
 	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
@@ -140,11 +139,11 @@ func changeSequence(
 	return t.print(c.App.Writer)
 }
 
-// changedRows returns a header, and what differs between two records.
-func changedRows(name string, before, after seq.Record, st seq.State, now int64) (t textTable) {
+// changedRows returns a header, and what differs between a sequence before and after a change.
+func changedRows(before, after seq.Named, st seq.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
-	was := seqRows(describeSequence(seq.Named{Name: name, Record: before}, st), at)
-	is := seqRows(describeSequence(seq.Named{Name: name, Record: after}, st), at)
+	was := seqRows(describeSequence(before, st, now), at)
+	is := seqRows(describeSequence(after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
 		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
 )
 
 func TestSeqTranscript(t *testing.T) {
@@ -31,6 +36,8 @@ func (w *seqWorld) happens(event []string) *seqWorld {
 		remove("/seq")
 	case "no cluster":
 		remove("/cluster")
+	case "node owns": // NAME below VALUE
+		w.owns(event[2], event[4])
 	default: // nodes take NAME below VALUE
 		next, err := strconv.ParseInt(event[4], 10, 64)
 		if err != nil {
@@ -39,4 +46,25 @@ func (w *seqWorld) happens(event []string) *seqWorld {
 		w.taken(event[2], next)
 	}
 	return w
+}
+
+// owns makes an ordered sequence, or a section, look as if a node owned it and had taken all values below next.
+func (w *seqWorld) owns(name, next string) {
+	w.t.Helper()
+	path := fmt.Sprintf("/seq/s/%03x/%s", sequence.Bucket(name), name)
+	data, _, err := w.store.Get(w.t.Context(), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var r seq.Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		w.t.Fatal(err)
+	}
+	v, err := strconv.ParseInt(next, 10, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Owner, r.Address, r.Term, r.By = "n1", "10.0.0.1:7609", r.Term+1, "ids-1"
+	r.OwnedAt, r.Next = time.Now().Add(-2*time.Hour).UnixMilli(), r.PositionAtOrAbove(v)
+	put(w.t, w.store, path, r, false)
 }

@@ -124,7 +124,7 @@ func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	switch {
 	case errors.Is(err, seq.ErrNoState):
 	case errors.Is(err, seq.ErrDamaged): // the record that all need
-		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(seq.Named{Name: "all", Err: err}, st)})
+		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(seq.Named{Name: "all", Err: err}, st, 0)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
@@ -132,7 +132,7 @@ func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	default:
 		var all []view.Sequence
 		for _, n := range found {
-			all = append(all, view.Recorded(n, st))
+			all = append(all, view.Recorded(n, st, r.Summary.NowMs))
 		}
 		r.Sequences = view.CountSequences(all)
 	}

@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -135,7 +136,8 @@ func (v view) deleteFamily(now int64) changed {
 	return all
 }
 
-// setFamily returns a family and its sections after a change. The next value must not be lower than that of any section.
+// setFamily returns a family and its sections after a change. The next value must not be lower than that of any
+// section.
 func (c Change) setFamily(v view) (all changed, err error) {
 	if _, err := c.Apply(v.record.asOne(v.sections), *v.state); err != nil {
 		return changed{}, err
@@ -147,6 +149,22 @@ func (c Change) setFamily(v view) (all changed, err error) {
 	c.Next, c.NextPosition = nil, nil // sections have it
 	all.own, err = c.Apply(*v.record, *v.state)
 	return all, err
+}
+
+// ApplyTo returns a sequence after the change, with all sections of a family.
+func (c Change) ApplyTo(n Named, st State) (after Named, err error) {
+	after = n
+	if after.Record, err = c.Apply(n.Record, st); err != nil {
+		return Named{}, err
+	}
+	after.Sections = nil
+	for _, s := range n.Sections {
+		if s, err = c.ApplyTo(s, st); err != nil {
+			return Named{}, err
+		}
+		after.Sections = append(after.Sections, s)
+	}
+	return after, nil
 }
 
 // createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
@@ -192,15 +210,15 @@ type FamilyError struct {
 
 func (e *FamilyError) Error() string {
 	if len(e.Within) == 0 {
-		return fmt.Sprintf("the family %s has all names with its prefix, so none of them can be created. A family that "+
-			"was deleted keeps them until it is purged", e.Family)
+		return fmt.Sprintf("the family %s has all names with its prefix, so none of them can be created. A family "+
+			"that was deleted keeps them until it is purged", e.Family)
 	}
 	more := ""
 	if e.More > 0 {
 		more = fmt.Sprintf(" and %d more", e.More)
 	}
-	return fmt.Sprintf("a family has all names with its prefix, and some exist: %s%s. Choose another prefix, or delete "+
-		"and purge them", strings.Join(e.Within, ", "), more)
+	return fmt.Sprintf("a family has all names with its prefix, and some exist: %s%s. Choose another prefix, or "+
+		"delete and purge them", strings.Join(e.Within, ", "), more)
 }
 
 // checkOuter returns a *FamilyError if name lies in the prefix of a family.
@@ -217,6 +235,19 @@ func (o Operator) checkOuter(ctx context.Context, name string) error {
 // outer reads the templates and families in whose prefixes a name lies.
 func (o Operator) outer(ctx context.Context, name string) ([]entry, error) {
 	return o.readEntries(ctx, slices.DeleteFunc(sequence.Templates(name), func(t string) bool { return t == name }))
+}
+
+// FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
+// has the name.
+func (o Operator) FindInFamily(ctx context.Context, name string) (Named, State, error) {
+	outer, err := o.outer(ctx, name)
+	for _, e := range outer {
+		if e.record.Kind() == Family {
+			section, _ := sequence.Place(name, e.record.Sections)
+			return o.Find(ctx, sectionName(e.name, section))
+		}
+	}
+	return Named{}, State{}, cmp.Or(err, ErrNotFound)
 }
 
 // checkInner returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
@@ -243,8 +274,8 @@ func (o Operator) checkInner(ctx context.Context, family string) error {
 	return refused
 }
 
-// beforeFamily returns the operations that must come before the creation of a family: the creation of the directories of
-// its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
+// beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
+// of its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
 func (o Operator) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
 	outer, err := o.outer(ctx, family)
 	if err != nil {

@@ -112,7 +112,7 @@ func (n Named) with(sections []Named) Named {
 			n.Err = s.Err
 		case s.exists():
 			n.Sections, entries = append(n.Sections, s), append(entries, entry{record: &s.Record})
-			if s.Written > n.Written {
+			if s.Written >= n.Written {
 				n.Written, n.By = s.Written, s.By
 			}
 		}

@@ -154,6 +154,10 @@ var (
 		"Clients get errors for these sequences from this node.",
 		"If it is confirming, wait: that ends by itself. Else check that the node reaches ZooKeeper, and ZooKeeper's " +
 			"latency: flaked doctor."}
+	sequencesNoOwner = Problem{"sequences-no-owner", Critical, "Ordered sequences whose owner a node cannot ask%s",
+		"Clients get errors for these sequences from this node.",
+		"If the owner has just stopped, wait for the lease, 3 s by default: another node then takes over. Else make " +
+			"the nodes reach each other: check --advertise, the network between them, and their tokens."}
 	sequencesCeiling = Problem{"sequences-ceiling", Warning, "Sequences at their ceiling%s",
 		"Clients get fewer values than they ask for.",
 		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many."}
@@ -218,6 +222,10 @@ var (
 		"Clients notice nothing until a sequence is exhausted.",
 		"Raise the max in time, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a " +
 			"template's --max-names."}
+	sequencesOwnerGone = Problem{"sequences-owner-gone", Warning,
+		"Ordered sequences whose owner has not renewed its lease%s",
+		"The next request for one waits until another node has taken over: for the lease, 3 s by default.",
+		"Ask for a value (flaked seq next): a node then takes over. If that fails, the error says why."}
 	sequencesUnread = Problem{"sequences-unread", Warning, "The named sequences could not be read from ZooKeeper%s",
 		unnoticed, "Check ZooKeeper (flaked doctor), then see flaked seq list."}
 	TimeEnding = Problem{"time-field-ending", Warning, "The layout's time field ends%s",
@@ -228,11 +236,12 @@ var (
 // Causes is the table: all rows, the critical ones first.
 var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
-	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesUnserved,
+	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesNoOwner,
+	sequencesUnserved,
 	Development, NoCluster, ZooKeeperDenied, OtherCluster,
 	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
 	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesCeiling,
-	sequencesNearlyUsed, sequencesUnread, TimeEnding,
+	sequencesOwnerGone, sequencesNearlyUsed, sequencesUnread, TimeEnding,
 })
 
 // Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.

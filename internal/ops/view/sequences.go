@@ -14,6 +14,7 @@ import (
 const (
 	SeqInUse     = "in-use"
 	SeqTemplate  = "template"
+	SeqFamily    = "family"
 	SeqAfterLoss = "after-loss"
 	SeqFrozen    = "frozen"
 	SeqExhausted = "exhausted"
@@ -35,6 +36,8 @@ func SequenceState(r seq.Record, st seq.State) string {
 		return SeqAfterLoss
 	case r.Kind() == seq.Template:
 		return SeqTemplate
+	case r.Kind() == seq.Family:
+		return SeqFamily
 	}
 	return SeqInUse
 }
@@ -45,6 +48,10 @@ type Sequence struct {
 	State string
 	// Why has details of the state, for people.
 	Why string
+	// Sections is the number of sections of a family that are known, and Owned that of those that this node owns.
+	Sections, Owned int
+	// Gone is the number of sections whose owner has not renewed its lease. A plain sequence has one section.
+	Gone int
 }
 
 // InUse returns a sequence as a node knows it.
@@ -56,14 +63,25 @@ func InUse(u seq.Use, st seq.State) Sequence {
 	return s
 }
 
-// Recorded returns a sequence as ZooKeeper has it.
-func Recorded(n seq.Named, st seq.State) Sequence {
+// Recorded returns a sequence as ZooKeeper has it. now is Unix ms.
+func Recorded(n seq.Named, st seq.State, now int64) Sequence {
 	s := Sequence{Use: seq.Use{Name: n.Name, Record: n.Record}}
-	if n.Err != nil {
+	switch {
+	case n.Err != nil:
 		s.State, s.Why = SeqDamaged, Clean(n.Err.Error())
-		return s
+	case len(n.Sections) > 0:
+		var sections []Sequence
+		for _, section := range n.Sections {
+			sections = append(sections, Recorded(section, st, now))
+		}
+		s = asFamily(sections)
+		s.Name, s.Record = n.Name, n.Record
+	default:
+		s.State, s.Gone = SequenceState(n.Record, st), truth(OwnerGone(n, now))
 	}
-	s.State = SequenceState(n.Record, st)
+	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == seq.Family && n.Err == nil {
+		s.State, s.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"
+	}
 	return s
 }
 
@@ -80,8 +98,12 @@ func (s Sequence) Problem() (p Problem, is bool) {
 		return p, false
 	case s.Refusal == seq.CeilingReached:
 		return sequencesCeiling, true
+	case s.Refusal == seq.NoOwner:
+		return sequencesNoOwner, true
 	case s.Refusal == seq.NoBlock, s.Refusal == seq.Confirming, s.Refusal == seq.Unknown:
 		return sequencesUnserved, true
+	case s.Gone > 0:
+		return sequencesOwnerGone, true
 	}
 	return sequencesNearlyUsed, Part(Taken(s.Record)) >= nearlyUsed
 }
@@ -206,8 +228,13 @@ func (s Sequence) wrong() WrongSequence {
 	}
 	done, all := Taken(s.Record)
 	w.Taken, w.Left = done, all-min(done, all)
-	if p, _ := s.Problem(); p.Cause == sequencesUnserved.Cause {
+	switch p, _ := s.Problem(); p.Cause {
+	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
 		w.Why = string(s.Refusal)
+	case sequencesOwnerGone.Cause:
+		if w.Why = Clean(s.Record.Address); s.Sections > 0 {
+			w.Why = OfSections(s.Gone, s.Sections)
+		}
 	}
 	return w
 }
@@ -224,19 +251,24 @@ func (s *Sequences) heard(who string, ready, read bool, said Sequences) {
 		for _, q := range some.First {
 			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
 			switch old := s.find(q.Name, cause); {
-			case cause == sequencesUnserved.Cause && !ready: // the node's own problem says so
+			case unserved(cause) && !ready: // the node's own problem says so
 			case old == nil && read && q.Why == "" && cause != sequencesCeiling.Cause:
 			case old == nil:
 				q.Name, q.Why = Clean(q.Name), why
 				s.add(cause, q)
 			default:
 				old.Held += q.Held
-				if old.PerSecond += q.PerSecond; cause == sequencesUnserved.Cause && old.Why != "" {
+				if old.PerSecond += q.PerSecond; unserved(cause) && old.Why != "" {
 					old.Why += ", " + why
 				}
 			}
 		}
 	}
+}
+
+// unserved reports whether a cause is that a node gets no values of a sequence.
+func unserved(cause string) bool {
+	return cause == sequencesUnserved.Cause || cause == sequencesNoOwner.Cause
 }
 
 // find returns the entry of a sequence that has this problem, or one that outweighs it. It returns nil for none.

@@ -53,7 +53,7 @@ func TestSequencesAreCounted(t *testing.T) {
 	found = append(found, seq.Named{Name: "broken", Err: seq.ErrDamaged})
 	in := func(found []seq.Named) (all []Sequence) {
 		for _, n := range found {
-			all = append(all, Recorded(n, seq.State{Incarnation: 2, Time: now}))
+			all = append(all, Recorded(n, seq.State{Incarnation: 2, Time: now}, now))
 		}
 		return all
 	}
