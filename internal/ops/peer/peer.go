@@ -4,6 +4,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -45,7 +46,8 @@ const retryDial = 100 * time.Millisecond
 
 // Pass asks the node at address for n values of an ordered sequence that follow each other, and returns the first. Its
 // error is an *ids.ReplyError if the node refuses the request itself. It wraps seq.ErrNotAsked if the node has
-// certainly counted nothing: it could not be reached, or refuses this node. Any other error leaves that open.
+// certainly counted nothing: it could not be reached, or refuses this node. If it refuses the token of this node, the
+// error wraps that *ids.ReplyError, too. Any other error leaves open whether the node has counted values.
 func (c *Caller) Pass(ctx context.Context, address, name string, n int64) (first int64, err error) {
 	k := &call{name: name, n: n, done: make(chan struct{})}
 	l, err := c.submit(address, k)
@@ -92,4 +94,10 @@ func (c *Caller) submit(address string, k *call) (*link, error) {
 	return l, nil
 }
 
-func notAsked(err error) error { return fmt.Errorf("%w: %w", seq.ErrNotAsked, err) }
+func notAsked(err error) error {
+	e, ok := errors.AsType[*ids.ReplyError](err)
+	if ok && e.Code != ids.NOAUTH && e.Code != ids.WRONGPASS && e.Code != ids.NOPERM {
+		return fmt.Errorf("%w: %v", seq.ErrNotAsked, e) // not a refusal of the request, which clients would get
+	}
+	return fmt.Errorf("%w: %w", seq.ErrNotAsked, err)
+}

@@ -188,8 +188,8 @@ func TestRepliesAndRefusals(t *testing.T) {
 		if out != want || got != "PASS ticks 3\n" {
 			t.Errorf("%s: %q for %q, want %q", reply, out, got, want)
 		}
-		if _, ok := errors.AsType[*ids.ReplyError](err); ok != (strings.HasPrefix(reply, "-")) {
-			t.Errorf("%s: %T", reply, err)
+		if e, ok := errors.AsType[*ids.ReplyError](err); ok != (reply[0] == '-' && !strings.Contains(reply, "PASS")) {
+			t.Errorf("%s: %v", reply, e)
 		}
 	}
 }
