@@ -15,6 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/peer"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/timeguard"
@@ -127,7 +128,7 @@ func (n *Node) assemble() error {
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
 		Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
-		By: n.cfg.Name, Address: n.cfg.peerAddress(), Pass: n.peers.Pass, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
+		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
 		Log: n.log.Named("sequences"),
 	})

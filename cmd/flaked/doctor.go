@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/doctor"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -43,7 +44,8 @@ func doctorFlags() []cli.Flag {
 		"take", Value: 3 * time.Second}}
 	for _, f := range serveFlags() {
 		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease",
-			"confirm-time", "release-on-exit", "layout"}, f.Names()[0]) {
+			"confirm-time", "release-on-exit", "layout", "advertise", "token-file", "tls-cert", "tls-key",
+			"peer-token-file", "peer-ca"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}
@@ -88,6 +90,9 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		}
 		cfg.Listen = append(cfg.Listen, [2]string{network, address})
 	}
+	if err = doctorPeers(c, &cfg); err != nil {
+		return cfg, err
+	}
 	if cfg.ZK, err = zkConfig(c, nil); err != nil {
 		return cfg, err
 	}
@@ -103,6 +108,23 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		return nil
 	}
 	return cfg, nil
+}
+
+// doctorPeers reads the flags that say how this node and the others ask each other.
+func doctorPeers(c *cli.Context, cfg *doctor.Config) error {
+	if err := checkAdvertised(c.String("advertise")); err != nil {
+		return err
+	}
+	cfg.Address = access.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
+	guard, err := guardConfig(c)
+	cfg.Peer = func() (creds access.Client, err error) {
+		s, err := access.Load(guard)
+		if err == nil {
+			creds.Token, creds.TLS = s.Peer()
+		}
+		return creds, err
+	}
+	return err
 }
 
 func printFindings(w io.Writer, r doctor.Report) error {

@@ -56,7 +56,7 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 	}
 	config, tokens := guard.TLS(), guard.Authenticate() != nil
 	switch {
-	case isLoopback(address), o.allowOpen:
+	case access.IsLoopback(address), o.allowOpen:
 	case !tokens && o.guard.ClientCA == "":
 		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
 			"--tls-client-ca requires authentication", "listen", given)
@@ -73,18 +73,12 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 // mayListen returns an error if other machines could use up IDs at a TCP address and the operator
 // has not allowed it.
 func (o options) mayListen(given, address string, guard *access.Server) error {
-	if isLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
+	if access.IsLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
 		return nil
 	}
 	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a "+
 		"token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if "+
 		"you trust that network, or listen on 127.0.0.1", given)
-}
-
-func isLoopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func closeAll(listeners []net.Listener) {

@@ -78,7 +78,7 @@ func (o options) guardAdmin(
 ) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = guard.Authenticate()
 	switch {
-	case isLoopback(o.admin):
+	case access.IsLoopback(o.admin):
 	case authenticate != nil && !o.adminTLS:
 		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
 			"--tls-key encrypt them", "address", o.admin)
@@ -99,7 +99,7 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *ac
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {
 		cfg.Authenticate, cfg.Closed = o.guardAdmin(guard, log)
-		cfg.Loopback = isLoopback(o.admin) && !o.allowOpen
+		cfg.Loopback = access.IsLoopback(o.admin) && !o.allowOpen
 	}
 	if o.adminTLS {
 		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""

@@ -95,7 +95,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	o.guard, err = guardConfig(c)
 	check(err)
-	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !isLoopback(o.admin)
+	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !access.IsLoopback(o.admin)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
 	settings, err := clusterSettings(c)

@@ -218,7 +218,7 @@ func (a *asker) request(ctx context.Context, at, path string) (*http.Request, er
 
 // tokenFor returns the token to send to an address, "" for none. vouched means that the user vouches for the address.
 func (a *asker) tokenFor(addr string, vouched bool) string {
-	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || isLoopback(addr) {
+	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || access.IsLoopback(addr) {
 		return a.token
 	}
 	return ""

@@ -123,6 +123,16 @@ func (n Named) with(sections []Named) Named {
 	return n
 }
 
+// Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
+// ordered sequence, and have an address.
+func (o Operator) Nodes(ctx context.Context) ([]string, error) {
+	nodes, err := o.Store.Children(ctx, nodesDir)
+	if errors.Is(err, store.ErrNoNode) {
+		return nil, nil
+	}
+	return nodes, err
+}
+
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
 func (o Operator) State(ctx context.Context) (st State, err error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {

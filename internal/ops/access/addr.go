@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 )
@@ -63,4 +64,33 @@ func SplitTCP(addr, port string) (address string, err error) {
 		return "", fmt.Errorf("%q: %q is not a port", addr, port)
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// PeerAddress returns the first address in a list, separated by commas, at which other nodes reach the one that
+// serves the list, "" for none. A unix socket and 0.0.0.0 are none. A loopback address is the last resort, because
+// it reaches nodes on the same machine only.
+func PeerAddress(list string) (found string) {
+	for addr := range strings.SplitSeq(list, ",") {
+		network, address, err := SplitAddr(addr)
+		if err != nil || network != "tcp" {
+			continue
+		}
+		host, _, _ := net.SplitHostPort(address)
+		ip, _ := netip.ParseAddr(host) // the zero Addr for a name
+		switch {
+		case host == "" || ip.IsValid() && ip.IsUnspecified():
+		case !IsLoopback(address):
+			return address
+		case found == "":
+			found = address
+		}
+	}
+	return found
+}
+
+// IsLoopback reports whether an address reaches its own machine only.
+func IsLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // Level is the result of a check.
@@ -74,6 +75,10 @@ type Config struct {
 	// Admin is the TCP address of its HTTP server, "" for none.
 	Listen [][2]string
 	Admin  string
+	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this one connects
+	// to them with. A nil Peer means without a token and TLS.
+	Address string
+	Peer    func() (access.Client, error)
 	// Timeout bounds the examination of the state directories, and then each group of checks.
 	// The groups run concurrently. 0 means 3 s.
 	Timeout time.Duration
@@ -83,6 +88,9 @@ type Config struct {
 func Run(ctx context.Context, cfg Config) Report {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 3 * time.Second
+	}
+	if cfg.Peer == nil {
+		cfg.Peer = func() (c access.Client, err error) { return c, nil }
 	}
 	if cfg.Fits == nil {
 		cfg.Fits = func(coordinator.Cluster) error { return nil }

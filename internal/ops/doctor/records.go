@@ -45,6 +45,7 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 		}
 		if missing == nil {
 			found = append(found, checkFollowers(ctx, z, entries, now)...)
+			found = append(found, checkPeers(ctx, cfg, z)...)
 		}
 		return nil
 	})

@@ -130,6 +130,15 @@ func (l *link) run(ctx context.Context, creds func() access.Client) {
 	l.finish(err, nil)
 }
 
+// Try returns nil if the node at address answers and accepts this node.
+func Try(ctx context.Context, creds access.Client, address string) error {
+	nc, _, err := dial(ctx, creds, address)
+	if err == nil {
+		err = nc.Close()
+	}
+	return err
+}
+
 // dial returns a connection to a node that has answered a PING. So it is not one that is full, that stands still, or
 // that does not accept this node.
 func dial(ctx context.Context, creds access.Client, address string) (net.Conn, *bufio.Reader, error) {

@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/testkit/certtest"
+)
+
+// fakePeer answers each line with a reply, and returns its address.
+func fakePeer(t *testing.T, guard *tls.Config, reply string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	address := l.Addr().String()
+	if guard != nil {
+		l = tls.NewListener(l, guard)
+	}
+	go func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer nc.Close()
+				for in := bufio.NewScanner(nc); in.Scan(); {
+					fmt.Fprintln(nc, reply)
+				}
+			}()
+		}
+	}()
+	return address
+}
+
+func TestOtherNodesAreTried(t *testing.T) {
+	ca := certtest.NewCA(t, "ca")
+	guard := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(time.Hour)).TLS(t)}}
+	asking := guard.Clone()
+	asking.ClientAuth = tls.RequireAnyClientCert
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	trusting := access.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}
+	for name, tc := range map[string]struct {
+		creds   access.Client
+		address string
+		level   Level
+		text    string
+	}{
+		"well":          {access.Client{}, fakePeer(t, nil, "PONG"), OK, "other nodes answer and accept this one: 1"},
+		"well over TLS": {trusting, fakePeer(t, guard, "PONG"), OK, "accept this one: 1"},
+		"gone": {access.Client{}, gone.Addr().String(), Fail,
+			"for ordered sequences: connection refused by 127.0.0.1:"},
+		"no token":        {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
+		"another token":   {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
+		"without TLS":     {trusting, fakePeer(t, nil, "PONG"), Fail, "Give all nodes --tls-cert"},
+		"needs TLS":       {access.Client{}, fakePeer(t, nil, ids.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
+		"not trusted":     {access.Client{TLS: &tls.Config{}}, fakePeer(t, guard, "PONG"), Fail, "--peer-ca"},
+		"no certificate":  {trusting, fakePeer(t, asking, "PONG"), Fail, "--tls-client-ca there"},
+		"another service": {access.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},
+	} {
+		found := tryPeers(t.Context(), tc.creds, []string{tc.address})
+		if len(found) != 1 || found[0].Check != "peers" {
+			t.Fatalf("%s: %+v", name, found)
+		}
+		found[0].wants(t, name, tc.level, tc.text)
+	}
+}
+
+// Nothing is said about other nodes as long as the cluster has no ordered sequences.
+func TestPeersOfACluster(t *testing.T) {
+	other := fakePeer(t, nil, "PONG")
+	for name, tc := range map[string]struct {
+		own   string
+		nodes []string
+		want  string
+	}{
+		"no ordered sequences": {"", nil, ""},
+		"alone":                {"ids-1:7609", []string{"ids-1:7609"}, ""},
+		"without an address":   {"", []string{other}, "warn ok"},
+		"another machine":      {"127.0.0.1:7609", []string{"192.0.2.1:1"}, "warn fail"},
+		"the same machine":     {"127.0.0.1:7609", []string{other, "127.0.0.1:7609"}, "ok"},
+	} {
+		s := store.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
+		if err := s.EnsureRoot(t.Context(), "/seq", "/seq/nodes"); err != nil {
+			t.Fatal(err)
+		}
+		for _, address := range tc.nodes {
+			if _, err := s.Create(t.Context(), "/seq/nodes/"+address, nil, store.Ephemeral); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := Config{Address: tc.own, Peer: func() (c access.Client, err error) { return c, nil }}
+		var got []string
+		for _, f := range checkPeers(t.Context(), cfg, s) {
+			got = append(got, string(f.Level))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %v, want %s", name, got, tc.want)
+		}
+	}
+}
