@@ -26,6 +26,45 @@ type family struct {
 type families struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*family]
+	// last is what the node knew last of the records of families, also of those that were deleted, and changed are the
+	// sections of those whose records have changed since. Both are guarded by mu.
+	last    map[string]familyRecord
+	changed []string
+}
+
+type familyRecord struct {
+	sections int
+	gen      int64
+}
+
+// learn notes a record of a family that was read, nil for none.
+func (f *families) learn(name string, r *Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, now := f.last[name], familyRecord{}
+	if r != nil {
+		now = familyRecord{max(r.Sections, was.sections), r.Gen} // those of earlier lives are purged with it
+	}
+	if was == now {
+		return
+	}
+	for k := range max(was.sections, now.sections) {
+		f.changed = append(f.changed, sectionName(name, k))
+	}
+	if delete(f.last, name); now.sections > 0 {
+		if f.last == nil {
+			f.last = make(map[string]familyRecord)
+		}
+		f.last[name] = now
+	}
+}
+
+// popChanged returns the sections that must be read, each once.
+func (f *families) popChanged() (sections []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sections, f.changed = f.changed, nil
+	return sections
 }
 
 // of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
@@ -64,13 +103,15 @@ func (f *families) set(name string, sections int) {
 
 // know takes over a record, nil for none.
 func (f *families) know(name string, r *Record) {
-	switch {
-	case !sequence.IsTemplate(name) || f == nil:
-	case r.Kind() == Family:
-		f.set(name, r.Sections)
-	default:
-		f.set(name, 0)
+	if f == nil || !sequence.IsTemplate(name) {
+		return
 	}
+	sections := 0
+	if r.Kind() == Family {
+		sections = r.Sections
+	}
+	f.set(name, sections)
+	f.learn(name, r)
 }
 
 // section returns the series of the section of a name, and the name's lane in it.
