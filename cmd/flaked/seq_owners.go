@@ -109,7 +109,10 @@ func (d seqReport) printOwners(w io.Writer, now time.Time) error {
 	return t.print(w)
 }
 
-// ranges returns ascending numbers as in 0-3 7.
+// mostRanges is the most ranges of sections in a line.
+const mostRanges = 8
+
+// ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
 	var parts []string
 	for k := 0; k < len(numbers); {
@@ -122,6 +125,9 @@ func ranges(numbers []int) string {
 			part += "-" + strconv.Itoa(numbers[end-1])
 		}
 		parts, k = append(parts, part), end
+	}
+	if len(parts) > mostRanges {
+		parts = append(parts[:mostRanges], "...")
 	}
 	return strings.Join(parts, " ")
 }
