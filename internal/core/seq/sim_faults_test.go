@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -40,7 +41,9 @@ func (h *history) interleave(n *simNode) {
 	other := h.nodes[h.rng.IntN(len(h.nodes))]
 	switch h.rng.IntN(6) {
 	case 0:
-		h.pass(h.rng.Int64N(300))
+		if h.pass(h.rng.Int64N(300)); !h.staged && h.rng.IntN(5) == 0 {
+			h.pass(h.rng.Int64N(2 * h.lease))
+		}
 	case 1:
 		if other != n && !other.busy && h.now >= other.pauseTill {
 			other.beat()
@@ -84,6 +87,9 @@ func (h *history) run(ms int64) {
 		for _, n := range h.nodes {
 			if h.now < n.pauseTill {
 				continue
+			}
+			if n.fly(); n.is.alarms.arm(n.mono(), time.Hour) == 0 {
+				n.round()
 			}
 			if h.now-n.lastBeat >= h.heartbeat.Milliseconds() {
 				if n == h.mute {

@@ -24,6 +24,7 @@ type simLate struct {
 	w      sequence.Wait
 	count  int
 	before int64
+	whole  bool
 }
 
 // askKeyed asks for a value with a new key or with one of the last ones. A key that has a value must get the same
@@ -87,7 +88,7 @@ func (h *history) answerLate() {
 
 // take reports whether the request waits on.
 func (h *history) take(late *simLate) (waits bool) {
-	runs, err := late.n.is.Take(&late.w, []byte(late.name), late.count, false, func() {}, nil)
+	runs, err := late.n.is.Take(&late.w, []byte(late.name), late.count, late.whole, func() {}, nil)
 	if err == nil {
 		h.check(late.n, late.name, runs, late.count, late.before)
 	}

@@ -39,11 +39,15 @@ type simNode struct {
 	word                bool
 	busy                bool // in a round or a heartbeat
 	beating             bool
-	leaves              bool   // it gives its worker up when it stops
-	resumed             bool   // this process has resumed the worker
-	saving              func() // ends the write of the witness file that runs
-	journaling          bool   // the journal is being written
-	dueAgain            bool   // it must be looked at again in a second
+	leaves              bool     // it gives its worker up when it stops
+	resumed             bool     // this process has resumed the worker
+	saving              func()   // ends the write of the witness file that runs
+	journaling          bool     // the journal is being written
+	flights             []func() // requests to pass on
+	flying              bool
+	apart               bool    // other nodes cannot be reached
+	rate                float64 // of its boot clock
+	dueAgain            bool    // it must be looked at again in a second
 }
 
 // simClaim is what a node knows of its slot.
@@ -72,7 +76,10 @@ type simDisk struct {
 
 func (h *history) addNode() {
 	n := &simNode{h: h, id: len(h.nodes), store: h.mem.Session(), offset: h.offset(), max: map[string]int64{}}
-	n.slot = fmt.Sprintf("/workers/%04d", n.id)
+	n.slot, n.rate = fmt.Sprintf("/workers/%04d", n.id), 1
+	if h.drift {
+		n.rate = []float64{0.976, 1, 1.024}[h.rng.IntN(3)]
+	}
 	n.start(false)
 	h.nodes = append(h.nodes, n)
 }
@@ -107,10 +114,12 @@ func (n *simNode) start(resumes bool) {
 	n.is = New(Config{
 		Store: n.store, Tenure: n,
 		Now:  func() int64 { return simEpoch + n.h.now + n.offset },
-		Mono: n.mono, Boot: fmt.Sprint(n.boots),
+		Mono: n.mono, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration, _ func()) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	})
+	n.flights = nil
+	n.is.relay.beside = func(f func()) { n.flights = append(n.flights, f) }
 	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false
@@ -132,7 +141,7 @@ func (n *simNode) endSaving() {
 	}
 }
 
-func (n *simNode) mono() int64 { return (n.h.now - n.since + 1) * 1e6 }
+func (n *simNode) mono() int64 { return int64(float64(n.h.now-n.since+1) * n.rate * 1e6) }
 
 // reboot starts the machine again: its boot clock begins anew.
 func (n *simNode) reboot() {

@@ -21,10 +21,13 @@ func (h *history) create(st store.Store, name string) {
 	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
-	m := h.mapOf(name, start, lost)
+	m, hold := h.mapOf(name, start, lost), h.hold
+	if isOrdered(name) {
+		hold = h.lease
+	}
 	r, err := op.Create(context.Background(), Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
-		Settings:   Settings{Block: 32, SupplyMs: 60_000, HoldMs: h.hold, Ceiling: ceiling, HardCeiling: ceiling},
+		Settings:   Settings{Block: 32, SupplyMs: 60_000, HoldMs: hold, Ceiling: ceiling, HardCeiling: ceiling},
 		StartGiven: true,
 	})
 	missing := v.record == nil
@@ -134,7 +137,7 @@ func (h *history) live(op Operator, name string) {
 
 // purge removes a tombstone. From then on, the values of the name may come again.
 func (h *history) purge(op Operator, name string) {
-	if h.strict[name] != nil || name == simKeyed {
+	if h.inOrder(name) || name == simKeyed {
 		return
 	}
 	err := op.Purge(context.Background(), name)

@@ -25,6 +25,9 @@ func (h *history) modeOf(name string) Mode {
 	if h.strict[name] != nil {
 		return Strict
 	}
+	if isOrdered(name) {
+		return Ordered
+	}
 	return Segment
 }
 

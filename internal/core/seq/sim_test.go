@@ -45,6 +45,8 @@ type history struct {
 	lives              []sequence.Values // of simKeyed, each with its key
 	hold               int64             // ms
 	identities         int               // identities of nodes so far
+	lease              int64             // of ordered sequences, ms
+	drift              bool              // the clocks of machines run apart
 	faulty             int               // one call in faulty is lost, twice that and so on
 }
 
@@ -69,6 +71,7 @@ func newHistory(seed uint64) *history {
 	h.hold = []int64{600_000, 20_000}[h.rng.IntN(2)]
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
 	h.leaps = h.rng.IntN(4) == 0
+	h.lease, h.drift = []int64{1000, 3000, 6000}[h.rng.IntN(3)], h.rng.IntN(2) == 0
 	h.mem = store.NewMem(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
 	createCluster(h.mem.Session())
@@ -82,8 +85,14 @@ func newHistory(seed uint64) *history {
 		h.names = append(h.names, "x0")
 		h.strict["x0"] = &simStrict{}
 	}
+	if h.rng.IntN(2) == 0 {
+		h.names = append(h.names, simOrdered)
+	}
 	for _, name := range h.names {
 		h.create(admin, name)
+	}
+	if h.rng.IntN(6) == 0 {
+		h.createFamily(h.operator(admin))
 	}
 	if h.rng.IntN(3) == 0 {
 		h.createTemplate(admin)
@@ -101,6 +110,10 @@ func (h *history) note(format string, args ...any) {
 // ask asks a node for values, and checks them.
 func (h *history) ask(n *simNode, name string, count int, whole bool) {
 	if h.now < n.pauseTill {
+		return
+	}
+	if isOrdered(name) {
+		h.askOrdered(n, name, count, whole)
 		return
 	}
 	var w sequence.Wait
@@ -143,10 +156,10 @@ func (h *history) check(n *simNode, name string, runs []worker.Run, count int, b
 			if !ours {
 				h.violated("key", "node %d: %s is a value under no key of it", n.id, key)
 			}
-			if h.strict[name] == nil && rank <= n.max[name] {
+			if !h.inOrder(name) && rank <= n.max[name] {
 				h.violated("order", "node %d: %s after %d", n.id, key, n.max[name])
 			}
-			if h.strict[name] != nil && rank <= before {
+			if h.inOrder(name) && rank <= before {
 				h.violated("order", "node %d: %s, after %d of any node", n.id, key, before)
 			}
 			n.max[name] = rank
@@ -166,7 +179,7 @@ var scenarios = [...]func(*history){
 	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise,
 	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
-	(*history).goOnAlone,
+	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver,
 }
 
 // stage plays one of them.
