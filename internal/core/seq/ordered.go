@@ -106,6 +106,16 @@ func (m *ordered) endLease() {
 	m.ended, m.lease, m.end = m.lease, lease{}, 0
 }
 
+// lacks: requests that can be passed on lack nothing.
+func (m *ordered) lacks() bool {
+	return len(m.waiting) > 0 && (m.leased() || m.target(m.relay.mono()) == "" || m.passedOn())
+}
+
+// passedOn reports whether a request waits that another node has passed on to this one.
+func (m *ordered) passedOn() bool {
+	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed })
+}
+
 // flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
 func (m *ordered) flaps(now int64) bool {
 	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
@@ -118,7 +128,6 @@ func (m *ordered) tooMany(n int64) *Refusal {
 	return nil
 }
 
-func (m *ordered) lacks() bool             { return len(m.waiting) > 0 }
 func (m *ordered) used() bool              { return m.leased() }
 func (m *ordered) leased() bool            { return m.lease.owner != "" }
 func (m *ordered) unsure() bool            { return false } // a write with unknown outcome ends the ownership (O3)
@@ -240,11 +249,10 @@ func (m *ordered) giveBack(v view, e situation) *blockWrite {
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
 func (m *ordered) take(v view, e situation) *blockWrite {
-	passed := slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed })
 	switch {
 	case m.slow(e.sent):
 		m.doubt(m.passes.flight, errSilent)
-	case len(m.waiting) == 0, !passed && m.target(e.sent) != "":
+	case len(m.waiting) == 0, !m.passedOn() && m.target(e.sent) != "":
 		return nil
 	}
 	if wait := m.watch.freeIn(v, m.ended, e.sent); wait > 0 {
