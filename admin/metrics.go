@@ -219,7 +219,7 @@ const maxSequences = 100
 
 func (out sink) sequences(r seq.Report, found []view.Sequence) {
 	states := map[string]int{view.SeqInUse: 0, view.SeqAfterLoss: 0, view.SeqFrozen: r.FrozenTemplates,
-		view.SeqExhausted: 0}
+		view.SeqExhausted: 0, view.SeqFamily: 0}
 	for _, v := range found {
 		states[v.State]++
 	}
@@ -246,12 +246,33 @@ func (out sink) sequences(r seq.Report, found []view.Sequence) {
 			"sequences.", float64(v.Held), "sequence", v.Name)
 		out.gauge("named_sequence_values_per_second", "Values that this node issues in a second. For the same 100 "+
 			"sequences.", v.PerSecond, "sequence", v.Name)
+		if v.Record.Mode.Owned() {
+			out.owners(v)
+		}
 		if !v.Record.Mode.Holds() {
 			out.gauge("named_sequence_unanswered_values", "Values of a strict sequence that this node has taken, or "+
 				"perhaps taken, and not answered: nobody gets them, but for those that are being answered. For the "+
 				"same 100 sequences.", float64(v.Unanswered), "sequence", v.Name)
 		}
 	}
+}
+
+// owners sends what only ordered sequences have.
+func (out sink) owners(v seqView) {
+	owned := v.Owned
+	if v.Sections == 0 {
+		owned = int(truth(v.Owns))
+	}
+	out.gauge("named_sequence_owned_sections", "Sections of an ordered sequence that this node owns. A plain one has "+
+		"one section. For the same 100 sequences.", float64(owned), "sequence", v.Name)
+	out.gauge("named_sequence_owned_timestamp_seconds", "Time when the last ownership began that this node knows of, "+
+		"0 for none. For the same 100 sequences.", float64(v.Record.OwnedAt)/1000, "sequence", v.Name)
+	out.counter("named_sequence_ownerships_total", "Ownerships of an ordered sequence so far, of all its sections, as "+
+		"this node knows. For the same 100 sequences.", v.Record.Term, "sequence", v.Name)
+	out.counter("named_sequence_passed_values_total", "Values of an ordered sequence that this node got from other "+
+		"nodes, for its clients. For the same 100 sequences.", v.Passed, "sequence", v.Name)
+	out.counter("named_sequence_lapses_total", "Ownerships that this node lost because it did not renew the lease in "+
+		"time. For the same 100 sequences.", v.Lapses, "sequence", v.Name)
 }
 
 // label returns a worker's number, or "none" before there is one.

@@ -28,7 +28,7 @@ func sequencesOf(r seq.Report) (all []view.Sequence) {
 	for _, u := range r.Sequences {
 		all = append(all, view.InUse(u, r.State))
 	}
-	return all
+	return view.Together(all)
 }
 
 // firstSequences returns at most most sequences, and how many more there are. Those with
@@ -84,13 +84,37 @@ func (v seqView) Waits() string {
 // Holds returns the number of values that this node has taken and not issued. A strict sequence has none, but values
 // that nobody got.
 func (v seqView) Holds() string {
+	held := view.Thousands(strconv.FormatInt(v.Held, 10))
 	switch {
+	case v.Record.Mode.Owned() && v.Passed > 0:
+		return held + ", and got " + view.Thousands(strconv.FormatInt(v.Passed, 10)) + " from other nodes"
 	case v.Record.Mode.Holds():
-		return view.Thousands(strconv.FormatInt(v.Held, 10))
+		return held
 	case v.Unanswered == 0:
 		return v.Record.Mode.String()
 	}
 	return v.Record.Mode.String() + ": " + view.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
+}
+
+// Writer returns who owns the sequence, and how often that has changed. Of one that nobody owns, it returns the node that
+// wrote the record last.
+func (v seqView) Writer() string {
+	by := cmp.Or(v.Record.By, "–")
+	switch {
+	case !v.Record.Mode.Owned():
+		return by
+	case v.Sections > 0:
+		by = "this node owns " + view.OfSections(v.Owned, v.Sections)
+	case v.Record.Owner == "":
+		by = "no owner"
+	default:
+		by = "owner " + cmp.Or(v.Record.Address, by) + " since " + day(v.Record.OwnedAt) + " " + utc(v.Record.OwnedAt)
+	}
+	by += ", " + view.Plural(v.Record.Term, "owner") + " so far"
+	if v.Lapses > 0 {
+		by += ", " + view.Plural(v.Lapses, "lease") + " lost here"
+	}
+	return by
 }
 
 // Used returns the used part in percent.

@@ -94,6 +94,50 @@ func TestStatusWithoutSequences(t *testing.T) {
 	}
 }
 
+// An ordered sequence shows its owner, and a family how many of its sections this node owns.
+func TestOwnersOnThePage(t *testing.T) {
+	ordered := func(name string, change func(*seq.Use)) seq.Use {
+		u := used(name, 5)
+		u.Record.Mode, u.Record.Owner, u.Record.Address, u.Record.Term = seq.Ordered, "n", "10.0.0.1:7609", 3
+		u.Record.OwnedAt = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixMilli()
+		change(&u)
+		return u
+	}
+	addr, _ := start(t, Config{Sequences: func() seq.Report {
+		return seq.Report{State: seq.State{Incarnation: 2}, Sequences: []seq.Use{
+			ordered("ticks", func(u *seq.Use) { u.Passed, u.Lapses = 1200, 1 }),
+			ordered("free", func(u *seq.Use) { u.Record.Owner = "" }),
+			ordered("msg:*0", func(u *seq.Use) { u.Owns = true }), ordered("msg:*1", func(u *seq.Use) { u.Passed = 7 }),
+			ordered("cut", func(u *seq.Use) { u.Refusal = seq.NoOwner }),
+		}}
+	}})
+	_, _, body := do(t, "GET", "http://"+addr+"/")
+	for _, want := range []string{
+		"owner 10.0.0.1:7609 since 2027-01-15 08:00:00, 3 owners so far, 1 lease lost here<",
+		">20, and got 1,200 from other nodes<", ">no owner, 3 owners so far<", "refuses: no-owner",
+		">msg:*<", ">this node owns 1 of 2 sections, 6 owners so far<", ">40, and got 7 from other nodes<",
+		"Ordered sequences whose owner a node cannot ask: cut (no-owner).",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in\n%s", want, body)
+		}
+	}
+	metrics := scrape(t, addr)
+	for _, line := range []string{
+		`flaked_named_sequences{state="family"} 1`,
+		`flaked_named_sequence_owned_sections{sequence="msg:*"} 1`,
+		`flaked_named_sequence_owned_sections{sequence="ticks"} 0`,
+		`flaked_named_sequence_owned_timestamp_seconds{sequence="msg:*"} 1.8e+09`,
+		`flaked_named_sequence_ownerships_total{sequence="msg:*"} 6`,
+		`flaked_named_sequence_passed_values_total{sequence="ticks"} 1200`,
+		`flaked_named_sequence_lapses_total{sequence="ticks"} 1`,
+	} {
+		if !strings.Contains(metrics, "\n"+line+"\n") {
+			t.Errorf("missing: %s", line)
+		}
+	}
+}
+
 func TestStrictSequenceHoldsNothing(t *testing.T) {
 	for _, row := range []struct {
 		use  seq.Use

@@ -103,12 +103,38 @@ type shownSequence struct {
 	Held int64 `json:"held"`
 	// Refusal is the reason for which this node gets no values now, left out if there is none.
 	Refusal string `json:"refusal,omitempty"`
+	*shownOwner
 }
 
-func showSequence(u seq.Use) shownSequence {
+// shownOwner is what only ordered sequences have.
+type shownOwner struct {
+	// Owner is where nodes reach the owner, "" for nowhere, or if there is none. Owns: this node is the owner.
+	Owner string `json:"owner"`
+	Owns  bool   `json:"owns"`
+	// Term is the number of owners so far. LeaseMs is for how long an owner issues without ZooKeeper.
+	Term    int64 `json:"term"`
+	LeaseMs int64 `json:"lease_ms"`
+	// Passed is the number of values that this node got from other nodes for its clients.
+	Passed int64 `json:"passed"`
+	// Family is that of the name, and Section the one that issues its values.
+	Family  string `json:"family,omitempty"`
+	Section *int   `json:"section,omitempty"`
+	// Sections is the number of sections of a family that this node knows.
+	Sections int `json:"sections,omitempty"`
+}
+
+// showSequence returns the document of what the node knows of a sequence, or of the section that issues a name.
+func showSequence(name string, u seq.Use) shownSequence {
 	r := u.Record
-	return shownSequence{u.Name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
-		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal)}
+	shown := shownSequence{name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
+		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
+	if r.Mode.Owned() {
+		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, r.Sections}
+		if family, section, is := seq.SectionOf(u.Name); is {
+			shown.Family, shown.Section = family, &section
+		}
+	}
+	return shown
 }
 
 // listSequences lists the sequences that the node knows.
@@ -117,7 +143,7 @@ func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
 	all := []shownSequence{}
 	for _, u := range s.usesOf(r) {
 		if strings.HasPrefix(u.Name, prefix) {
-			all = append(all, showSequence(u))
+			all = append(all, showSequence(u.Name, u))
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"sequences": all})
@@ -144,7 +170,7 @@ func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 		writeSequenceError(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, showSequence(u))
+	writeJSON(w, http.StatusOK, showSequence(name, u))
 }
 
 func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string, whole bool) {
@@ -200,7 +226,12 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 	writeError(w, err)
 }
 
-// usesOf returns the sequences that a request may use.
-func (s *Server) usesOf(r *http.Request) []seq.Use {
-	return slices.DeleteFunc(s.cfg.Sequences().Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
+// usesOf returns the sequences that a request may use. The sections of a family are one.
+func (s *Server) usesOf(r *http.Request) (all []seq.Use) {
+	report := s.cfg.Sequences()
+	report.Sequences = slices.DeleteFunc(report.Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
+	for _, v := range sequencesOf(report) {
+		all = append(all, v.Use)
+	}
+	return all
 }

@@ -67,6 +67,9 @@ func issuer(t *testing.T) *seq.Issuer {
 		{Name: "hidden", Map: sequence.Map{Start: 1, Increment: 1, Salt: 16, Max: math.MaxInt64}},
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
 		{Name: "invoice", Mode: seq.Strict, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "ticks", Mode: seq.Ordered, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
+		{Name: "msg:*", Mode: seq.Ordered, Sections: 4,
+			Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}},
 	} {
 		d.Settings = seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 3_600_000, Ceiling: 1_000_000,
 			HardCeiling: 1_000_000}
@@ -75,6 +78,8 @@ func issuer(t *testing.T) *seq.Issuer {
 			d.Settings.Ceiling, d.Settings.HardCeiling = 50, 50
 		case "large":
 			d.Settings.Block = 1 << 21
+		case "ticks", "msg:*":
+			d.Settings.HoldMs = 3000
 		}
 		if _, err := o.Create(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -116,6 +121,17 @@ func TestSequenceRoutes(t *testing.T) {
 		{"POST", "/v1/sequences/invoice/next?n=2", 200, `{"name":"invoice","values":["1","2"]}`},
 		{"POST", "/v1/sequences/invoice/range?n=5", 200,
 			`{"first":"3","increment":1,"last":"7","n":5,"name":"invoice"}`},
+		{"POST", "/v1/sequences/ticks/next?n=2", 200, `{"name":"ticks","values":["1","2"]}`},
+		{"GET", "/v1/sequences/ticks", 200, `{"name":"ticks","mode":"ordered","start":"1","increment":1,` +
+			`"max":"9007199254740991","taken":32,"used_percent":0,"held":30,"owner":"","owns":true,"term":1,` +
+			`"lease_ms":3000,"passed":0}`},
+		{"POST", "/v1/sequences/msg:alice/range?n=3", 200,
+			`{"first":"1","increment":1,"last":"3","n":3,"name":"msg:alice"}`},
+		{"GET", "/v1/sequences/msg:alice", 200, `{"name":"msg:alice","mode":"ordered","start":"1","increment":1,` +
+			`"max":"9007199254740991","taken":32,"used_percent":0,"held":29,"owner":"","owns":true,"term":1,` +
+			`"lease_ms":3000,"passed":0,"family":"msg:*","section":0}`},
+		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","mode":"ordered",...`},
+		{"GET", "/v1/sequences/msg:*", 404, `{"error":{"code":"ERR","text":"reason=no-sequence ...`},
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice","mode":"strict","start":"1","increment":1,...`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b","mode":"segment","start":"5",...`},
 		{"GET", "/v1/sequences?prefix=a/", 200, `{"sequences":[{"name":"a/b","mode":...`},

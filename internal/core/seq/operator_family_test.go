@@ -24,7 +24,8 @@ type familyHouse struct{ *house }
 func eachFamily(t *testing.T, test func(f familyHouse)) {
 	zkstore.Both(t, func(t *testing.T, open func() store.Store) {
 		h := newHouse(t, open)
-		if _, err := h.admin.Create(h.Context(), statePath, mustMarshal(State{Cluster: "c"}), store.Persistent); err != nil {
+		_, err := h.admin.Create(h.Context(), statePath, mustMarshal(State{Cluster: "c"}), store.Persistent)
+		if err != nil {
 			h.Fatal(err)
 		}
 		test(familyHouse{h})
@@ -307,8 +308,8 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 			s.run(time.Second)
 		}
 		if got := known(); !slices.Equal(got, want) || a.is.Followed().Changes != st.Changes+1 {
-			t.Errorf("%s: the node has followed %d of %d changes, and knows %v, not %v", when, a.is.Followed().Changes-1,
-				st.Changes, got, want)
+			t.Errorf("%s: the node has followed %d of %d changes, and knows %v, not %v", when,
+				a.is.Followed().Changes-1, st.Changes, got, want)
 		}
 	}
 	for _, sections := range []int{3, 2} {

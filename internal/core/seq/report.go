@@ -78,9 +78,13 @@ func (i *Issuer) Report() Report {
 	return r
 }
 
-// Use returns what the node knows of a sequence. ok is false if it knows none of this name. It may be called by any
-// goroutine.
+// Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
+// false if it knows none of this name. It may be called by any goroutine.
 func (i *Issuer) Use(name string) (u Use, ok bool) {
+	if f := i.families.of([]byte(name)); f != nil {
+		k, _ := sequence.Place(name, len(f.sections))
+		name = sectionName(f.name, k)
+	}
 	s := i.find([]byte(name))
 	if s == nil {
 		return u, false

@@ -40,6 +40,7 @@ func asFamily(sections []Sequence) Sequence {
 	for _, s := range sections[1:] {
 		f.Held, f.PerSecond = f.Held+s.Held, f.PerSecond+s.PerSecond
 		f.Passed, f.Lapses = f.Passed+s.Passed, f.Lapses+s.Lapses
+		f.Record.OwnedAt = max(f.Record.OwnedAt, s.Record.OwnedAt)
 		f.Record.Term, f.Record.Next = f.Record.Term+s.Record.Term, max(f.Record.Next, s.Record.Next)
 		f.Refusal = cmp.Or(f.Refusal, s.Refusal)
 		f.Gone += s.Gone
