@@ -230,7 +230,26 @@ func (n *Node) reason() error {
 // Drain prepares the end of the node. From now on Ready returns an error, so that load balancers
 // send requests to other nodes. Next still gives IDs until Close. If release is true, Close releases
 // the worker, as with Config.ReleaseOnClose.
-func (n *Node) Drain(release bool) { n.node.Drain(release) }
+func (n *Node) Drain(release bool) {
+	n.node.Drain(release)
+	n.issuer.Leave()
+}
+
+// Leave gives the ordered sequences that this node owns to other nodes, if there are any. It returns when that is
+// done, or when ctx ends. Requests for them are passed on to the new owners until Close. Call it before a server of
+// LineProtocol ends: else other nodes would ask this one in vain.
+func (n *Node) Leave(ctx context.Context) {
+	n.issuer.Leave()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !n.issuer.Left() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
 
 // Ready returns nil if Next would give an ID now or after a short wait, the node will go on, and it takes
 // values of named sequences if other nodes do. It is for readiness probes. Its errors are those of Next.

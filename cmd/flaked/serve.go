@@ -179,9 +179,18 @@ func (p *process) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	outer, stopAll := context.WithCancelCause(ctx)
+	outer, stopAll := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopAll(nil)
 	var serving sync.WaitGroup
+	serving.Go(func() {
+		select {
+		case <-ctx.Done():
+			p.log.Info("stopping: answering pending requests; another signal ends it at once")
+			p.leave()
+			stopAll(nil)
+		case <-outer.Done():
+		}
+	})
 	for _, l := range p.listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 		if socket, ok := l.(*unixListener); ok {
@@ -207,9 +216,6 @@ func (p *process) serve(ctx context.Context) (err error) {
 	case <-outer.Done():
 	case <-p.running.Done(): // Close returns why
 		stopAll(nil)
-	}
-	if ctx.Err() != nil {
-		p.log.Info("stopping: answering pending requests; another signal ends it at once")
 	}
 	serving.Wait()
 	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {

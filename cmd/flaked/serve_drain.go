@@ -7,6 +7,16 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
+// leaveTime is how long a node that stops may take to give its ordered sequences to other nodes.
+const leaveTime = time.Second
+
+// leave gives the ordered sequences of the node to other nodes, while it still answers those that ask it.
+func (p *process) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	p.running.Leave(ctx)
+}
+
 // drainEvery is how often a node that drains counts its connections.
 const drainEvery = 50 * time.Millisecond
 

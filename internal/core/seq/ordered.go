@@ -145,7 +145,7 @@ func (m *ordered) pause(int64) time.Duration {
 
 func (m *ordered) urgency(e situation) urgency {
 	switch {
-	case m.slow(e.sent), m.lease.owner != "" && m.renewalDue(e.sent):
+	case m.slow(e.sent), m.passes.doubted() && e.sent >= m.lookAt, m.lease.owner != "" && m.renewalDue(e.sent):
 		return needed
 	}
 	return idle
@@ -249,27 +249,29 @@ func (m *ordered) giveBack(v view, e situation) *blockWrite {
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
 func (m *ordered) take(v view, e situation) *blockWrite {
-	switch {
-	case m.slow(e.sent):
+	if m.slow(e.sent) {
 		m.doubt(m.passes.flight, errSilent)
-	case len(m.waiting) == 0, !m.passedOn() && m.target(e.sent) != "":
-		return nil
 	}
-	if wait := m.watch.freeIn(v, m.ended, e.sent); wait > 0 {
-		m.answerPassed()
-		m.lookAt = e.sent + int64(min(wait, m.known.hold()/6))
+	wait := m.watch.freeIn(v, m.ended, e.sent)
+	switch {
+	case len(m.waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.sent) != "":
+		return nil
+	case wait > 0 || m.relay.leaves():
+		if m.known.Address != m.relay.own || m.relay.leaves() { // else the last process of this node was the owner
+			m.refusePassed()
+		}
+		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6))
 		m.notBefore = m.lookAt
 		return nil
 	}
-	if len(m.waiting) == 0 {
-		return nil
-	}
-	need := slices.MinFunc(m.waiting, func(a, b request) int { return int(a.n - b.n) }).n
-	var all int64
+	all, need := int64(0), int64(math.MaxInt64)
 	for _, r := range m.waiting {
-		all += r.n
+		all, need = all+r.n, min(need, r.n)
 	}
-	w, refusal := m.known.plan(v.incarnation(), max(all, m.known.Block), max(1, need), e.now)
+	if len(m.waiting) == 0 {
+		need = 1
+	}
+	w, refusal := m.known.plan(v.incarnation(), max(all, m.known.Block), need, e.now)
 	if refusal != nil {
 		m.refuse(refusal, e.sent)
 		return nil
@@ -279,11 +281,11 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 	return &w
 }
 
-// answerPassed refuses requests that other nodes have passed on to this one, although another one is the owner.
-func (m *ordered) answerPassed() {
-	if m.known.Address == m.relay.own { // this node's last process was the owner
-		return
-	}
+// leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
+const leavesFor = 50 * time.Millisecond
+
+// refusePassed refuses requests that other nodes have passed on to this one, which is not the owner.
+func (m *ordered) refusePassed() {
 	for _, r := range m.waiting {
 		if r.w.Passed {
 			r.w.Result = &sequence.Result{Err: notOwner(m.name)}

@@ -49,7 +49,7 @@ type passes struct {
 }
 
 // slowAfter is the time after which an owner that does not answer seems to be dead.
-const slowAfter = 300 * time.Millisecond
+const slowAfter = 500 * time.Millisecond
 
 var errSilent = errors.New("it does not answer")
 
@@ -63,6 +63,9 @@ func (p *passes) end() {
 		p.flight.cancel()
 	}
 }
+
+// doubted reports whether requests have not been answered in time, and may never be.
+func (p *passes) doubted() bool { return p.flight != nil && p.flight.doubted }
 
 // slow reports whether a node does not answer in time. It is true once for each flight.
 func (m *ordered) slow(now int64) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"slices"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -120,25 +119,15 @@ func (i *Issuer) flaps() bool {
 	return false
 }
 
-// Leave makes this node give its ordered sequences to other nodes, if there are any, and returns when it has, or when
-// ctx ends. From then on it passes requests on.
-func (i *Issuer) Leave(ctx context.Context) {
-	if !i.relay.inUse.Load() {
-		return
-	}
+// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes requests on.
+func (i *Issuer) Leave() {
 	if !i.relay.leaving.Swap(true) {
 		i.Wake()
 	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for i.relay.others() && i.owns() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }
+
+// Left reports whether the node has done so.
+func (i *Issuer) Left() bool { return !i.relay.inUse.Load() || !i.relay.others() || !i.owns() }
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {
