@@ -26,7 +26,8 @@
 //
 // Config.Sequences answers requests for sequences. It never blocks. If a value is not
 // there yet, the session asks its engine to wake it, and consume returns needWake. Only
-// that connection waits.
+// that connection waits. Requests for other sequences that were pipelined behind wait at the
+// same time (ahead.go).
 //
 // # Plain framing
 //

@@ -28,6 +28,7 @@ const (
 	seqIncrBy                // the last of n values as an integer
 	seqShow                  // a line of text
 	seqKeyed                 // one value, the same for the same key
+	seqPass                  // as seqRange, for another node
 )
 
 // seqRequest is a session's request for a sequence. A session makes it at its first such
@@ -50,8 +51,10 @@ type seqRequest struct {
 	wait    sequence.Wait
 	pending bool        // the last call has returned ErrPending
 	woken   atomic.Bool // since that call
-	wake    func()      // sets woken and tells the connection
+	wake    func()      // sets woken and calls tell
+	tell    func()      // tells the connection
 	stopped bool        // it must no longer wait
+	early   *early      // what the request got before its turn, nil for nothing
 
 	lines []string // of the reply to a SEQS, which are not in out yet
 }
@@ -72,6 +75,9 @@ var (
 
 func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 1 {
+		if s.takeAhead(seqNext, args[0], 1) {
+			return nil
+		}
 		return s.ask(seqNext, args[0], 1)
 	}
 	if isTag(args[1]) {
@@ -93,15 +99,6 @@ func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
 
 func (s *session) rangeOf(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqRange, args)
-}
-
-// pass executes PASS, a RANGE that another node has passed on.
-func (s *session) pass(_ context.Context, args [][]byte) *ids.ReplyError {
-	if err := s.askWhole(seqRange, args); err != nil {
-		return err
-	}
-	s.seq.wait.Passed = true
-	return nil
 }
 
 func (s *session) incr(_ context.Context, args [][]byte) *ids.ReplyError {
@@ -172,7 +169,8 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 		return ids.NoRight(string(name))
 	}
 	q := s.request()
-	q.kind, q.n, q.times, q.alone, q.wait = kind, n, 1, false, sequence.Wait{}
+	q.kind, q.n, q.times, q.alone, q.wait, q.early = kind, n, 1, false, sequence.Wait{}, nil
+	q.wait.Passed = kind == seqPass
 	q.name = append(q.name[:0], name...)
 	s.task = taskSequence
 	return nil
@@ -181,21 +179,26 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 // request returns the session's seqRequest.
 func (s *session) request() *seqRequest {
 	if s.seq == nil {
-		q, tell := &seqRequest{}, s.conn.waker()
-		q.wake = func() {
-			q.woken.Store(true)
-			tell()
-		}
-		s.seq = q
+		s.seq = newSeqRequest(s.conn.waker())
 	}
 	return s.seq
+}
+
+// newSeqRequest returns a request that calls tell when it is woken.
+func newSeqRequest(tell func()) *seqRequest {
+	q := &seqRequest{tell: tell}
+	q.wake = func() {
+		q.woken.Store(true)
+		tell()
+	}
+	return q
 }
 
 // repeats adds the requests at in[used:] that are the same as this one. used is how many
 // bytes are consumed, and now how many are consumed then. A pipeline of NEXT then costs one
 // call, and one commit if the sequence is strict.
 func (q *seqRequest) repeats(in []byte, used int) (now int) {
-	if q.kind == seqNext || q.kind == seqIncr {
+	if (q.kind == seqNext || q.kind == seqIncr) && q.early == nil && !q.pending {
 		for q.size > 0 && len(in)-used >= q.size && q.times < maxBare &&
 			bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
 			used += q.size
@@ -211,6 +214,9 @@ func (q *seqRequest) repeats(in []byte, used int) (now int) {
 func (s *session) serve() bool {
 	q := s.seq
 	if q.pending {
+		if !s.awake() {
+			return false // it has waited since before its turn
+		}
 		q.pending = false
 		if woken := q.woken.Swap(false); q.stopped && !woken {
 			s.forsake()
@@ -227,7 +233,7 @@ func (s *session) serve() bool {
 		case err == nil:
 			s.counts.add(s, q.index, resultOK, int64(k))
 			q.times -= k
-		case !errors.Is(err, sequence.ErrPending):
+		case !isPending(err):
 			if q.alone = true; k == 1 {
 				s.refuseSequence(ids.ReplyOf(err), 1)
 			}
@@ -241,6 +247,8 @@ func (s *session) serve() bool {
 	}
 	return true
 }
+
+func isPending(err error) bool { return errors.Is(err, sequence.ErrPending) }
 
 // forsake refuses the request that waits. The sequence may still answer it, so later requests must not use its
 // seqRequest.
@@ -262,8 +270,14 @@ func (s *session) attempt(k int) error {
 		return err
 	}
 	//mutant:w-whole by TestWrongValuesAreAnError -> n, whole := k*q.n, false
-	n, whole := k*q.n, q.kind == seqRange || q.kind == seqIncrBy
-	runs, err := b.Take(&q.wait, q.name, n, whole, q.wake, s.runs[:0])
+	n, whole := k*q.n, q.kind == seqRange || q.kind == seqIncrBy || q.kind == seqPass
+	var runs []worker.Run
+	var err error
+	if q.early != nil {
+		runs, err, q.early = q.early.runs, q.early.err, nil
+	} else {
+		runs, err = b.Take(&q.wait, q.name, n, whole, q.wake, s.runs[:0])
+	}
 	if err != nil {
 		return err
 	}
@@ -303,7 +317,7 @@ func (s *session) values(runs []worker.Run) {
 	case seqMany:
 		s.out = s.fr.begin(s.out, s.seq.n)
 		s.left = rest{runs: runs}
-	case seqRange:
+	case seqRange, seqPass:
 		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last))
 	case seqIncrBy:
 		s.out = s.fr.integers(s.out, worker.Run{First: last, Len: 1})

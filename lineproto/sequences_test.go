@@ -113,7 +113,7 @@ func TestPassedRequestsKeepTheirMark(t *testing.T) {
 	if want := "1 2\n1 3\n4 6\n7 7\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
-	if got := fmt.Sprint(seen); got != "[slowtrue slowtrue atrue atrue afalse]" {
+	if got := fmt.Sprint(seen); got != "[slowtrue atrue atrue slowtrue afalse]" {
 		t.Errorf("the calls were %s", got)
 	}
 }

@@ -53,6 +53,9 @@ type session struct {
 	args [][]byte
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
+	// ahead are requests that were made before their turn: see ahead.go. looked is how many bytes of the input they have.
+	ahead  []*seqRequest
+	looked int
 
 	authed bool             // has sent a valid token
 	wrong  uint8            // wrong tokens that it has sent
@@ -151,6 +154,7 @@ func (s *session) work(in []byte, used int) (now int, st status) {
 	switch s.task {
 	case taskSequence:
 		if used = s.seq.repeats(in, used); !s.serve() {
+			s.lookAhead(in[used:])
 			return used, needWake
 		}
 	case taskLines:
@@ -167,7 +171,7 @@ func (s *session) work(in []byte, used int) (now int, st status) {
 // keeps returns how many bytes the session keeps for its client: of requests until they are whole,
 // or until EXEC, and of a reply that is longer than a flush of IDs.
 func (s *session) keeps() int64 {
-	n := cap(s.arr.held)
+	n := cap(s.arr.held) + len(s.ahead)*aheadSize
 	if s.multi != nil {
 		n += cap(s.multi.requests)
 	}

@@ -1,0 +1,102 @@
+package lineproto
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// waitingFor returns sequences of which those with these names make requests wait, until wakeAll is called.
+func waitingFor(names string) *fakeSequences {
+	f := newFakeSequences()
+	f.pends = func(_ *sequence.Wait, name []byte) bool { return strings.Contains(names, string(name)) }
+	return f
+}
+
+// Requests that are pipelined wait at the same time, and are answered in order.
+func TestPipelinedRequestsWaitTogether(t *testing.T) {
+	for _, row := range []struct {
+		name, in, out  string
+		waiting, taken int // requests, before wakeAll
+	}{
+		{"of another node", "PASS a 2\nPASS b 1\r\npass a 1\nPASS x 1\nPASS none 1\nPASS c 9\nPING\n",
+			"1 2\n1 1\r\n3 3\n1 1\n-ERR reason=no-sequence there is no sequence none\n1 9\nPONG\n", 4, 2},
+		{"of a client", "NEXT a\nNEXT b\nnext x\nNEXT c\nPING\n", "1\n1\n1\n1\nPONG\n", 3, 1},
+		{"values of a name do not overtake", "NEXT a\nNEXT x\nNEXT x\nNEXT b\n", "1\n1\n2\n1\n", 1, 1},
+		{"nor those of the first", "NEXT a\nNEXT b\nNEXT a\n", "1\n1\n2\n", 2, 0},
+		{"up to another request", "NEXT a\nNEXT x\nRANGE x 2\nNEXT b\n", "1\n1\n2 3\n1\n", 1, 1},
+		{"up to a wrong request", "PASS a 1\nPASS b 0\nPASS c 1\n", "1 1\n" + badRange + "1 1\n", 1, 0},
+		{"up to a wrong name", "PASS a 1\nPASS b* 1\n",
+			"1 1\n-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n", 1, 0},
+		{"up to RESP", "PASS a 1\n" + request("NEXT", "b") + "NEXT c\n", "1 1\n" + bulk("1") + "1\n", 1, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			wires(t, func(t *testing.T, w wire) {
+				f := waitingFor("abc")
+				c := w.serve(t, Config{Sequences: f}).dial(t)
+				c.send(row.in)
+				until(t, "they wait", func() bool { return f.waiting() == row.waiting })
+				f.mu.Lock()
+				if calls := f.calls - row.waiting; calls != row.taken {
+					t.Errorf("%d requests got values while the first waited, not %d", calls, row.taken)
+				}
+				f.mu.Unlock()
+				f.wakeAll()
+				for want := range strings.Lines(row.out) {
+					c.want(strings.TrimSuffix(want, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// Requests that are sent while others wait, in parts, get the same replies in the same order.
+func TestPipelineInPartsIsAnsweredInOrder(t *testing.T) {
+	var in, want strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&in, "PASS a%d 1\n", i%500)
+		fmt.Fprintf(&want, "%d %[1]d\n", i/500+1)
+	}
+	wires(t, func(t *testing.T, w wire) {
+		f := newFakeSequences()
+		f.pends = func(w *sequence.Wait, _ []byte) bool { return w.Since < 2 }
+		f.later = func(wake func()) { go wake() }
+		c := w.serve(t, Config{Sequences: f}).dial(t)
+		go c.send(in.String())
+		for line := range strings.Lines(want.String()) {
+			c.want(strings.TrimSpace(line))
+		}
+	})
+}
+
+// What waits when the node stops is refused, also what was asked for before its turn.
+func TestStopEndsPipelinesThatWait(t *testing.T) {
+	wires(t, func(t *testing.T, w wire) {
+		f := waitingFor("ab")
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: minTimeout})
+		c := r.dial(t)
+		c.send("PASS a 1\nPASS x 1\nPASS b 1\n")
+		until(t, "they wait", func() bool { return f.waiting() == 2 })
+		r.cancel()
+		c.want("-NOTREADY stopping")
+		c.want("1 1")
+		c.want("-NOTREADY stopping")
+		c.Close()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		f.wakeAll()
+	})
+}
+
+func TestRequestsMadeBeforeTheirTurnObeyRights(t *testing.T) {
+	f := waitingFor("order")
+	f.later = func(wake func()) { f.pends = nil; go wake() }
+	cfg := Config{Sequences: f, Authenticate: limited}
+	out, _ := talk(newTestServer(t, cfg), "AUTH some\nPASS order 1\nPASS user:1 1\nPASS x 1\n")
+	if want := "OK\n1 1\n1 1\n" + noPerm("x") + "\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
