@@ -127,7 +127,7 @@ func (n *Node) assemble() error {
 	n.peers = n.cfg.peers()
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
-		Mono: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
+		Mono: timeguard.System().Boot, Quick: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass, Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
 		Log: n.log.Named("sequences"),

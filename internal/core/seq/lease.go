@@ -14,9 +14,6 @@ const (
 	DefaultLease = 3 * time.Second
 )
 
-// lateClock is how late the clock of a node may be after the machine was suspended: see timeguard.CoarseBoot.
-const lateClock = 100 * time.Millisecond
-
 // lease is an ownership of the section, as the owner knows it. It is a chain: each renewal is acknowledged before the
 // one before it ends (O5).
 type lease struct {
@@ -40,7 +37,7 @@ type lease struct {
 // node waits for d from a later moment (O4). The margin is for clocks that run apart.
 func leaseEnd(sent int64, d time.Duration) int64 {
 	//mutant:o2-no-margin by TestClocksThatRunApart -> return sent + int64(d)
-	return sent + int64(d-d/10-lateClock)
+	return sent + int64(d-d/10)
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together

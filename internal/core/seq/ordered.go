@@ -46,7 +46,9 @@ func newOrdered(s *series) *ordered {
 // would be written for ever.
 const idleAfter = time.Minute
 
-func (m *ordered) serve(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	//mutant:o2-clock-before-the-request by seqsim -> now := m.askedAt
+	now := m.relay.mono() // (O2): a quicker clock may be late
 	if got := r.w.Result; got != nil {
 		if r.w.Result = nil; got.Err != nil {
 			return to, false, got.Err
@@ -230,7 +232,7 @@ func (r Record) renewed(now int64) Record {
 // shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its
 // place.
 func (m *ordered) shouldEnd(e situation) bool {
-	return e.sent-m.askedAt > int64(idleAfter) ||
+	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() ||
 		!m.passes.avoids(m.relay.place(m.name), e.sent) && m.relay.moves(m.name)
 }
 
