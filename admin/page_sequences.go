@@ -96,8 +96,8 @@ func (v seqView) Holds() string {
 	return v.Record.Mode.String() + ": " + view.Thousands(strconv.FormatInt(v.Unanswered, 10)) + " unanswered"
 }
 
-// Writer returns who owns the sequence, and how often that has changed. Of one that nobody owns, it returns the node that
-// wrote the record last.
+// Writer returns who owns the sequence, and how often that has changed. In other modes, it returns the node that wrote
+// the record last.
 func (v seqView) Writer() string {
 	by := cmp.Or(v.Record.By, "–")
 	switch {
