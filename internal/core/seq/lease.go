@@ -2,6 +2,8 @@ package seq
 
 import (
 	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // This file decides when the owner of an ordered sequence may issue, and when another node may take its place. All times
@@ -38,6 +40,18 @@ type lease struct {
 func leaseEnd(sent int64, d time.Duration) int64 {
 	//mutant:o2-no-margin by TestClocksThatRunApart -> return sent + int64(d)
 	return sent + int64(d-d/10)
+}
+
+// newLease returns the lease after a write that was acknowledged. v is what was read before.
+func newLease(t blockWrite, v view, sent int64) lease {
+	//mutant:o2-from-the-acknowledgement by seqsim -> sent += int64(t.record.hold())
+	l := lease{owner: t.record.Owner, until: leaseEnd(sent, t.record.hold()), sent: sent, session: t.session}
+	if l.version = v.stat.Version + 1; l.version == store.AnyVersion { // two writes were needed: see setVersion
+		l.version++
+	}
+	l.written, l.last = t.record.Nonce, v
+	l.last.record, l.last.stat = &t.record, store.Stat{Version: l.version}
+	return l
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together

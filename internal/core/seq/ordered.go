@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -24,12 +23,7 @@ type ordered struct {
 	ended lease
 	watch watch
 
-	// The owner holds the positions first to end. Each lane is a counter over all of them, and lanes[k] is the first
-	// position that lane k has not issued, or below first. high is the highest one of all lanes.
-	first, end, high int64
-	lanes            []int64
-	// highAt is what high was at the last write. At lowAt the owner needs more positions.
-	highAt, lowAt int64
+	counters // what the owner may issue
 
 	// lapses counts the leases that ended before they were renewed. lapsed is when the last two did.
 	lapses int64
@@ -66,7 +60,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 			return m.wait(r, now, to)
 		}
 		m.issued += r.n
-		return appendRuns(to, &m.values, sequence.Block{First: p, End: p + r.n}), m.high > m.lowAt && now >= m.retryAt, nil
+		return appendRuns(to, &m.values, sequence.Block{First: p, End: p + r.n}), m.low() && now >= m.retryAt, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.lapse(now)
@@ -78,21 +72,6 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 		return m.pass(r, now, to)
 	}
 	return m.wait(r, now, to)
-}
-
-// issue counts n positions of a lane, and returns the first. ok is false if the block does not have them.
-func (m *ordered) issue(lane int, n int64) (p int64, ok bool) {
-	if lane >= len(m.lanes) {
-		m.lanes = append(m.lanes, make([]int64, lane+1-len(m.lanes))...)
-	}
-	//mutant:o5-old-lanes by seqsim -> p = m.lanes[lane]
-	p = max(m.lanes[lane], m.first)
-	if p+n > m.end {
-		return 0, false
-	}
-	m.lanes[lane] = p + n
-	m.high = max(m.high, p+n)
-	return p, true
 }
 
 // lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
@@ -155,7 +134,7 @@ func (m *ordered) urgency(e situation) urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *ordered) renewalDue(now int64) bool {
-	return m.lease.ending || m.relay.leaves() || m.high > m.lowAt || now >= renewAt(m.lease.sent, m.known.hold())
+	return m.lease.ending || m.relay.leaves() || m.low() || now >= renewAt(m.lease.sent, m.known.hold())
 }
 
 func (m *ordered) drop() (blockWrite, bool) {
@@ -175,7 +154,7 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 		m.endLease()
 	default:
 		m.lease.session, m.lease.version, m.lease.written = e.session, v.stat.Version, v.record.Nonce
-		m.first = max(m.first, v.record.From)
+		m.skipTo(v.record.From)
 	}
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
 		m.passes.suspect = ""
@@ -199,8 +178,8 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 		m.refuse(confirming(e.unconfirmed), e.sent)
 	}
 	due := e.sent >= m.lookAt-int64(d/6)
-	if e.unconfirmed == 0 && (len(m.waiting) > 0 || m.high > m.lowAt) {
-		want, need := m.wants(e)
+	if e.unconfirmed == 0 && (len(m.waiting) > 0 || m.low()) {
+		want, need := m.want(time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
 		w, refusal := m.known.plan(v.incarnation(), want, need, e.now)
 		if refusal == nil {
 			return m.renewal(w, e)
@@ -240,9 +219,9 @@ func (m *ordered) shouldEnd(e situation) bool {
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
 	r := m.known.renewed(e.now)
-	//mutant:o6-next-too-low by seqsim -> rest := sequence.Block{First: m.first, End: m.end}
-	rest := sequence.Block{First: max(m.high, m.first), End: m.end}
-	if lower, possible := r.returnOf(blockWrite{record: r, block: rest}, v.incarnation()); possible {
+	//mutant:o6-next-too-low by seqsim -> rest := blockWrite{record: r, block: sequence.Block{First: m.first, End: m.end}}
+	rest := blockWrite{record: r, block: m.rest()}
+	if lower, possible := r.returnOf(rest, v.incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
@@ -295,33 +274,6 @@ func (m *ordered) refusePassed() {
 	}
 }
 
-// ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
-const ahead = 4 * time.Second
-
-// wants returns how many more positions the owner would like, and how many it needs at least.
-func (m *ordered) wants(e situation) (want, need int64) {
-	used, took := m.high-m.highAt, max(time.Duration(e.sent-m.lease.sent), time.Millisecond)
-	rate := float64(used) / took.Seconds()
-	// A burst of a moment does not tell what comes.
-	want = m.high + max(m.known.Block, min(int64(rate*ahead.Seconds()), 8*used)) - m.end
-	need = math.MaxInt64
-	for _, r := range m.waiting {
-		lacks := max(m.lane(r.lane), m.first) + r.n - m.end
-		want, need = max(want, lacks), min(need, lacks)
-	}
-	if len(m.waiting) == 0 {
-		need = 1
-	}
-	return max(1, want), max(1, need)
-}
-
-func (m *ordered) lane(k int) int64 {
-	if k < len(m.lanes) {
-		return m.lanes[k]
-	}
-	return 0
-}
-
 // wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
 func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
@@ -342,34 +294,22 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 
 func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 	m.series.accept(t, now)
-	switch r := t.record; {
-	case r.Owner == "":
+	switch owner := t.record.Owner; {
+	case owner == "":
 		m.endLease()
 		return
-	case r.Owner != m.lease.owner: // a new ownership
-		m.first, m.end, m.high = t.block.First, t.block.End, t.block.First
+	case owner != m.lease.owner: // a new ownership
+		m.begin(t.block)
 	case now >= m.lease.until: // too late (O5)
 		m.lease.session = t.session
 		m.lapse(now)
 		return
-	case t.block.Len() > 0 && t.block.First != m.end: // an operator has raised the next value
-		m.first, m.end = t.block.First, t.block.End
-	case t.block.Len() > 0:
-		m.end = t.block.End
+	default:
+		m.add(t.block)
 	}
-	d := t.record.hold()
-	//mutant:o2-from-the-acknowledgement by seqsim -> m.lease = lease{owner: t.record.Owner, until: leaseEnd(now, d), sent: sent}
-	m.lease = lease{owner: t.record.Owner, until: leaseEnd(sent, d), sent: sent}
-	m.lease.session, m.lease.version, m.lease.written = t.session, v.stat.Version+1, t.record.Nonce
-	if v.stat.Version == store.AnyVersion-1 { // two writes were needed: see setVersion
-		m.lease.version++
-	}
-	m.lease.last = v
-	m.lease.last.record, m.lease.last.stat = &t.record, store.Stat{Version: m.lease.version}
-	m.high = max(m.high, m.first)
-	m.conflicts = 0
-	m.highAt, m.lowAt = m.high, m.end-max(1, (m.end-m.high)/4)
-	m.lookAt = renewAt(sent, d)
+	m.lease = newLease(t, v, sent)
+	m.counters.wrote()
+	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.hold())
 	m.passes.end()
 }
 
