@@ -30,11 +30,17 @@ func (c *campaign) flakedSeq(args ...string) error {
 // values that nodes have issued or hold.
 func (c *campaign) createSequence(kind int) error {
 	k := sequenceKinds[kind]
-	args := []string{"create", k.name, "--increment", fmt.Sprint(k.increment)}
-	if k.strict {
-		args = append(args, "--mode", "strict")
-	} else {
-		args = append(args, "--ceiling", fmt.Sprint(k.ceiling))
+	args := []string{"create", k.name}
+	for flag, value := range map[string]int64{"--ceiling": k.ceiling, "--sections": int64(k.sections)} {
+		if value > 0 {
+			args = append(args, flag, fmt.Sprint(value))
+		}
+	}
+	if k.mode != "" {
+		args = append(args, "--mode", k.mode)
+	}
+	if k.increment > 1 {
+		args = append(args, "--increment", fmt.Sprint(k.increment))
 	}
 	if k.start > 1 { // such a sequence is created once, before any loss
 		args = append(args, "--start", fmt.Sprint(k.start))
@@ -115,10 +121,11 @@ func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
 	life := sequenceKinds[lifeKind].name
 	switch rng.IntN(4) {
 	case 0:
-		name := sequenceKinds[rng.IntN(len(sequenceKinds))].name
-		if sequenceKinds[strictKind].name == name {
+		k := sequenceKinds[rng.IntN(len(sequenceKinds))]
+		if k.mode != "" {
 			return nil // it has no such setting
 		}
+		name := k.name
 		supply := fmt.Sprint(600+rng.IntN(600), "s")
 		c.note("operator", "supply of %s is %s", name, supply)
 		return c.flakedSeq("set", name, "--supply", supply)

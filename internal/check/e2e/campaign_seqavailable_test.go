@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/internal/check/order"
 )
 
 // touches reports whether one of the windows has a part of the time between from and to.
@@ -71,6 +73,24 @@ func (c *campaign) sequenceExcuses(node int) (windows, empty []window) {
 	return join(append(meeting(away, fresh), down...)), join(append(away, down...))
 }
 
+// ownerBack is the longest time without an owner, after the last one has ended: its lease, the steps of the others, who
+// read the record with their heartbeats, and a margin.
+const ownerBack = ownerLease + 2*slowest + time.Second
+
+// unowned returns the windows in which a node may have to wait for the owner of an ordered sequence, because of faults
+// of any node: it may be the owner. A node that cannot reach ZooKeeper or its disk well may lose its ownership at any
+// time until the fault is over.
+func (c *campaign) unowned() (all []window) {
+	for _, f := range c.faults {
+		to := f.injected
+		if f.node >= 0 && (f.kind.serves || f.bound != 0) {
+			to = max(to, f.healed)
+		}
+		all = append(all, window{f.injected - int64(underWay), to + int64(ownerBack)})
+	}
+	return all
+}
+
 // meeting returns the windows of all in which one of others begins or lasts, from then on: a node that was cut off
 // before it had taken blocks gets none until it is back.
 func meeting(all, others []window) (met []window) {
@@ -85,13 +105,17 @@ func meeting(all, others []window) (met []window) {
 }
 
 // sequenceAvailability finds requests that were refused, or not answered, although the node had to answer them,
-// or for a reason that does not apply. due is the number of requests that were answered then.
-func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
+// or for a reason that does not apply. due is the number of answers that were due, by kind.
+func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceKinds)]int) {
 	for _, client := range c.seq.clients {
 		full, empty := c.sequenceExcuses(client.node.id)
+		ordered := sequenceKinds[client.kind].ordered()
+		if ordered {
+			full = join(append(c.unowned(), empty...))
+		}
 		for _, v := range client.answers {
-			if v.kind < slowKind && !touches(full, v.asked, v.asked) {
-				due++
+			if (client.kind < slowKind || ordered) && !touches(full, v.Sent, v.Sent) {
+				due[client.kind]++
 			}
 		}
 		windows := full
@@ -120,38 +144,50 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due int) {
 	return due
 }
 
+// shortReason returns the reason of a refusal, or why there was no answer.
+func (m miss) shortReason() string {
+	if _, reason, ok := strings.Cut(m.text, "reason="); ok {
+		return strings.Fields(reason)[0]
+	}
+	return m.reason()
+}
+
 // judgeSequences checks what was answered of sequences, and returns a paragraph of the report.
 func (c *campaign) judgeSequences() string {
 	if n := len(c.seq.gone); n > 0 && c.seq.gone[n-1].to == 0 {
 		c.seq.gone[n-1].to = c.ended
 	}
-	var all []stretch
-	var refused, asked int
-	var unanswered [len(sequenceKinds)]int64
-	numbers := map[string]int64{}
+	var all []order.Request
+	var asked [len(sequenceKinds)]int
+	var refused [len(sequenceKinds)]map[string]int
+	var answered, unanswered [len(sequenceKinds)]int64
 	for _, client := range c.seq.clients {
 		all = append(all, client.answers...)
 		for _, m := range client.misses {
-			refused += m.count
+			if refused[client.kind] == nil {
+				refused[client.kind] = map[string]int{}
+			}
+			refused[client.kind][m.shortReason()] += m.count
 		}
-		asked += client.asked
+		asked[client.kind] += client.asked
 		unanswered[client.kind] += client.unanswered
-		numbers[sequenceKinds[client.kind].name] += client.answered
+		answered[client.kind] += client.answered
 	}
 	var f sequenceFindings
-	f.twice(all)
-	f.order(all)
-	missing := f.gaps(all, c.seq.jumps, unanswered)
+	f.judge(all)
+	missing := f.gaps(all, c.seq.jumps, unanswered[strictKind])
 	due := c.sequenceAvailability(&f)
 	if len(all) == 0 {
 		f.found("answers", "no node has answered a value")
 	}
 	c.wrong = append(c.wrong, f.text...)
-	return fmt.Sprintf("sequences: values by name: %v\n", numbers) +
-		fmt.Sprintf("%d requests, %d of them not answered, %d answers where a node had to answer\n", asked, refused,
-			due) +
-		fmt.Sprintf("strict: %d numbers are missing, and requests for %d were not answered\n", missing,
-			unanswered[strictKind]) +
+	text := ""
+	for kind, k := range sequenceKinds {
+		text += fmt.Sprintf("sequence %-9s %9d values, %6d requests, %5d answers were due, not answered: %v\n", k.name,
+			answered[kind], asked[kind], due[kind], refused[kind])
+	}
+	return text + fmt.Sprintf("strict: %d numbers are missing, and requests for %d were not answered\n", missing,
+		unanswered[strictKind]) +
 		fmt.Sprintf("%d commands of operators, who said %d times where a strict sequence goes on\n", c.seq.done,
 			len(c.seq.jumps)) +
 		fmt.Sprintf("violations: %v\n", f.count)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/check/order"
 )
 
 const (
@@ -37,96 +39,74 @@ func (f *sequenceFindings) found(check, format string, args ...any) {
 	}
 }
 
-func (v stretch) String() string {
-	return fmt.Sprintf("%s %d to %d, asked of node %d at %s, answered at %s", sequenceKinds[v.kind].name, v.first,
-		v.last, v.node, moment(v.asked), moment(v.got))
-}
-
-// twice finds values that were answered twice. Within one answer values have no gaps, so two answers have a
-// value in common, or values of the one lie between those of the other, only if a rule is broken.
-func (f *sequenceFindings) twice(all []stretch) {
-	slices.SortFunc(all, func(a, b stretch) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.first, b.first))
-	})
-	var highest stretch
-	for i, v := range all {
-		if i > 0 && v.kind == highest.kind && v.first <= highest.last {
-			f.found("no value twice", "%s; %s", highest, v)
+// judge finds values that were answered twice, and answers that are not above all those that had been given before
+// their request was sent. Values of a segment rise on each node, over all its connections and processes, the others
+// over all nodes.
+func (f *sequenceFindings) judge(all []order.Request) {
+	for _, v := range order.Twice(all) {
+		f.found(v.Rule, "%s; %s", v.Before, v.After)
+	}
+	type counter struct {
+		name string
+		node int
+	}
+	for _, v := range order.Lower(all, func(r order.Request) counter {
+		if kindOf(r.Name).mode != "" {
+			return counter{r.Name, -1}
 		}
-		if i == 0 || v.kind != highest.kind || v.last > highest.last {
-			highest = v
-		}
+		return counter{r.Name, r.Node}
+	}) {
+		f.found(v.Rule, "%s; then %s", v.Before, v.After)
 	}
 }
 
-// order finds answers of a node that are not above all those that the node had given before the request was
-// sent, over all its connections and processes. In a strict sequence that holds over all nodes.
-func (f *sequenceFindings) order(all []stretch) {
-	key := func(v stretch) int {
-		if sequenceKinds[v.kind].strict {
-			return int(v.kind)
-		}
-		return int(v.node)<<8 | int(v.kind)
+// kindOf returns the kind of the sequence of that name.
+func kindOf(name string) sequenceKind {
+	i := slices.IndexFunc(sequenceKinds[:], func(k sequenceKind) bool { return k.name == name })
+	if i < 0 {
+		i = familyKind
 	}
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.asked, b.asked) })
-	byGot := slices.Clone(all)
-	slices.SortFunc(byGot, func(a, b stretch) int { return cmp.Compare(a.got, b.got) })
-	highest := map[int]stretch{}
-	next := 0
+	return sequenceKinds[i]
+}
+
+// gaps finds numbers of the strict sequence that are missing, beyond those of requests that were not answered and those
+// that operators skipped: jumps are the values at which it went on.
+func (f *sequenceFindings) gaps(all []order.Request, jumps []int64, unanswered int64) (missing int64) {
+	k := sequenceKinds[strictKind]
+	all = slices.DeleteFunc(slices.Clone(all), func(v order.Request) bool { return v.Name != k.name })
+	slices.SortFunc(all, func(a, b order.Request) int { return cmp.Compare(a.First, b.First) })
+	next := k.start
 	for _, v := range all {
-		for ; next < len(byGot) && byGot[next].got < v.asked; next++ {
-			if w := byGot[next]; w.last > highest[key(w)].last {
-				highest[key(w)] = w
-			}
-		}
-		if h, ok := highest[key(v)]; ok && v.first <= h.last {
-			f.found("order", "%s; then %s", h, v)
-		}
-	}
-}
-
-// gaps finds numbers of strict sequences that are missing, beyond those of requests that were not answered and those
-// that operators skipped: jumps are the values at which they went on. unanswered is by kind.
-func (f *sequenceFindings) gaps(all []stretch, jumps []int64, unanswered [len(sequenceKinds)]int64) (missing int64) {
-	slices.SortFunc(all, func(a, b stretch) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.first, b.first))
-	})
-	var gaps [len(sequenceKinds)]int64
-	next := map[uint8]int64{}
-	for _, v := range all {
-		k := sequenceKinds[v.kind]
-		if !k.strict {
-			continue
-		}
-		from := cmp.Or(next[v.kind], k.start)
+		from := next
 		for _, jump := range jumps {
-			if from <= jump && jump <= v.first {
+			if from <= jump && jump <= v.First {
 				from = max(from, jump)
 			}
 		}
-		gaps[v.kind] += max(0, v.first-from)
-		next[v.kind] = max(from, v.last+1)
+		missing += max(0, v.First-from)
+		next = max(from, v.Last+1)
 	}
-	for kind, n := range gaps {
-		if missing += n; n > unanswered[kind] {
-			f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", n,
-				sequenceKinds[kind].name, unanswered[kind])
-		}
+	if missing > unanswered {
+		f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", missing,
+			k.name, unanswered)
 	}
 	return missing
 }
 
-func answerOf(node uint8, first, last, asked, got int64) stretch {
+func answerOf(node int, first, last, sent, answered int64) order.Request {
 	const s = int64(time.Second)
-	return stretch{node: node, first: first, last: last, n: int32(last - first + 1), asked: asked * s, got: got * s}
+	return order.Request{Name: "orders", Node: node, First: first, Last: last, Sent: sent * s, Answered: answered * s}
 }
 
-func strictAnswer(node uint8, first, last, asked, got int64) stretch {
-	v := answerOf(node, first, last, asked, got)
-	v.kind = strictKind
-	return v
+func strictAnswer(node int, first, last, sent, answered int64) order.Request {
+	return named(sequenceKinds[strictKind].name, answerOf(node, first, last, sent, answered))[0]
+}
+
+func named(name string, all ...order.Request) []order.Request {
+	for i := range all {
+		all[i].Name = name
+	}
+	return all
 }
 
 // testedJump is the value at which an operator let the strict sequence go on. testedLoss numbers of it were asked for
@@ -136,34 +116,40 @@ const testedJump, testedLoss = 1000, 3
 // sequenceRows: each row adds answers to good ones, and must lead to the finding want.
 var sequenceRows = []struct {
 	name   string
-	values []stretch
+	values []order.Request
 	want   string
 }{
 	{"good", nil, ""},
-	{"twice", []stretch{answerOf(1, 30, 31, 5, 6)}, "no value twice"},
-	{"inside", []stretch{answerOf(2, 5, 5, 5, 6)}, "no value twice"},
-	{"a lower one later", []stretch{answerOf(1, 13, 14, 5, 6)}, "order"},
-	{"a lower strict one of another node", []stretch{strictAnswer(0, 5, 6, 1, 2), strictAnswer(1, 1, 4, 3, 4)},
+	{"twice", []order.Request{answerOf(1, 30, 31, 5, 6)}, "no value twice"},
+	{"inside", []order.Request{answerOf(2, 5, 5, 5, 6)}, "no value twice"},
+	{"a lower one later", []order.Request{answerOf(1, 13, 14, 5, 6)}, "order"},
+	{"a lower strict one of another node", []order.Request{strictAnswer(0, 5, 6, 1, 2), strictAnswer(1, 1, 4, 3, 4)},
 		"order"},
-	{"strict ones that overlap", []stretch{strictAnswer(0, 5, 6, 1, 3), strictAnswer(1, 1, 4, 2, 4)}, ""},
-	{"a gap", []stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 8+testedLoss, 30, 3, 4)}, "numbers without gaps"},
+	{"strict ones that overlap", []order.Request{strictAnswer(0, 5, 6, 1, 3), strictAnswer(1, 1, 4, 2, 4)}, ""},
+	{"a lower ordered one of another node", named(plain, answerOf(0, 5, 6, 1, 2), answerOf(1, 1, 4, 3, 4)), "order"},
+	{"values of two names of a family", append(named(members[0], answerOf(0, 5, 6, 1, 2)),
+		named(members[1], answerOf(1, 1, 6, 3, 4))...), ""},
+	{"a value of a name of a family, twice", named(members[0], answerOf(0, 5, 6, 1, 3), answerOf(1, 6, 6, 2, 4)),
+		"no value twice"},
+	{"a gap", []order.Request{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 8+testedLoss, 30, 3, 4)},
+		"numbers without gaps"},
 	{"a gap of a request without an answer",
-		[]stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 7+testedLoss, 30, 3, 4)}, ""},
-	{"a gap by an operator", []stretch{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, testedJump, testedJump+1, 3, 4)},
+		[]order.Request{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 7+testedLoss, 30, 3, 4)}, ""},
+	{"a gap by an operator", []order.Request{strictAnswer(0, 1, 6, 1, 2),
+		strictAnswer(0, testedJump, testedJump+1, 3, 4)},
 		""},
-	{"a gap above that of an operator", []stretch{strictAnswer(0, 1, 6, 1, 2),
+	{"a gap above that of an operator", []order.Request{strictAnswer(0, 1, 6, 1, 2),
 		strictAnswer(0, testedJump+1+testedLoss, testedJump+99, 3, 4)}, "numbers without gaps"},
-	{"a lower one at the same time", []stretch{answerOf(1, 13, 14, 2, 6)}, ""},
+	{"a lower one at the same time", []order.Request{answerOf(1, 13, 14, 2, 6)}, ""},
 }
 
 func TestSequenceFindings(t *testing.T) {
-	good := []stretch{answerOf(0, 1, 10, 1, 2), answerOf(1, 21, 30, 1, 2), answerOf(0, 11, 12, 3, 4)}
+	good := []order.Request{answerOf(0, 1, 10, 1, 2), answerOf(1, 21, 30, 1, 2), answerOf(0, 11, 12, 3, 4)}
 	for _, row := range sequenceRows {
 		all := append(slices.Clone(good), row.values...)
 		var f sequenceFindings
-		f.twice(all)
-		f.order(all)
-		f.gaps(all, []int64{testedJump}, [len(sequenceKinds)]int64{strictKind: testedLoss})
+		f.judge(all)
+		f.gaps(all, []int64{testedJump}, testedLoss)
 		if got := strings.Join(f.text, "\n"); (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, not %q", row.name, got, row.want)
 		}

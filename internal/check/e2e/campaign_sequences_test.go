@@ -10,14 +10,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/flaked/flaked/internal/check/order"
 )
 
 // sequenceKind is a named sequence of the campaign. Its increment is the same in all its lives.
 type sequenceKind struct {
 	name             string
 	start, increment int64
-	ceiling          int64 // values a second
-	strict           bool
+	ceiling          int64  // values a second; 0: it has no ceiling of its own
+	mode             string // "": segment
+	sections         int    // of a family
 }
 
 // sequenceKinds: clients ask for more of "slow" than its ceiling allows. Operators raise the next value of
@@ -27,22 +30,19 @@ var sequenceKinds = [...]sequenceKind{
 	{name: "tickets", start: 100, increment: 3, ceiling: 1_000_000},
 	{name: "slow", start: 1, increment: 1, ceiling: 2000},
 	{name: "life", start: 1, increment: 2, ceiling: 1_000_000},
-	{name: "invoices", start: 1, increment: 1, strict: true},
+	{name: "invoices", start: 1, increment: 1, mode: "strict"},
+	{name: plain, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000},
+	{name: family, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000, sections: 32},
 }
 
 const (
 	slowKind   = 2
 	lifeKind   = 3
 	strictKind = 4
+	familyKind = 6
 )
 
-// stretch is what a node answered: n values from first to last, one increment apart.
-type stretch struct {
-	first, last int64
-	asked, got  int64 // ns since the start of the run
-	n           int32
-	node, kind  uint8
-}
+func (k sequenceKind) ordered() bool { return k.mode == "ordered" }
 
 // sequenceClient asks one node for values of one sequence.
 type sequenceClient struct {
@@ -50,7 +50,7 @@ type sequenceClient struct {
 	c       *campaign
 	kind    int
 	rng     *rand.Rand
-	answers []stretch
+	answers []order.Request
 	asked   int // requests
 	// unanswered is how many numbers the node may have taken for requests that it has not answered.
 	unanswered int64
@@ -83,7 +83,11 @@ func (c *campaign) askForValues() {
 		// All of them: ZooKeeper was restarted to copy its data, and a node may still have values of some.
 		serves := func() bool {
 			for _, kind := range sequenceKinds {
-				if _, err := m.probe.ask("NEXT " + kind.name); err != nil &&
+				name := kind.name
+				if kind.sections > 0 {
+					name = members[0]
+				}
+				if _, err := m.probe.ask("NEXT " + name); err != nil &&
 					!strings.Contains(err.Error(), "reason=ceiling") {
 					return false
 				}
@@ -107,6 +111,7 @@ func (c *campaign) askForValues() {
 
 // question is a request for n values.
 type question struct {
+	name  string
 	text  string
 	n     int
 	pair  bool // the answer is the first value and the last one
@@ -117,6 +122,10 @@ type question struct {
 func (s *sequenceClient) draw() question {
 	q := question{n: 1, lines: 1}
 	name := sequenceKinds[s.kind].name
+	if s.kind == familyKind {
+		name = members[s.rng.IntN(len(members))]
+	}
+	q.name = name
 	most := longestRange
 	if s.kind == slowKind || s.kind == strictKind {
 		most = 1000
@@ -136,24 +145,24 @@ func (s *sequenceClient) draw() question {
 
 // answer splits the numbers of the reply, which ascend, into parts without gaps. It returns nil if the reply is not
 // what the request asks for.
-func (q question) answer(got []int64, step int64) (all []stretch) {
+func (q question) answer(got []int64, step int64) (all []order.Request) {
 	if q.pair {
 		if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*step {
 			return nil
 		}
-		return []stretch{{first: got[0], last: got[1], n: int32(q.n)}}
+		return []order.Request{{Name: q.name, First: got[0], Last: got[1]}}
 	}
 	if len(got) != q.n {
 		return nil
 	}
 	for _, v := range got {
 		switch k := len(all) - 1; {
-		case k >= 0 && v == all[k].last+step:
-			all[k].last, all[k].n = v, all[k].n+1
-		case k >= 0 && v <= all[k].last:
+		case k >= 0 && v == all[k].Last+step:
+			all[k].Last = v
+		case k >= 0 && v <= all[k].Last:
 			return nil
 		default:
-			all = append(all, stretch{first: v, last: v, n: 1})
+			all = append(all, order.Request{Name: q.name, First: v, Last: v})
 		}
 	}
 	return all
@@ -178,10 +187,10 @@ func (s *sequenceClient) take(c *client, _ int) (int, error) {
 		return 0, nil
 	}
 	for _, v := range parts {
-		v.asked, v.got, v.node, v.kind = asked, at, uint8(c.node.id), uint8(s.kind)
+		v.Sent, v.Answered, v.Node = asked, at, c.node.id
 		s.answers = append(s.answers, v)
 	}
-	raise(&s.c.seq.highest[s.kind], parts[len(parts)-1].last)
+	raise(&s.c.seq.highest[s.kind], parts[len(parts)-1].Last)
 	return q.n, nil
 }
 

@@ -22,14 +22,14 @@ import (
 // 10 minutes of `make test`, so that this test itself reports a build that is too slow.
 const coldBuild = 8 * time.Minute
 
-type order struct {
+type purchase struct {
 	ID     worker.ID
 	Number int64
 	Item   string
 }
 
 // takeOrder asks the web service for an order.
-func takeOrder(t *testing.T, base string) (status int, request string, o order) {
+func takeOrder(t *testing.T, base string) (status int, request string, o purchase) {
 	t.Helper()
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	resp, err := web.PostForm(base+"/orders", url.Values{"item": {"book"}})

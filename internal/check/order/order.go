@@ -7,6 +7,7 @@ package order
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -108,17 +109,25 @@ func Lower[K comparable](all []Request, counter func(Request) K) (found []Violat
 	return found
 }
 
-// Missing returns how many values of a counter between the lowest and the highest one were not answered, and how many
-// values the requests of unknown outcome asked for.
-func Missing(all []Request, name string) (missing, lost int64) {
+// Missing returns how many values of a counter were not answered, of those that it gave between two times, and how many
+// values the requests of unknown outcome asked for then.
+func Missing(all []Request, name string, from, to int64) (missing, lost int64) {
 	mine := slices.DeleteFunc(slices.Clone(all), func(r Request) bool { return r.Name != name })
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, r := range mine {
-		lost += r.Lost
+		switch {
+		case r.Lost > 0 && from <= r.Answered && r.Sent <= to:
+			lost += r.Lost
+		case r.Lost == 0 && from <= r.Sent && r.Answered <= to:
+			low, high = min(low, r.First), max(high, r.Last)
+		}
 	}
 	mine = answered(mine)
 	slices.SortFunc(mine, byValue)
 	for i := 1; i < len(mine); i++ {
-		missing += max(0, mine[i].First-mine[i-1].Last-1)
+		if low <= mine[i].First && mine[i].Last <= high {
+			missing += max(0, mine[i].First-mine[i-1].Last-1)
+		}
 	}
 	return missing, lost
 }

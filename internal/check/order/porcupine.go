@@ -2,7 +2,6 @@ package order
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -19,31 +18,35 @@ var rising = porcupine.Model{
 	},
 }
 
-// Linearizable reports whether a short history is one of counters that rise, as porcupine decides: it looks for an
-// order of the requests that such a counter could have served. It fails if that takes longer than ten seconds.
-func Linearizable(all []Request) (bool, error) {
-	names := map[string][]porcupine.Operation{}
-	for _, r := range answered(all) {
-		names[r.Name] = append(names[r.Name], porcupine.Operation{Call: r.Sent, Return: r.Answered, Output: r})
+// Linearizable reports whether requests of one name are a history of a counter that rises, as porcupine decides: it
+// looks for an order of the requests that such a counter could have served. It may take time that is exponential in the
+// number of requests at once, so it gives up after patience.
+func Linearizable(window []Request, patience time.Duration) (legal, decided bool) {
+	var operations []porcupine.Operation
+	for _, r := range answered(window) {
+		operations = append(operations, porcupine.Operation{Call: r.Sent, Return: r.Answered, Output: r})
 	}
-	for name, operations := range names {
-		switch porcupine.CheckOperationsTimeout(rising, operations, 10*time.Second) {
-		case porcupine.Illegal:
-			return false, nil
-		case porcupine.Unknown:
-			return false, fmt.Errorf("porcupine could not decide %d requests of %s in time", len(operations), name)
-		}
-	}
-	return true, nil
+	result := porcupine.CheckOperationsTimeout(rising, operations, patience)
+	return result == porcupine.Ok, result != porcupine.Unknown
 }
 
-// Windows splits a history into windows of so many requests in the order in which they were sent. Half of each window
-// is in the next one, too. A part of a history of a rising counter is one itself.
+// Windows splits a history by names, and into windows of so many requests in the order in which they were sent. Half of
+// each window is in the next one, too. A part of a history of a rising counter is one itself.
 func Windows(all []Request, size int) (windows [][]Request) {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Sent, b.Sent) })
-	for from := 0; from < len(all); from += size / 2 {
-		windows = append(windows, all[from:min(from+size, len(all))])
+	slices.SortFunc(all, func(a, b Request) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Sent, b.Sent))
+	})
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Name == all[0].Name {
+			n++
+		}
+		for from := 0; from < n; from += size / 2 {
+			windows = append(windows, all[from:min(from+size, n)])
+		}
+		all = all[n:]
 	}
 	return windows
 }
