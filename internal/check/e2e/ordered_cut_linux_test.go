@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// unreachable makes the kernel drop all packets to an address of the loopback network, until the test ends or mend is
+// called. A node listens there itself, so no faultnet.Link can take its place.
+func unreachable(t testing.TB, host string) (mend func()) {
+	t.Helper()
+	route := func(what string) error {
+		out, err := exec.Command("ip", "route", what, "unreachable", host+"/32", "table", "local").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("ip route: %w: %s", err, out)
+		}
+		return nil
+	}
+	if err := route("add"); err != nil {
+		t.Fatal(err)
+	}
+	mended := false
+	mend = func() {
+		if !mended {
+			mended = true
+			if err := route("del"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(mend)
+	return mend
+}
+
+// The other nodes cannot reach the owner, which renews its lease. They say which address they tried. Clients of the
+// owner notice nothing.
+func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
+		t.Skip("cutting nodes off from each other needs root and ip")
+	}
+	f := &fleet{site: newSite(t, zktest.Chroot(t, zktest.Shared(t))), knock: make(chan struct{})}
+	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250))
+	for i := range 3 {
+		f.addresses = append(f.addresses, fmt.Sprintf("%s%d:7609", subnet, i+1))
+		f.nodes = append(f.nodes, f.node("--listen", f.addresses[i]).onSocket())
+	}
+	f.begin()
+	var owner *node
+	var address string
+	mend, from := func() {}, f.ids.now()
+	eventually(t, "the others name the address that they tried", func() bool {
+		// The first owner may give the section to another node, which has its place.
+		if now := f.owner(plain); now != owner {
+			mend()
+			owner, address = now, f.addresses[now.id]
+			mend = unreachable(t, strings.TrimSuffix(address, ":7609"))
+		}
+		return f.told(owner, address) > 10
+	})
+	f.silentFor("the owner is cut off from other nodes", from, time.Second)
+	mend()
+	for _, n := range f.nodes {
+		f.answered(n, f.ids.now())
+	}
+	f.check()
+}
+
+// told returns how often other nodes have refused requests because the owner at an address does not answer.
+func (f *fleet) told(owner *node, address string) (count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.refusals {
+		if r.node != owner.id && strings.HasPrefix(r.reason, "-NOTREADY reason=no-owner ") &&
+			strings.Contains(r.reason, address) {
+			count++
+		}
+	}
+	return count
+}

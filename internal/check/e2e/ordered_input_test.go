@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// What cannot be asked of ordered sequences, at the command line and over the protocol. Nothing of it changes what
+// exists: the next value follows.
+func TestOrderedSequencesRefuseBadInput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	ticks := n.newCounter("ticks", "--mode", "ordered")
+	alice := &counter{values: s.sequence("msg:*", "--mode", "ordered", "--sections", "4"), node: n}
+	alice.name = "msg:alice"
+	n.until("a value of the family", func() bool { return alice.one() == nil })
+	s.sequence("order:1")
+	s.sequence("day:*", "--max-names", "9")
+	create := func(words string) []string { return append([]string{"seq", "create"}, strings.Fields(words)...) }
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{create("a:* --mode ordered --sections 0"), "--sections"},
+		{create("a:* --mode ordered --sections 513"), "--sections"},
+		{create("a:* --mode ordered --sections many"), "--sections"},
+		{create("a:* --mode ordered"), "--sections"},
+		{create("a:* --mode ordered --sections 4 --max-names 4"), "Give one of them"},
+		{create("a:* --mode strict --sections 4"), "--sections"},
+		{create("a:* --sections 4"), "--sections"},
+		{create("a --mode ordered --sections 4"), "--sections"},
+		{create("msg:vip:* --mode ordered --sections 4"), "msg:*"},
+		{create("msg:* --mode ordered --sections 4"), "msg:*"},
+		{create("msg:vip:* --max-names 4"), "msg:*"},
+		{create("msg:bob"), "msg:*"},
+		{create("msg:bob --mode ordered"), "msg:*"},
+		{create("order:* --mode ordered --sections 4"), "order:1"},
+		{create("day:* --mode ordered --sections 4"), "day:*"},
+		{create("a --mode ordered --lease 999ms"), "--lease"},
+		{create("a --mode ordered --lease 61s"), "--lease"},
+		{create("a --lease 3s"), "--lease"},
+		{create("a --mode ordered --hold 1h"), "--hold"},
+		{create("a --mode ordered --supply 1h"), "--supply"},
+		{create("a --mode ordered --salt 4"), "--salt"},
+		{create("a --mode ordered --scatter 20"), "--scatter"},
+		{create("a --mode orderly"), "--mode"},
+		{[]string{"seq", "set", "ticks", "--mode", "strict"}, "--mode"},
+		{[]string{"seq", "set", "ticks", "--lease", "9s"}, "--lease"},
+		{[]string{"seq", "set", "ticks", "--sections", "9"}, "--sections"},
+		{[]string{"seq", "set", "ticks", "--hold", "9s"}, "--hold"},
+		{[]string{"seq", "set", "msg:*", "--sections", "9"}, "--sections"},
+		{[]string{"seq", "delete", "msg:*0", "--confirm", "delete sequence msg:*0"}, "must not contain '*'"},
+	} {
+		r := s.command(row.args...)
+		if text := r.stdout + r.stderr; r.code == 0 || !strings.Contains(text, row.want) ||
+			strings.Count(text, "\n") > 3 {
+			t.Errorf("%q ends with %d, want an error about %s:\n%s", row.args, r.code, row.want, text)
+		}
+	}
+	for request, begin := range map[string]string{
+		"RANGE msg:* 5": "-ERR ", "NEXT msg:*": "-ERR ", "NEXT msg:": "-ERR ", "NEXT msg:*1": "-ERR ",
+		"INCR msg:*1": "-ERR ",
+		"SEQ msg:*9":  "-ERR ", "NEXT ticks order-4711": "-ERR reason=wrong-mode ", "NEXT msg:bob 0": "-ERR ",
+		"PASS ticks -1": "-ERR ", "PASS msg:* 1": "-ERR ",
+	} {
+		line, err := n.ask(request)
+		if err == nil || !strings.HasPrefix(err.Error(), begin) {
+			t.Errorf("%s is answered with %q %v, want %s", request, line, err, begin)
+		}
+	}
+	for _, k := range []*counter{ticks, alice} {
+		last := k.last
+		if err := k.one(); err != nil || k.last != last+1 {
+			t.Errorf("after %d of %s comes %d: %v", last, k.name, k.last, err)
+		}
+	}
+}
+
+// A client's rights are those of its token at the node that it asks. The node passes requests on with a token of its
+// own, the first one of its file.
+func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
+	t.Parallel()
+	const all, few = "all-5a1c9e77b2d04f38", "few-0d94b6ce1f7a4e25"
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(all+"\n"+few+"  next=msg:a*\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--token-file", file)
+	nodes := []*node{s.started(), s.started()}
+	ask := func(n *node, token, request string) (string, error) {
+		c, err := n.dial()
+		if err != nil {
+			return "", err
+		}
+		defer c.close()
+		if line, err := c.ask("AUTH " + token); err != nil {
+			return line, err
+		}
+		return c.ask(request)
+	}
+	for _, n := range nodes {
+		n.until("ready", func() bool { _, err := ask(n, all, "READY"); return err == nil })
+	}
+	s.sequence("ticks", "--mode", "ordered")
+	s.sequence("msg:*", "--mode", "ordered", "--sections", "4")
+	for _, n := range nodes { // one of them is not the owner
+		for _, row := range []struct {
+			token, request string
+			allowed        bool
+		}{
+			{all, "NEXT ticks", true}, {all, "NEXT msg:bob", true}, {few, "NEXT msg:alice", true},
+			{few, "NEXT ticks", false}, {few, "RANGE msg:bob 3", false}, {few, "PASS ticks 1", false},
+			{few, "SEQ ticks", false},
+		} {
+			var line string
+			var err error
+			if row.allowed {
+				n.until(row.request, func() bool { line, err = ask(n, row.token, row.request); return err == nil })
+			} else if line, err = ask(n, row.token, row.request); err == nil ||
+				!strings.HasPrefix(err.Error(), "-NOPERM ") {
+				t.Errorf("%s: %s with %s: %q %v", n.name, row.request, row.token, line, err)
+			}
+		}
+	}
+}
