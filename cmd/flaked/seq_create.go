@@ -50,10 +50,10 @@ With --mode ordered and --sections, a name such as msg:* is a family: each name 
 prefix has rising values, and is created nowhere. Each section has an owner of its own, so
 that nodes share the work. The number of sections, as the lease, can never be changed.
 
-Otherwise, a name such as order:* is a template. Nodes create each sequence that it matches at its
-first use, with the settings of the template. The prefix ends with one of _ . : - /. After
-ZooKeeper has lost data, it creates nothing until you say with ` + "`flaked seq set --next`" + `
-where new sequences begin.
+Otherwise, a name such as order:* is a template. Nodes create each sequence that it matches
+at its first use, with the settings of the template. The prefix ends with one of _ . : - /.
+After ZooKeeper has lost data, it creates nothing until you say with
+` + "`flaked seq set --next`" + ` where new sequences begin.
 
 Examples:
   flaked seq create --zk zk1:2181 ticket --start 1000 --increment 10 --max int32

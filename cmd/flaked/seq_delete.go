@@ -17,7 +17,8 @@ func seqDelete(open storeOpener) *cli.Command {
 		Name:      "delete",
 		Usage:     "delete a named sequence, and keep its name reserved",
 		ArgsUsage: "NAME",
-		Description: `Deletes a sequence. Connected nodes refuse requests for it from their next heartbeat on.
+		Description: `Deletes a sequence, or a family with all its names. Connected nodes refuse requests for it
+from their next heartbeat on.
 Its name is kept: a sequence that is created with it goes on above all the old values.
 ` + "`flaked seq purge`" + ` forgets the name. The command must be confirmed. Without
 --confirm, it prints the words that it needs.

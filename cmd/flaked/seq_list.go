@@ -22,7 +22,7 @@ func seqList(open storeOpener) *cli.Command {
 		Description: `Prints the sequences of a cluster, and the deleted ones. NEXT is the first value that no
 node has taken: nodes may still issue lower ones. USED is the part that nodes have taken.
 CEILING is the most values a second. AGE is the time since the record was written last, or
-since the deletion.
+since the deletion. A family is one line, with the highest NEXT of its sections.
 ` + seqStatesText + `
 
 In the JSON, values and positions are strings, as JavaScript rounds large numbers. next is
@@ -87,7 +87,11 @@ func seqShow(open storeOpener) *cli.Command {
 		Usage:     "print all that is known about a sequence",
 		ArgsUsage: "NAME",
 		Description: `Prints a sequence, or what is kept of a deleted one. Position p has the value start + p *
-increment. -o json prints one object of ` + "`flaked seq list -o json`" + `, and the key of a salted or
+increment. Of an ordered sequence it prints the owner, since when, and how many owners there
+have been. Of a family it prints the sections by their owners, and of a name of a family the
+section that issues its values.
+
+-o json prints one object of ` + "`flaked seq list -o json`" + `, and the key of a salted or
 scattered sequence, null if ZooKeeper has lost it, or if you may not read it.
 
 The key is a secret: a program that has it can predict all values, and make ones that
@@ -97,6 +101,7 @@ no such output into logs or tickets: jq 'del(.key)' removes it. It never changes
 
 Examples:
   flaked seq show --zk zk1:2181 order
+  flaked seq show 'msg:*'
   flaked seq show ticket -o json | jq -r .key > ticket.key`,
 		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: func(c *cli.Context) error {

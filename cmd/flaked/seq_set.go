@@ -23,7 +23,8 @@ follow at their next heartbeat. The max and the next value can only become highe
 
 --next skips all values below VALUE for good. It must be confirmed. Without --confirm, the
 command prints the words that it needs. A scattered sequence needs --next-position instead.
-Of a template, --next is the first value of all sequences that it creates from then on.
+Of a template, --next is the first value of all sequences that it creates from then on. Of a
+family, all sections change together.
 
 After ZooKeeper has lost data, a sequence skips all values that may have been issued, or is
 frozen. --next VALUE --vouch-after-loss ends both. Use it only if you know that no value from

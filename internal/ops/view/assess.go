@@ -75,6 +75,9 @@ func (r *Report) Judge() {
 		}
 	}
 	for _, w := range r.Workers {
+		if w.Says != nil && w.Says.Ready && r.Sequences != nil { // it says so if requests for them fail
+			delete(r.Sequences.Wrong, sequencesOwnerGone.Cause)
+		}
 		if w.Says == nil || w.Says.Sequences == nil {
 			continue
 		}

@@ -225,7 +225,7 @@ var (
 			"template's --max-names."}
 	sequencesOwnerGone = Problem{"sequences-owner-gone", Warning,
 		"Ordered sequences whose owner has not renewed its lease%s",
-		"The next request for one waits until another node has taken over: for the lease, 3 s by default.",
+		"A request for one waits until another node has taken over: for the lease, 3 s by default.",
 		"Ask for a value (flaked seq next): a node then takes over. If that fails, the error says why."}
 	sequencesUnread = Problem{"sequences-unread", Warning, "The named sequences could not be read from ZooKeeper%s",
 		unnoticed, "Check ZooKeeper (flaked doctor), then see flaked seq list."}

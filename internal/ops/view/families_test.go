@@ -73,3 +73,23 @@ func TestSectionsAreOneFamily(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Nobody takes the place of an owner that has ended before somebody asks. That is no problem while a node serves.
+func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
+	for _, row := range []struct {
+		says     *Answer
+		problems int
+	}{
+		{nil, 1}, {&Answer{Cause: "confirming"}, 1}, {&Answer{Ready: true}, 0},
+		{&Answer{Ready: true, Sequences: CountSequences([]Sequence{
+			InUse(seq.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: seq.NoOwner}, seq.State{}),
+		})}, 1},
+	} {
+		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
+			Sequences: CountSequences([]Sequence{Recorded(section("ticks", 5, 0), seq.State{}, 9000)})}
+		r.Judge()
+		if n := len(r.Sequences.Problems()); n != row.problems {
+			t.Errorf("%+v: %v", row.says, r.Sequences.Problems())
+		}
+	}
+}
