@@ -35,6 +35,7 @@ type Client struct {
 	turn        int // next node, with Spread
 	queue       []*call
 	connWorkers int
+	stuck       int           // connWorkers that do not count: see markStuck
 	idle        []*connWorker // those that wait to be woken
 	// settling counts the connWorkers that are delivering IDs. Each looks at the queue next, so
 	// a new call need not wake another connWorker.

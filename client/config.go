@@ -47,8 +47,9 @@ type Config struct {
 	Token string
 
 	// Conns is the most connections to one node, 1 to 64, and so the most requests at the
-	// same time. A probe of a failed node uses one more for a moment. 0 means 2: a second
-	// connection serves short calls while a long Take uses the first.
+	// same time. A probe of a failed node uses one more for a moment. Requests for ordered
+	// sequences that wait for more than 50 ms, such as for another owner, do not count up to 64.
+	// 0 means 2: a second connection serves short calls while a long Take uses the first.
 	Conns int
 	// Timeout is how long one node has to answer before the next is asked. While another
 	// node is healthy, a node has at most half of the time that a call has left. If there

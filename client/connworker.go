@@ -29,6 +29,9 @@ type connWorker struct {
 	job    job
 	// settling means that Client.settling counts the connWorker. Guarded by Client.mu.
 	settling bool
+	// late calls markStuck. stuck: the job takes long. retired: the connWorker must end. Guarded by Client.mu.
+	late           *time.Timer
+	stuck, retired bool
 }
 
 type connected struct {
@@ -86,8 +89,8 @@ func (l *connWorker) run(ctx context.Context) {
 func (l *connWorker) next(ctx context.Context) bool {
 	for {
 		ready, wait := l.c.assign(l)
-		if ready {
-			return true
+		if ready || l.retired {
+			return ready
 		}
 		var later <-chan time.Time
 		if wait > 0 {

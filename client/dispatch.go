@@ -15,13 +15,13 @@ import (
 const minShare = 25 * time.Millisecond
 
 // engage wakes an idle connWorker. If there is none, it starts a connWorker, unless there are
-// Config.Conns connWorkers already. The caller holds mu.
+// Config.Conns connWorkers already that are not stuck. The caller holds mu.
 func (c *Client) engage() {
 	switch last := len(c.idle) - 1; {
 	case last >= 0:
 		c.idle[last].wake()
 		c.idle = c.idle[:last]
-	case c.connWorkers < c.cfg.Conns:
+	case c.connWorkers < c.mayWork():
 		c.connWorkers++
 		l := newConnWorker(c)
 		c.start(l.run)
@@ -41,7 +41,13 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 	if i := slices.Index(c.idle, l); i >= 0 { // its timer woke it
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
-	if c.closed {
+	c.unstick(l)
+	if l.retired = c.connWorkers > c.mayWork(); l.retired {
+		if c.connWorkers--; len(c.queue) > 0 {
+			c.engage() // nobody else may look at the queue next
+		}
+	}
+	if c.closed || l.retired {
 		return false, 0
 	}
 	if len(c.queue) > 0 {
@@ -54,6 +60,7 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 				c.engage()
 			}
 			if len(l.job.calls) > 0 {
+				c.watch(l)
 				return true, 0
 			}
 		} else if k := c.queue[0]; len(k.refused) > 0 { // the nodes that have not refused it are down

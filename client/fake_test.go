@@ -27,6 +27,7 @@ type FakeNode struct {
 	next    map[string]int64         // of sequences: the next value, by name. 1 for other names
 	keyed   map[string]int64         // values by sequence and key
 	shown   func(name string) string // what SEQ says besides the name
+	hold    func(name string)        // called before a value is given
 	looks   int                      // requests for it
 	refusal *ids.ReplyError
 	refuses int // how many more requests to refuse; -1: all
@@ -70,20 +71,6 @@ func (s *FakeNode) SetNext(name string, v int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[name] = v
-}
-
-// SetShown makes f return the fields that SEQ has besides the name, as of an ordered sequence.
-func (s *FakeNode) SetShown(f func(name string) string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown = f
-}
-
-// Looks returns how many requests of SEQ there were.
-func (s *FakeNode) Looks() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.looks
 }
 
 // Refuse makes requests for IDs and values fail with the error -CODE text, until Serve is called.
@@ -304,44 +291,3 @@ func (c *fakeConn) Close() error {
 	c.l.mu.Unlock()
 	return c.Conn.Close()
 }
-
-// fakeSequences is the lineproto.Sequences of a Node.
-type fakeSequences FakeNode
-
-var _ lineproto.Sequences = (*fakeSequences)(nil)
-
-// Take is part of lineproto.Sequences.
-func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ func(),
-	to []worker.Run) ([]worker.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := (*fakeBackend)(s).refused(true); err != nil {
-		return to, err
-	}
-	first := max(s.next[string(name)], 1)
-	if zero, ok := s.next[string(name)]; ok {
-		first = zero
-	}
-	if key := string(name) + " " + w.Key; w.Key != "" {
-		if known, ok := s.keyed[key]; ok {
-			return append(to, worker.Run{First: worker.ID(known), Step: 1, Len: 1}), nil
-		}
-		s.keyed[key] = first
-	}
-	s.next[string(name)] = first + int64(n)
-	return append(to, worker.Run{First: worker.ID(first), Step: 1, Len: n}), nil
-}
-
-// Show is part of lineproto.Sequences.
-func (s *fakeSequences) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.looks++
-	if s.shown != nil {
-		return fmt.Sprintf("name=%s mode=ordered %s", name, s.shown(string(name))), nil
-	}
-	return fmt.Sprintf("name=%s mode=segment", name), nil
-}
-
-// List is part of lineproto.Sequences. No client asks for it.
-func (s *fakeSequences) List([]byte, *sequence.Rights) []string { return nil }

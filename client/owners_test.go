@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,4 +135,47 @@ func TestOwnersTakeBoundedMemory(t *testing.T) {
 	if o.place("msg:c") != (place{"msg:c", -1}) {
 		t.Error("a family that is gone is still known")
 	}
+}
+
+// Sequences whose owner is dead keep their callers waiting, and no others.
+func TestStuckSequencesBlockNoOthers(t *testing.T) {
+	all, addrs := nodes(t, 1)
+	all[0].SetShown(func(string) string { return "owner=- term=1" })
+	c := open(t, Config{Addrs: addrs, Conns: 1, Timeout: long})
+	names := []string{"stuck0", "stuck1", "stuck2", "stuck3", "well"}
+	for _, name := range names { // the client learns that they are ordered
+		lookAtOnce(c)
+		if _, err := c.Sequence(name).Next(by(t, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, held := make(chan struct{}), make(chan struct{}, len(names))
+	all[0].Hold(func(name string) {
+		if name != "well" {
+			held <- struct{}{}
+			<-release
+		}
+	})
+	var wg sync.WaitGroup
+	for _, name := range names[:4] {
+		wg.Go(func() {
+			if v, err := c.Sequence(name).Next(by(t, long)); v != 2 || err != nil {
+				t.Error(v, err)
+			}
+		})
+	}
+	for range names[:4] {
+		<-held
+	}
+	if v, err := c.Sequence("well").Next(by(t, long)); v != 2 || err != nil {
+		t.Error(v, err)
+	}
+	close(release)
+	wg.Wait()
+	until(t, "the client has as many connections as before", func() bool {
+		_, _ = c.Sequence("well").Next(by(t, long))
+		c.values.mu.Lock()
+		defer c.values.mu.Unlock()
+		return c.values.connWorkers == 1 && c.values.stuck == 0
+	})
 }

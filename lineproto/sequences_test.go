@@ -22,8 +22,8 @@ func asleep() *fakeSequences {
 func TestNodeWithoutSequences(t *testing.T) {
 	const want = "-ERR reason=no-sequence this node serves no sequences"
 	s := newTestServer(t, Config{})
-	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "PASS a 5", "INCR a", "INCRBY a 5", "SEQ a", "SEQS",
-		"SEQS a"} {
+	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "PASS a 5", "INCR a", "INCRBY a 5", "SEQ a",
+		"SEQS", "SEQS a"} {
 		if out, closed := talk(s, words+"\nPING\n"); out != want+"\nPONG\n" || closed {
 			t.Errorf("%s gets %q", words, out)
 		}

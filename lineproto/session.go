@@ -53,7 +53,8 @@ type session struct {
 	args [][]byte
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
-	// ahead are requests that were made before their turn: see ahead.go. looked is how many bytes of the input they have.
+	// ahead are requests that were made before their turn: see ahead.go. looked is how many bytes of the input they
+	// have.
 	ahead  []*seqRequest
 	looked int
 
