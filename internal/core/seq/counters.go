@@ -66,12 +66,15 @@ func (c *counters) skipTo(p int64) {
 // rest returns the positions that no lane has issued.
 func (c *counters) rest() sequence.Block { return sequence.Block{First: c.high, End: c.end} }
 
-// wrote notes a write. Three quarters of what is left now may be used before the next one.
+// wrote notes a write. Three quarters of what is left now may be used before another one is needed.
 func (c *counters) wrote() {
 	c.highAt, c.lowAt = c.high, c.end-max(1, (c.end-c.high)/4)
 }
 
 func (c *counters) low() bool { return c.high > c.lowAt }
+
+// half reports whether a third of that is used. A renewal takes more positions then, which saves a write.
+func (c *counters) half() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
 
 // ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
 const ahead = 4 * time.Second

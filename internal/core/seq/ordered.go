@@ -29,6 +29,8 @@ type ordered struct {
 	lapses int64
 	lapsed [2]int64
 	passes passes
+	// staysUntil: the node has taken the section although its place is at another one, and keeps it until then.
+	staysUntil int64
 }
 
 func newOrdered(s *series) *ordered {
@@ -170,27 +172,34 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 	d := m.known.hold()
 	m.lookAt = renewAt(m.lease.sent, d)
 	if e.unconfirmed == 0 && (m.lease.ending || m.shouldEnd(e)) {
-		m.lease.ending = true
-		m.lookAt = 0
+		m.lease.ending, m.lookAt = true, 0
 		return m.giveBack(v, e)
 	}
-	if e.unconfirmed > 0 && len(m.waiting) > 0 {
-		m.refuse(confirming(e.unconfirmed), e.sent)
-	}
 	due := e.sent >= m.lookAt-int64(d/6)
-	if e.unconfirmed == 0 && (len(m.waiting) > 0 || m.low()) {
-		want, need := m.want(time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
-		w, refusal := m.known.plan(v.incarnation(), want, need, e.now)
-		if refusal == nil {
-			return m.renewal(w, e)
-		}
-		m.lowAt = m.end
-		if len(m.waiting) > 0 {
-			m.refuse(refusal, e.sent)
-		}
+	if w := m.extension(v, e, due); w != nil {
+		return m.renewal(*w, e)
 	}
 	if due || e.session != m.lease.session {
 		return m.renewal(blockWrite{record: m.known.renewed(e.now)}, e)
+	}
+	return nil
+}
+
+// extension returns the write that takes more positions, nil if none are needed or the node gets none.
+func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
+	if len(m.waiting) == 0 && !m.low() && !(due && m.half()) {
+		return nil
+	}
+	refusal := confirming(e.unconfirmed)
+	if e.unconfirmed == 0 {
+		want, need := m.want(time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
+		var w blockWrite
+		if w, refusal = m.known.plan(v.incarnation(), want, need, e.now); refusal == nil {
+			return &w
+		}
+	}
+	if m.lowAt = m.end; len(m.waiting) > 0 {
+		m.refuse(refusal, e.sent)
 	}
 	return nil
 }
@@ -211,8 +220,7 @@ func (r Record) renewed(now int64) Record {
 // shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its
 // place.
 func (m *ordered) shouldEnd(e situation) bool {
-	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() ||
-		!m.passes.avoids(m.relay.place(m.name), e.sent) && m.relay.moves(m.name)
+	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() || e.sent >= m.staysUntil && m.relay.moves(m.name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
@@ -300,6 +308,9 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 		return
 	case owner != m.lease.owner: // a new ownership
 		m.begin(t.block)
+		if m.relay.place(m.name) != m.relay.own {
+			m.staysUntil = now + int64(time.Minute)
+		}
 	case now >= m.lease.until: // too late (O5)
 		m.lease.session = t.session
 		m.lapse(now)

@@ -48,8 +48,12 @@ type passes struct {
 	values       int64 // that other nodes have given
 }
 
-// slowAfter is the time after which an owner that does not answer seems to be dead.
-const slowAfter = 500 * time.Millisecond
+// slowAfter is the time after which an owner that does not answer seems to be dead, and slowTaker that for a node that
+// should take a section which has no owner.
+const (
+	slowAfter = 500 * time.Millisecond
+	slowTaker = 2 * time.Second
+)
 
 var errSilent = errors.New("it does not answer")
 
@@ -70,7 +74,7 @@ func (p *passes) doubted() bool { return p.flight != nil && p.flight.doubted }
 // slow reports whether a node does not answer in time. It is true once for each flight.
 func (m *ordered) slow(now int64) bool {
 	f := m.passes.flight
-	return f != nil && !f.doubted && now-f.began >= int64(slowAfter)
+	return f != nil && !f.doubted && now >= f.slowAt
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
@@ -157,8 +161,8 @@ type flight struct {
 	context.Context
 	cancel         context.CancelFunc
 	owner, address string
-	began          int64
-	doubted        bool // see doubt
+	slowAt         int64 // when the node seems to be dead, ns of the monotonic clock
+	doubted        bool  // see doubt
 }
 
 // board returns the requests to send. Without a flight they must look at the series again.
@@ -176,8 +180,12 @@ func (m *ordered) board() (batch []request, f *flight) {
 		return batch, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, began: now}
-	m.relay.look(m.series, now+int64(slowAfter))
+	slow := slowAfter
+	if m.known.Owner == "" {
+		slow = slowTaker
+	}
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
+	m.relay.look(m.series, p.flight.slowAt)
 	return batch, p.flight
 }
 
