@@ -2,8 +2,8 @@ package client
 
 import "time"
 
-// A request for an ordered sequence waits while another node takes the place of a dead owner, for seconds. Sequences and
-// sections that have other owners must not wait with it. So a connWorker that has waited for long counts no more, and
+// A request for an ordered sequence waits for seconds while another node takes the place of a dead owner. Sequences and
+// sections with other owners must not wait with it. So a connWorker that has waited for long counts no more, and
 // another one may work.
 
 // stuckAfter is the time after which a request for an ordered sequence waits for long.
