@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -21,6 +22,9 @@ import (
 // so give the first call a longer one. The error then wraps ids.ErrUnavailable. If the sequence
 // refuses until an operator acts, because it does not exist or is exhausted, the call is not retried.
 // It returns an *ids.ReplyError that does not wrap ids.ErrUnavailable.
+//
+// Another node may own an ordered sequence. Set Config.PeerAccess if the nodes ask for a token or use TLS. If the owner
+// has not answered (reason=unknown), the call is not retried.
 func (n *Node) Sequence(name string) ids.Sequence {
 	s := &namedSequence{n: n, name: []byte(name)}
 	if err := sequence.CheckName(name); err != nil {
@@ -112,8 +116,11 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		if !ok {
 			return runs, err
 		}
-		if e.Code != ids.NOTREADY {
+		switch {
+		case e.Code != ids.NOTREADY:
 			return nil, e
+		case e.Reason() == string(seq.Unknown) && s.isOrdered(): // the program decides whether it asks again
+			return nil, ids.Unavailable(nil, e)
 		}
 		again := min(max(e.RetryAfter(), 25*time.Millisecond), time.Second)
 		if time.Now().Add(again).After(deadline) {
@@ -123,6 +130,11 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 			return nil, err
 		}
 	}
+}
+
+func (s *namedSequence) isOrdered() bool {
+	u, ok := s.n.issuer.Use(string(s.name))
+	return ok && u.Record.Mode == seq.Ordered
 }
 
 // try takes n values, and waits while the node fetches positions from ZooKeeper. A refusal is an
