@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -119,8 +120,9 @@ type shownOwner struct {
 	// Family is that of the name, and Section the one that issues its values.
 	Family  string `json:"family,omitempty"`
 	Section *int   `json:"section,omitempty"`
-	// Sections is the number of sections of a family that this node knows.
+	// Sections is the number of sections of a family that this node knows, and Owned that of those that it owns.
 	Sections int `json:"sections,omitempty"`
+	Owned    int `json:"owned_sections,omitempty"`
 }
 
 // showSequence returns the document of what the node knows of a sequence, or of the section that issues a name.
@@ -129,7 +131,7 @@ func showSequence(name string, u seq.Use) shownSequence {
 	shown := shownSequence{name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
 		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
 	if r.Mode.Owned() {
-		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, r.Sections}
+		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, 0, 0}
 		if family, section, is := seq.SectionOf(u.Name); is {
 			shown.Family, shown.Section = family, &section
 		}
@@ -143,7 +145,11 @@ func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
 	all := []shownSequence{}
 	for _, u := range s.usesOf(r) {
 		if strings.HasPrefix(u.Name, prefix) {
-			all = append(all, showSequence(u.Name, u))
+			shown := showSequence(u.Name, u.Use)
+			if shown.shownOwner != nil {
+				shown.Sections, shown.Owned = u.Sections, u.Owned
+			}
+			all = append(all, shown)
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"sequences": all})
@@ -227,11 +233,8 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 }
 
 // usesOf returns the sequences that a request may use. The sections of a family are one.
-func (s *Server) usesOf(r *http.Request) (all []seq.Use) {
+func (s *Server) usesOf(r *http.Request) []view.Sequence {
 	report := s.cfg.Sequences()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
-	for _, v := range sequencesOf(report) {
-		all = append(all, v.Use)
-	}
-	return all
+	return sequencesOf(report)
 }

@@ -130,7 +130,9 @@ func TestSequenceRoutes(t *testing.T) {
 		{"GET", "/v1/sequences/msg:alice", 200, `{"name":"msg:alice","mode":"ordered","start":"1","increment":1,` +
 			`"max":"9007199254740991","taken":32,"used_percent":0,"held":29,"owner":"","owns":true,"term":1,` +
 			`"lease_ms":3000,"passed":0,"family":"msg:*","section":0}`},
-		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","mode":"ordered",...`},
+		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","mode":"ordered","start":"1",` +
+			`"increment":1,"max":"9007199254740991","taken":32,"used_percent":0,"held":29,"owner":"","owns":false,` +
+			`"term":1,"lease_ms":3000,"passed":0,"sections":...`},
 		{"GET", "/v1/sequences/msg:*", 404, `{"error":{"code":"ERR","text":"reason=no-sequence ...`},
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice","mode":"strict","start":"1","increment":1,...`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b","mode":"segment","start":"5",...`},

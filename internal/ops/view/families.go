@@ -37,6 +37,7 @@ func asFamily(sections []Sequence) Sequence {
 	})
 	f, same := sections[0], 1
 	f.Sections, f.Owned = len(sections), truth(f.Owns)
+	f.Owns, f.Record.Owner, f.Record.Address = false, "", "" // each section has its own owner
 	for _, s := range sections[1:] {
 		f.Held, f.PerSecond = f.Held+s.Held, f.PerSecond+s.PerSecond
 		f.Passed, f.Lapses = f.Passed+s.Passed, f.Lapses+s.Lapses
