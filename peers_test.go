@@ -115,7 +115,8 @@ func TestUnknownOutcomeAtTheOwnerIsNotRepeated(t *testing.T) {
 		t.Fatal(v, err)
 	}
 	_, err := n.Sequence("ticks").Next(t.Context())
-	if e, ok := errors.AsType[*ids.ReplyError](err); !ok || e.Reason() != "unknown" || !errors.Is(err, ids.ErrUnavailable) {
+	e, ok := errors.AsType[*ids.ReplyError](err)
+	if !ok || e.Reason() != "unknown" || !errors.Is(err, ids.ErrUnavailable) {
 		t.Error(err)
 	}
 	l.Close()

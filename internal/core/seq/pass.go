@@ -45,7 +45,8 @@ type passes struct {
 	// avoided is a node that could not take the section, until a time.
 	avoided      string
 	avoidedUntil int64
-	values       int64 // that other nodes have given
+	values       int64  // that other nodes have given
+	answered     string // the node that has last given some
 }
 
 // slowAfter is the time after which an owner that does not answer seems to be dead, and slowTaker that for a node that
@@ -230,6 +231,7 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 		if m.passes.suspect == f.owner {
 			m.passes.suspect = ""
 		}
+		m.passes.answered = f.address
 		for _, r := range some {
 			r.w.Result = &sequence.Result{Values: m.values, Block: sequence.Block{First: p, End: p + r.n}}
 			p += r.n

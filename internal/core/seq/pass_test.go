@@ -1,0 +1,25 @@
+package seq
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// A node that has not read who the owner is tells clients which node answers.
+func TestClientsLearnWhichNodeAnswers(t *testing.T) {
+	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered}, relay: &relay{}})
+	m.values = sequence.NewValues(plain(), sequence.Key{})
+	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {
+		t.Error(line)
+	}
+	m.landed(&flight{address: "b:7609"}, nil, 1, 1, nil)
+	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
+		t.Error(line)
+	}
+	m.known.Owner, m.known.Address = "nonce", "c:7609"
+	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=c:7609 ") {
+		t.Error(line)
+	}
+}
