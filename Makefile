@@ -255,6 +255,13 @@ bench: build ## flaked beside Redis and the floor, by redis-benchmark (minutes).
 	$(if $(QUICK),ROUNDS=1 SCALE=10) bench/run.sh $(BEFORE)
 
 # The second module is beside other libraries. The first run downloads them.
+.PHONY: bench-ordered
+bench-ordered: build ## ordered sequences beside segment ones: three nodes, two cores (a minute)
+	dir=$$(mktemp -d)
+	trap 'scripts/zk-dev.sh stop --wipe --dir "$$dir/zk" >/dev/null 2>&1; rm -rf "$$dir"' EXIT
+	eval "$$(scripts/zk-dev.sh start --nodes 1 --port 0 --dir "$$dir/zk")"
+	$(GO) run ./bench/ordered -zk "$$FLAKED_ZK"
+
 .PHONY: bench-go
 bench-go: ## benchmarks in process, and the generator beside other libraries'. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)
