@@ -46,7 +46,7 @@ func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
 		t.Skip("cutting nodes off from each other needs root and ip")
 	}
-	f := &fleet{site: newSite(t, zktest.Chroot(t, zktest.Shared(t))), knock: make(chan struct{})}
+	f := newFleetSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250))
 	for i := range 3 {
 		f.addresses = append(f.addresses, fmt.Sprintf("%s%d:7609", subnet, i+1))

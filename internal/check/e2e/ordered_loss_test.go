@@ -20,7 +20,7 @@ func long(t *testing.T) {
 func TestOrderedSequencesSurviveALossOfData(t *testing.T) {
 	long(t)
 	zk := zktest.Single(t)
-	f := newFleet(t, zk.Addr(), "--confirm-time", "2s", "--reserve", "3s")
+	f := newFleet(t, zk.Addr(), "--reserve", "3s").program()
 	old := zk.Backup(t, 0)
 	moved := func() { // other nodes own the sections now than in the copy
 		for _, n := range f.nodes[:2] {

@@ -105,7 +105,7 @@ func (f *fleet) answered(n *node, from int64) {
 // meanwhile, and must not answer them with values that it held.
 func TestOrderedSequencesSurviveAnOwnerThatStandsStill(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)))
+	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t))).program()
 	for _, d := range []time.Duration{time.Second, 4 * time.Second} {
 		f.standsStill(d)
 	}
@@ -114,7 +114,7 @@ func TestOrderedSequencesSurviveAnOwnerThatStandsStill(t *testing.T) {
 
 func TestOrderedSequencesSurviveAnOwnerThatStandsStillForLong(t *testing.T) {
 	long(t)
-	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)))
+	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t))).program()
 	for _, ms := range []time.Duration{2000, 2600, 2900, 3500, 7000, 20_000} {
 		f.standsStill(ms * time.Millisecond)
 	}
@@ -136,14 +136,16 @@ func (f *fleet) standsStill(d time.Duration) {
 // The owner is cut off from ZooKeeper, in several ways, and all nodes are. An owner issues until its lease ends.
 func TestOrderedSequencesSurviveACutFromZooKeeper(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)))
+	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t))).program()
 	for what, cut := range map[string]func(*faultnet.Link){
 		"a black hole": (*faultnet.Link).BlackHole, "lost answers": (*faultnet.Link).DropReplies,
+		"lost requests": (*faultnet.Link).DropRequests,
 	} {
 		owner, from := f.owner(plain), f.ids.now()
 		owner.links.each(cut)
+		eventually(t, "another node is the owner", func() bool { return f.owner(plain) != owner })
 		for _, n := range f.others(owner) {
-			f.answered(n, from+int64(takenOver))
+			f.answered(n, f.ids.now())
 		}
 		f.silentFor("the owner has "+what, from, takenOver)
 		owner.links.heal()
