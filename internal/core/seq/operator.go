@@ -95,8 +95,8 @@ var errNotSent = errors.New("the write was not sent")
 // notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
 func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
 
-// update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is false
-// for changes that need no guard.
+// update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
+// false for changes that need no guard.
 func (o Operator) update(
 	ctx context.Context, name string, jump bool, change func(v view) (changed, error),
 ) (Record, error) {

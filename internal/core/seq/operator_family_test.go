@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
@@ -98,6 +97,10 @@ func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 		f.owns(name+"511", 70)
 		_, err := f.operator().Set(f.Context(), name, Change{Next: new(int64(5000))})
 		if err == nil || !strings.HasPrefix(err.Error(), "next cannot be 5000, because values up to 5000 may have") {
+			f.Error(err)
+		}
+		_, err = f.operator().Set(f.Context(), name, Change{Settings: func(s *Settings) { s.HoldMs++ }})
+		if err == nil || !strings.HasPrefix(err.Error(), "lease is 3s and cannot change") {
 			f.Error(err)
 		}
 		change := Change{Next: new(int64(6001)), Settings: func(s *Settings) { s.Ceiling = 10 }}
@@ -278,77 +281,4 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	if e, is := errors.AsType[*FamilyError](err); !is || len(e.Within) != 1 || !asked {
 		t.Error(err, asked)
 	}
-}
-
-// A node reads all sections of a family when an operator has changed it, also those that nobody asks for: only a node
-// that knows a record can put it back.
-func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	known := func() (all []Kind) {
-		for k := range 3 {
-			kind := None
-			if one := a.is.find([]byte(sectionName("msg:*", k))); one != nil {
-				kind = one.known.Kind()
-			}
-			all = append(all, kind)
-		}
-		return all
-	}
-	wants := func(when string, want ...Kind) {
-		t.Helper()
-		_, st, err := s.operator().Find(t.Context(), "msg:*")
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			t.Fatal(err)
-		}
-		for range 10 {
-			if a.is.Followed().Changes > st.Changes {
-				break
-			}
-			s.run(time.Second)
-		}
-		if got := known(); !slices.Equal(got, want) || a.is.Followed().Changes != st.Changes+1 {
-			t.Errorf("%s: the node has followed %d of %d changes, and knows %v, not %v", when,
-				a.is.Followed().Changes-1, st.Changes, got, want)
-		}
-	}
-	for _, sections := range []int{3, 2} {
-		if _, err := s.operator().Create(t.Context(), ofFamily("msg:*", sections)); err != nil {
-			t.Fatal(err)
-		}
-		if sections == 3 {
-			wants("created", Sequence, Sequence, Sequence)
-		} else {
-			wants("created again", Sequence, Sequence, Tombstone)
-		}
-		if _, err := s.operator().Delete(t.Context(), "msg:*"); err != nil {
-			t.Fatal(err)
-		}
-		wants("deleted", Tombstone, Tombstone, Tombstone)
-	}
-	if err := s.operator().Purge(t.Context(), "msg:*"); err != nil {
-		t.Fatal(err)
-	}
-	wants("purged", None, None, None)
-}
-
-// A family that was deleted has issued values of its names. So a template whose prefix contains its own creates none.
-func TestTemplateCreatesNoNameOfADeletedFamily(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	tmpl := Definition{Name: "a:*", Map: plain(), Settings: settings(1000), MaxNames: 9}
-	for _, d := range []Definition{tmpl, ofFamily("a:b:*", 2)} {
-		if _, err := s.operator().Create(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.run(5 * time.Second)
-	if _, err := s.operator().Delete(t.Context(), "a:b:*"); err != nil {
-		t.Fatal(err)
-	}
-	s.run(5 * time.Second)
-	if r := a.ask("a:b:x", 1, false).reason(); r != NoSequence {
-		t.Error(r)
-	}
-	a.ask("a:x", 1, false).first()
 }

@@ -157,8 +157,8 @@ var (
 	sequencesNoOwner = Problem{"sequences-no-owner", Critical, "Ordered sequences whose owner a node cannot ask%s",
 		"Clients get errors for these sequences from this node.",
 		"If the owner has just stopped, wait for the lease, 3 s by default: another node then takes over. Else let " +
-			"flaked doctor check whether nodes reach each other: see --advertise, the network between them, and their " +
-			"tokens."}
+			"flaked doctor check whether nodes reach each other: see --advertise, the network between them, and " +
+			"their tokens."}
 	sequencesCeiling = Problem{"sequences-ceiling", Warning, "Sequences at their ceiling%s",
 		"Clients get fewer values than they ask for.",
 		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many."}

@@ -66,8 +66,8 @@ func TestSectionsAreOneFamily(t *testing.T) {
 	if r := f.Record; r.Next != 1000 || r.Term != 3 || r.Kind() != seq.Family || r.Owner+r.Address != "" {
 		t.Errorf("%+v", r)
 	}
-	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.Owned != 1 || f.Sections != 3 || f.Owns ||
-		f.State != SeqExhausted || f.Why != "1 of 3 sections" || f.Refusal != seq.NoOwner {
+	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.Owned != 1 || f.Sections != 3 ||
+		f.Owns || f.State != SeqExhausted || f.Why != "1 of 3 sections" || f.Refusal != seq.NoOwner {
 		t.Errorf("%+v", f)
 	}
 	f = Together([]Sequence{use("msg:*0", 7, ""), use("msg:*1", 8, seq.NoOwner)})[0]
