@@ -70,7 +70,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	}
 	switch {
 	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
-		return to, false, noOwner(m.name, m.known.Address, m.passes.why)
+		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.relay.own, m.passes.why)
 	case !m.stale && !r.w.Passed && m.target(now) != "":
 		return m.pass(r, now, to)
 	}

@@ -56,7 +56,10 @@ const (
 	slowTaker = 2 * time.Second
 )
 
-var errSilent = errors.New("it does not answer")
+var (
+	errSilent     = errors.New("it does not answer")
+	errOwnAddress = errors.New("this node has the same address. Each node needs one at which the others reach it")
+)
 
 func (p *passes) avoids(address string, now int64) bool {
 	return address == p.avoided && now < p.avoidedUntil
@@ -216,6 +219,12 @@ func (m *ordered) ask(f *flight, some []request) {
 		n += r.n
 	}
 	first, err := m.relay.pass(f, f.address, string(some[0].name), n)
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok && len(some) > 1 && tooLarge(Reason(reply.Reason())) {
+		for _, r := range some { // one alone may be small enough
+			m.ask(f, []request{r})
+		}
+		return
+	}
 	m.mu.Lock()
 	m.landed(f, some, n, first, err)
 	m.mu.Unlock()
@@ -239,7 +248,7 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 	case refused && reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())):
 		m.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
-		m.fail(some, noOwner(m.name, f.address, err))
+		m.fail(some, noOwner(m.name, f.address, false, err))
 	case refused:
 		m.fail(some, err)
 	case errors.Is(err, ErrNotAsked):
@@ -250,6 +259,9 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 		m.distrust(f, err)
 	}
 }
+
+// tooLarge reports whether a smaller request may be answered.
+func tooLarge(r Reason) bool { return r == TooMany || r == CeilingReached || r == Exhausted }
 
 // final reports whether a refusal of the owner is the answer for a client.
 func final(r Reason) bool { return r == CeilingReached || r == Unknown }

@@ -155,13 +155,16 @@ func notOwner(name string) *Refusal {
 	return newRefusal(NotOwner, 0, "this node does not own %s, and the request was passed on once. Ask again", name)
 }
 
-// noOwner: address is that of the owner, "" for none, and why what happened there.
-func noOwner(name, address string, why error) *Refusal {
+// noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.
+func noOwner(name, address string, own bool, why error) *Refusal {
 	if address == "" {
 		return newRefusal(NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
 			"Advertise one there, or ask that node", name)
 	}
-	if why == nil {
+	switch {
+	case own:
+		why = errOwnAddress
+	case why == nil:
 		why = errSilent
 	}
 	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask that "+
