@@ -36,7 +36,7 @@ func (c *counters) at(lane int) int64 {
 	if lane >= len(c.lanes) {
 		return c.first
 	}
-	//mutant:o5-old-lanes by seqsim -> return c.lanes[lane]
+	//mutant:o5-old-lanes by TestLanesBeginAnewAtATakeOver -> return c.lanes[lane]
 	return max(c.lanes[lane], c.first)
 }
 
@@ -60,7 +60,9 @@ func (c *counters) add(b sequence.Block) {
 // skipTo makes no lane issue a position below p.
 func (c *counters) skipTo(p int64) {
 	c.first = max(c.first, p)
-	c.high = max(c.high, c.first)
+	if n := c.first - c.high; n > 0 { // they are not used
+		c.high, c.highAt = c.high+n, c.highAt+n
+	}
 }
 
 // rest returns the positions that no lane has issued.
@@ -79,11 +81,16 @@ func (c *counters) half() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
 // ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
 const ahead = 4 * time.Second
 
-// want returns how many more positions the owner would like, and how many it needs at least. took is the time since the
-// last write.
-func (c *counters) want(took time.Duration, smallest int64, waiting []request) (want, need int64) {
+// want returns how many more positions the owner would like, and how many it needs at least. They begin at next. took
+// is the time since the last write.
+func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []request) (want, need int64) {
 	used := c.high - c.highAt
 	rate := float64(used) / max(took, time.Millisecond).Seconds()
+	if next != c.end { // an operator has raised the next value: see add
+		raised := *c
+		raised.begin(sequence.Block{First: next, End: next})
+		c = &raised
+	}
 	// A burst of a moment does not tell what comes.
 	want = c.high + max(smallest, min(int64(rate*ahead.Seconds()), 8*used)) - c.end
 	need = math.MaxInt64

@@ -149,6 +149,8 @@ type Issuer struct {
 	// seen has /cluster and /seq as they were last read and compared.
 	seen view
 	left bool // the node has left the list of nodes that may own sections
+	// unlisted: ZooKeeper refuses that list.
+	unlisted bool
 	// nodes is the number of workers of the cluster that are connected.
 	nodes int64
 	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write

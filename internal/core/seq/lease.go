@@ -23,14 +23,11 @@ type lease struct {
 	owner string
 	// until is when the owner must stop issuing.
 	until int64
-	// sent is when the last write that ZooKeeper acknowledged was sent, in this session. version is that of the record
-	// then, and written its nonce.
+	// sent is when the last write that ZooKeeper acknowledged was sent. last is what it has left there, or what was
+	// read since, in this session.
 	sent    int64
 	session int64
-	version int32
-	written string
-	// last is what this write has left in ZooKeeper.
-	last view
+	last    view
 	// ending: the owner issues nothing more, and is about to give the section back.
 	ending bool
 }
@@ -44,13 +41,13 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 
 // newLease returns the lease after a write that was acknowledged. v is what was read before.
 func newLease(t blockWrite, v view, sent int64) lease {
-	//mutant:o2-from-the-acknowledgement by seqsim -> sent += int64(t.record.hold())
-	l := lease{owner: t.record.Owner, until: leaseEnd(sent, t.record.hold()), sent: sent, session: t.session}
-	if l.version = v.stat.Version + 1; l.version == store.AnyVersion { // two writes were needed: see setVersion
-		l.version++
+	//mutant:o2-from-the-acknowledgement by TestLeaseCountsFromTheSending -> l := lease{owner: t.record.Owner, until: sent + 2*int64(t.record.hold()), sent: sent, session: t.session, last: v}
+	l := lease{owner: t.record.Owner, until: leaseEnd(sent, t.record.hold()), sent: sent, session: t.session, last: v}
+	version := v.stat.Version + 1
+	if version == store.AnyVersion { // two writes were needed: see setVersion
+		version++
 	}
-	l.written, l.last = t.record.Nonce, v
-	l.last.record, l.last.stat = &t.record, store.Stat{Version: l.version}
+	l.last.record, l.last.stat = &t.record, store.Stat{Version: version}
 	return l
 }
 
@@ -61,20 +58,19 @@ func renewAt(sent int64, d time.Duration) int64 { return sent + int64(d/3) }
 // valid reports whether the owner may issue at now. The caller must have read the clock after it received the request
 // (O2).
 func (l *lease) valid(now int64) bool {
-	//mutant:o2-no-lease by seqsim -> return l.owner != "" && !l.ending
+	//mutant:o2-no-lease by TestClockIsReadAfterTheRequest -> return l.owner != "" && !l.ending
 	return l.owner != "" && now < l.until && !l.ending
 }
 
-// survives reports whether the ownership goes on, although the record was read: in the state in which the owner left it
-// (O7), or as an operator has changed it since in the same session. In another session ZooKeeper may have lost data,
-// so that an old record with this owner shows nothing.
-func (l *lease) survives(v view, session int64) bool {
-	r := v.record
-	same := v.stat.Version == l.version && r.Nonce == l.written
-	//mutant:o7-own-nonce by seqsim -> changed := r.Owner == l.owner
-	changed := session == l.session && v.stat.Version > l.version && r.Owner == l.owner
-	return (same || changed) && r.Incarnation == v.incarnation()
+// survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
+// may have changed the record since the owner wrote it. If ZooKeeper has lost data, so that it is an older one with
+// this owner, no other node has owned the section in the meantime: it would have had to wait for longer (O4).
+func (l *lease) survives(v view) bool {
+	return v.record.Owner == l.owner && v.record.Incarnation == v.incarnation()
 }
+
+// lostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
+const lostOwner = "lost"
 
 // watch is how long a node has seen a record unchanged.
 type watch struct {
@@ -97,15 +93,12 @@ func (w *watch) see(v view, session int64) {
 
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
 // this process, which issues nothing any more.
-func (w watch) freeIn(v view, ended lease, now int64) time.Duration {
+func (w watch) freeIn(v view, ended string, now int64) time.Duration {
 	r := v.record
-	if r.Incarnation == v.incarnation() { // else an owner may be missing in the record, because the data are older
-		//mutant:o7-own-nonce-in-any-session by seqsim -> own := r.Owner == ended.owner
-		own := r.Owner == ended.owner && ended.session == w.session
-		if r.Owner == "" || own {
-			return 0
-		}
+	//mutant:o8-own-nonce-after-a-loss by TestLostOwnerIsWaitedFor -> if r.Owner == "" || r.Owner == ended {
+	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.incarnation() { // else an owner may be missing
+		return 0
 	}
-	//mutant:o4-no-wait by seqsim -> return 0
+	//mutant:o4-no-wait by TestLanesBeginAnewAtATakeOver -> return 0
 	return max(0, time.Duration(w.since-now)+r.hold())
 }

@@ -20,8 +20,8 @@ import (
 type ordered struct {
 	*series
 	lease lease
-	// ended is the last ownership that this process has ended.
-	ended lease
+	// ended is the nonce of the last ownership that this process has ended.
+	ended string
 	watch watch
 
 	counters // what the owner may issue
@@ -44,7 +44,7 @@ func newOrdered(s *series) *ordered {
 const idleAfter = time.Minute
 
 func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	//mutant:o2-clock-before-the-request by seqsim -> now := m.askedAt
+	//mutant:o2-clock-before-the-request by TestClockIsReadAfterTheRequest -> now := m.askedAt
 	now := m.relay.mono() // (O2): a quicker clock may be late
 	if got := r.w.Result; got != nil {
 		if r.w.Result = nil; got.Err != nil {
@@ -86,8 +86,7 @@ func (m *ordered) lapse(now int64) {
 }
 
 func (m *ordered) endLease() {
-	//mutant:o5-block-kept by seqsim -> m.ended, m.lease = m.lease, lease{}
-	m.ended, m.lease, m.end = m.lease, lease{}, 0
+	m.ended, m.lease = m.lease.owner, lease{}
 }
 
 // lacks: requests that can be passed on lack nothing.
@@ -150,13 +149,14 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	m.watch.see(v, e.session)
 	switch {
 	case m.lease.owner == "":
+	//mutant:o5-block-kept by TestRenewalAfterTheEndIsANewOwnership -> case false:
 	case e.sent >= m.lease.until:
 		m.lapse(e.sent)
 	//mutant:o8-held-after-a-loss by seqsim -> case false:
-	case !m.lease.survives(v, e.session):
+	case !m.lease.survives(v):
 		m.endLease()
 	default:
-		m.lease.session, m.lease.version, m.lease.written = e.session, v.stat.Version, v.record.Nonce
+		m.lease.session, m.lease.last = e.session, v
 		m.skipTo(v.record.From)
 	}
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
@@ -180,7 +180,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 	if w := m.extension(v, e, due); w != nil {
 		return m.renewal(*w, e)
 	}
-	if due || e.session != m.lease.session {
+	if due {
 		return m.renewal(blockWrite{record: m.known.renewed(e.now)}, e)
 	}
 	return nil
@@ -193,7 +193,7 @@ func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
 	}
 	refusal := confirming(e.unconfirmed)
 	if e.unconfirmed == 0 {
-		want, need := m.want(time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
+		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
 		var w blockWrite
 		if w, refusal = m.known.plan(v.incarnation(), want, need, e.now); refusal == nil {
 			return &w
@@ -228,7 +228,7 @@ func (m *ordered) shouldEnd(e situation) bool {
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
 	r := m.known.renewed(e.now)
-	//mutant:o6-next-too-low by seqsim -> rest := blockWrite{record: r, block: sequence.Block{First: m.first, End: m.end}}
+	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := blockWrite{record: r, block: sequence.Block{First: m.first, End: m.end}}
 	rest := blockWrite{record: r, block: m.rest()}
 	if lower, possible := r.returnOf(rest, v.incarnation()); possible {
 		r = lower
@@ -250,7 +250,7 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		if m.known.Address != m.relay.own || m.relay.leaves() { // else the last process of this node was the owner
 			m.refusePassed()
 		}
-		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6))
+		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6, time.Second)) // requests wait no longer
 		m.notBefore = m.lookAt
 		return nil
 	}
@@ -290,10 +290,10 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 		m.accept(t, v, sent, now)
 	case notMade(err):
 		return nil, 0
-	//mutant:o3-unknown-outcome by seqsim -> case m.lease.owner != "": m.accept(t, v, sent, now)
+	//mutant:o3-unknown-outcome by TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
 	default:
 		if t.record.Owner != "" {
-			m.lease.owner, m.lease.session = t.record.Owner, t.session
+			m.lease.owner = t.record.Owner
 		}
 		m.endLease()
 	}
@@ -307,13 +307,15 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 	case owner == "":
 		m.endLease()
 		return
+	case t.renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
+		return
 	case owner != m.lease.owner: // a new ownership
 		m.begin(t.block)
 		if m.relay.place(m.name) != m.relay.own {
 			m.staysUntil = now + int64(time.Minute)
 		}
+	//mutant:o5-block-kept -> case false:
 	case now >= m.lease.until: // too late (O5)
-		m.lease.session = t.session
 		m.lapse(now)
 		return
 	default:

@@ -96,7 +96,7 @@ func (m *ordered) doubt(f *flight, why error) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (m *ordered) ownedByAnother() bool {
-	return m.known.Owner != "" && m.known.Owner != m.lease.owner && m.known.Owner != m.ended.owner
+	return m.known.Owner != "" && m.known.Owner != m.lease.owner && m.known.Owner != m.ended
 }
 
 // target returns the address of the node that should answer requests, "" if this node should.

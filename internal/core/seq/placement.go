@@ -60,7 +60,15 @@ func (i *Issuer) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 	if left != i.left {
 		i.left, i.unfinished = left, true // all that this node owns is due
 	}
-	return i.meetNodes(ctx, cluster)
+	err := i.meetNodes(ctx, cluster)
+	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
+	if refused && !i.unlisted {
+		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
+	}
+	if i.unlisted = refused; refused { // nothing else needs the list
+		return nil
+	}
+	return err
 }
 
 // meetNodes reads the list of the nodes that may own sections, and keeps this node on it while it may.

@@ -65,13 +65,15 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 
 // setAlarm makes Round look at a series when it must.
 func (i *Issuer) setAlarm(s *series) {
+	now := i.cfg.Mono()
 	s.mu.Lock()
 	next := alarm{s.lookAt, s.lookAt}
-	if s.mode != nil && s.mode.leased() {
-		next.from -= int64(s.known.hold() / 6)
+	if s.lookAt != 0 && s.mode != nil && s.mode.leased() {
+		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.known.hold()/6)
 	}
 	s.mu.Unlock()
-	if next.at > i.cfg.Mono() {
+	if next.at > now {
 		i.alarms.set(s, next)
 	}
 }
@@ -125,6 +127,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		}
 		hold, sent := i.cfg.Tenure.Hold(i.session), i.cfg.Mono()
 		ops := append(i.seen.checks(), hold.check())
+		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
 			if !hold.allows(r.t.blockWrite) {
@@ -159,7 +162,9 @@ func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 	for _, s := range some {
 		s.mu.Lock()
 		m, ok := s.mode.(*ordered)
-		if ok && m.leased() && sent < m.lease.until {
+		if ok && m.leased() && sent >= m.lease.until {
+			m.lapse(sent)
+		} else if ok && m.leased() {
 			v := m.lease.last
 			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state, i.seen.version
 			if w := m.nextWrite(v, e); w != nil {

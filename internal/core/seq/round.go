@@ -80,7 +80,9 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	}
 	due, err := i.renewTogether(ctx, cluster, i.due(v.state != nil))
 	complete := false
-	if err == nil {
+	if err != nil {
+		i.unfinished = true // the next round must find what this one has not come to
+	} else {
 		complete, err = i.workAll(ctx, cluster, due)
 	}
 	if err != nil || !current {

@@ -44,8 +44,13 @@ type actor struct {
 	fenced bool
 	// journal is the content of the journal, if the node has one: see openJournal.
 	journal []byte
-	// clock is how far the wall clock is ahead, in ms.
+	// clock is how far the wall clock is ahead, in ms. rate is that of the boot clock, 0 for a right one.
 	clock int64
+	rate  float64
+	// address is where others ask the node, "" for nowhere: see pass_test.go.
+	address string
+	pass    func(ctx context.Context, address, name string, n int64) (int64, error)
+	flights []func()
 }
 
 const stageConfirm = 12 * time.Second
@@ -95,10 +100,11 @@ func (a *actor) restart(witness string) {
 	a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", WitnessFile: witness, Boot: "boot",
 		Now:      func() int64 { return simEpoch + a.now + a.clock },
-		Mono:     func() int64 { return (a.now + 1) * 1e6 },
-		Parallel: 1,
+		Mono:     func() int64 { return int64(float64(a.now+1) * cmp.Or(a.rate, 1) * 1e6) },
+		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
+	a.is.relay.beside = func(f func()) { a.flights = append(a.flights, f) }
 }
 
 // openJournal gives a process that has just begun a journal with this content.

@@ -1,0 +1,251 @@
+package seq
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// The owner is cut off. Its clock is slow by 5 %, that of the other node is right.
+func TestClocksThatRunApart(t *testing.T) {
+	for _, lease := range []time.Duration{MinLease, DefaultLease, MaxLease} {
+		s, nodes := newTicks(t, lease, 2)
+		a, b := nodes[0], nodes[1]
+		a.rate = 0.95
+		a.restart("")
+		s.run(4 * time.Second)
+		m := a.owner("ticks")
+		s.pass(lease / 3)
+		for sent := m.lease.sent; m.lease.sent == sent; {
+			s.pass(10 * time.Millisecond)
+		}
+		b.ask("ticks", 1, true)
+		_ = b.round() // it has read the record at once
+		a.store.Partition()
+		c := s.contest("ticks")
+		c.run(lease+lease/4, a, b)
+		if c.values[a] == 0 || c.values[b] == 0 {
+			t.Errorf("%s: the nodes have given %d and %d values", lease, c.values[a], c.values[b])
+		}
+	}
+}
+
+// The owner gets a request after its lease has ended. Its last round was before.
+func TestClockIsReadAfterTheRequest(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	a.owner("ticks")
+	b.ask("ticks", 1, true)
+	_ = b.round()
+	a.gone()
+	s.pass(4 * time.Second)
+	b.owner("ticks")
+	if c := a.ask("ticks", 1, true); c.done {
+		t.Errorf("%v, %v", c.runs, c.err)
+	}
+}
+
+// Another node reads the record, and the answer takes long. Meanwhile the owner renews its lease.
+func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	m := a.owner("ticks")
+	b.gone()
+	slow := true
+	b.calls = func(c store.Call) store.Fault {
+		if slow && c.Path == recordPath("ticks") {
+			slow = false
+			s.pass(2 * time.Second) // the owner alone has rounds
+			if m.lease.sent < (s.now-1000)*1e6 {
+				t.Error("the owner has not renewed its lease")
+			}
+		}
+		return store.NoFault
+	}
+	b.ask("ticks", 1, true)
+	_ = b.round()
+	s.nodes = append(s.nodes, b)
+	a.store.Partition()
+	c := s.contest("ticks")
+	if c.run(4*time.Second, a, b); slow || c.values[a] == 0 || c.values[b] == 0 {
+		t.Errorf("the nodes have given %d and %d values", c.values[a], c.values[b])
+	}
+}
+
+// ZooKeeper applies a renewal at once, and acknowledges it late.
+func TestLeaseCountsFromTheSending(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	m := a.owner("ticks")
+	a.gone()
+	late := true
+	a.store.SetDone(func(c store.Call, _, _ error) {
+		if late && c.Touches(recordPath("ticks")) {
+			late = false
+			b.ask("ticks", 1, true)
+			s.pass(1500 * time.Millisecond)
+		}
+	})
+	for s.pass(900 * time.Millisecond); late; s.pass(100 * time.Millisecond) {
+		_ = a.round()
+	}
+	if !m.lease.valid(s.now * 1e6) {
+		t.Error("the lease has ended")
+	}
+	a.store.Partition()
+	c := s.contest("ticks")
+	if c.run(3*time.Second, a, b); c.values[a] == 0 || c.values[b] == 0 {
+		t.Errorf("the nodes have given %d and %d values", c.values[a], c.values[b])
+	}
+}
+
+// A renewal is lost on the way to ZooKeeper.
+func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	m := a.owner("ticks")
+	b.ask("ticks", 1, true)
+	_ = b.round()
+	a.calls = func(c store.Call) store.Fault {
+		if c.Write() {
+			return store.FailBefore
+		}
+		return store.NoFault
+	}
+	for m.leased() && s.now < 60_000 {
+		s.pass(10 * time.Millisecond)
+	}
+	c := s.contest("ticks")
+	if c.run(4*time.Second, a, b); c.values[a] != 0 || c.values[b] == 0 {
+		t.Errorf("the nodes have given %d and %d values", c.values[a], c.values[b])
+	}
+}
+
+// loseTakeOver: the owner is cut off, and another node takes over and issues more. Then ZooKeeper loses that.
+func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
+	s, nodes := newTicks(t, lease, 2)
+	a, b = nodes[0], nodes[1]
+	m := a.owner("ticks")
+	a.store.Partition()
+	copied := s.mem.Snapshot()
+	s.contest("ticks").run(lease+lease/2+time.Second, b)
+	if v := b.ask("ticks", 100, true).first(); v <= m.end {
+		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.end)
+	}
+	s.mem.Restore(copied)
+	s.mem.SetEpoch(9)
+	return s, a, b
+}
+
+// The owner comes back to the record as it left it, after its lease has ended. It may renew before it may take
+// positions.
+func TestRenewalAfterTheEndIsANewOwnership(t *testing.T) {
+	s, a, b := loseTakeOver(t, DefaultLease)
+	b.store.Partition()
+	a.store.Heal()
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
+	s.pass(3500 * time.Millisecond)
+	if c := a.ask("ticks", 1, true); c.finish().err == nil {
+		t.Errorf("%v", c.runs)
+	}
+}
+
+// A node that was the owner takes over again, after another one.
+func TestLanesBeginAnewAtATakeOver(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	c := s.contest("ticks")
+	for range 3 {
+		c.run(500*time.Millisecond, a, b)
+		a.store.Partition()
+		c.run(4*time.Second, a, b)
+		a.store.Heal()
+		a, b = b, a
+	}
+	if c.values[a] == 0 || c.values[b] == 0 {
+		t.Errorf("the nodes have given %d and %d values", c.values[a], c.values[b])
+	}
+}
+
+func TestStoppedOwnerLeavesNoGap(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	for k := range int64(40) {
+		if v := a.ask("ticks", 1, true).first(); v != k+1 {
+			t.Fatalf("%d after %d", v, k)
+		}
+	}
+	if err := a.is.giveBack(context.Background()); err != nil {
+		t.Error(err)
+	}
+	began := s.now
+	if v := b.ask("ticks", 1, true).first(); v != 41 || s.now-began > 100 {
+		t.Errorf("%d after 40, and %d ms", v, s.now-began)
+	}
+}
+
+// In a new session, the owner goes on with what it holds, but takes no more positions.
+func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	a.store.Expire()
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
+	s.pass(10 * time.Second)
+	end, next := m.end, s.view("ticks").record.Next
+	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
+		t.Fatalf("the owner has lost the sequence: %v", c.err)
+	}
+	if r := a.ask("ticks", int(end), true).reason(); r != Confirming {
+		t.Error(r)
+	}
+	if r := s.view("ticks").record; m.end != end || r.Next != next {
+		t.Errorf("the owner has taken positions up to %d, the record has %d", m.end, r.Next)
+	}
+}
+
+// ZooKeeper has lost a take-over. The owner that it has lost is cut off, and has a long lease. An operator may have
+// said where the sequence goes on.
+func TestLostOwnerIsWaitedFor(t *testing.T) {
+	for _, given := range []bool{true, false} {
+		for _, vouched := range []bool{true, false} {
+			s, nodes := newTicks(t, MaxLease, 3)
+			s.loseOwner(nodes[0], nodes[1], nodes[2], given, vouched)
+		}
+	}
+}
+
+// loseOwner makes a the owner, then b. given: a has given the sequence back. Only heard is connected when ZooKeeper
+// loses the take-over.
+func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
+	s.t.Helper()
+	a.owner("ticks")
+	if given {
+		if err := a.is.giveBack(context.Background()); err != nil {
+			s.t.Fatal(err)
+		}
+		a.restart("")
+	}
+	copied := s.mem.Snapshot()
+	a.store.Partition()
+	s.pass(4 * time.Second)
+	c := s.contest("ticks")
+	c.run(MaxLease+5*time.Second, b)
+	b.store.Partition()
+	s.mem.Restore(copied)
+	s.mem.SetEpoch(9)
+	heard.noteLoss()
+	if next := int64(1_000_000); vouched {
+		s.set("ticks", Change{Next: &next, VouchedIn: 1})
+	}
+	a.store.Heal()
+	for began := c.now; c.values[a]+c.values[heard] == 0 && c.now < began+2*MaxLease.Milliseconds(); {
+		c.run(100*time.Millisecond, a, heard)
+	}
+	c.ask(b)
+	if c.values[a]+c.values[heard] == 0 || c.values[b] == 0 {
+		s.t.Errorf("given back: %v, vouched: %v: somebody gives no values", given, vouched)
+	}
+}

@@ -1,0 +1,121 @@
+package seq
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// newTicks returns a stage with some nodes that know the ordered sequence ticks, whose lease is this. They cannot ask
+// each other.
+func newTicks(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) {
+	s := newStage(t)
+	for range nodes {
+		s.node()
+	}
+	s.ordered("ticks", lease, 1000)
+	s.run(4 * time.Second)
+	return s, s.nodes
+}
+
+func (s *stage) ordered(name string, lease time.Duration, ceiling int64) {
+	s.t.Helper()
+	set := settings(ceiling)
+	set.HoldMs, set.Block = lease.Milliseconds(), 2000
+	_, err := s.operator().Create(context.Background(),
+		Definition{Name: name, Mode: Ordered, Map: plain(), Settings: set, StartGiven: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// pass lets time pass. Each node has a round when it must, and at each heartbeat.
+func (s *stage) pass(d time.Duration) {
+	for end := s.now + d.Milliseconds(); s.now < end; {
+		s.now += 10
+		for _, a := range s.nodes {
+			a.fly()
+			select {
+			case <-a.is.wake:
+				_ = a.round()
+			default:
+				if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 || s.now%3000 == 0 {
+					_ = a.round()
+				}
+			}
+		}
+	}
+}
+
+// fly makes the requests that wait to be passed on.
+func (a *actor) fly() {
+	for len(a.flights) > 0 {
+		f := a.flights[0]
+		a.flights = a.flights[1:]
+		f()
+	}
+}
+
+// contest is requests for one sequence that nodes get one after the other, each when it has answered the last one.
+type contest struct {
+	*stage
+	name    string
+	highest int64
+	calls   map[*actor]*call
+	before  map[*actor]int64 // highest when the call was made
+	values  map[*actor]int   // that the node has answered
+	longest map[*actor]int64 // ms that an answer took
+	since   map[*actor]int64
+}
+
+func (s *stage) contest(name string) *contest {
+	return &contest{
+		stage: s, name: name, calls: map[*actor]*call{}, before: map[*actor]int64{}, values: map[*actor]int{},
+		longest: map[*actor]int64{}, since: map[*actor]int64{},
+	}
+}
+
+// run lets time pass while nodes are asked. It fails the test if a value is not above all that were answered before its
+// request was sent.
+func (c *contest) run(d time.Duration, nodes ...*actor) {
+	c.t.Helper()
+	for end := c.now + d.Milliseconds(); c.now < end; c.pass(10 * time.Millisecond) {
+		for _, a := range nodes {
+			c.ask(a)
+		}
+	}
+}
+
+func (c *contest) ask(a *actor) {
+	c.t.Helper()
+	one := c.calls[a]
+	if one == nil {
+		c.before[a], c.since[a] = c.highest, c.now
+		one = a.ask(c.name, 1, true)
+	}
+	c.calls[a] = one.again()
+	if !one.done {
+		return
+	}
+	c.longest[a] = max(c.longest[a], c.now-c.since[a])
+	if c.calls[a] = nil; one.err != nil {
+		return
+	}
+	v := int64(one.runs[0].First)
+	if v <= c.before[a] {
+		c.t.Fatalf("at %d ms: %s gives %d, after %d was answered", c.now, a.slot, v, c.before[a])
+	}
+	c.highest = max(c.highest, v)
+	c.values[a]++
+}
+
+// owner makes a node the owner of a sequence.
+func (a *actor) owner(name string) *ordered {
+	a.t.Helper()
+	a.ask(name, 1, true).first()
+	m := a.is.find([]byte(name)).mode.(*ordered)
+	if !m.leased() {
+		a.t.Fatal("the node does not own the sequence")
+	}
+	return m
+}

@@ -1,0 +1,146 @@
+package seq
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// An operator raises the next value by more than the ceiling ever gives at once.
+func TestOwnerFollowsARaisedNextValue(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	a.owner("ticks")
+	s.setNext("ticks", 1_000_000_000)
+	s.pass(4 * time.Second)
+	if v := a.ask("ticks", 1, true).first(); v != 1_000_000_000 {
+		t.Error(v)
+	}
+}
+
+// A request comes after the end of the lease, while the renewal is under way that ZooKeeper acknowledges then.
+func TestRenewalIsAcknowledgedAfterALapse(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	s.setNext("ticks", 1_000_000_000)
+	s.pass(4 * time.Second)
+	m := a.owner("ticks")
+	late := true
+	var c *call
+	a.store.SetDone(func(store.Call, error, error) {
+		if late && s.now*1e6 > m.lease.sent+0.9e9 {
+			late = false
+			s.now += 2000
+			if c = a.ask("ticks", 1, true); c.done {
+				t.Errorf("%v, %v", c.runs, c.err)
+			}
+		}
+	})
+	s.pass(2 * time.Second)
+	if late {
+		t.Fatal("there was no renewal")
+	}
+	if v := c.first(); v <= 1_000_000_000 {
+		t.Error(v)
+	}
+}
+
+// ZooKeeper acknowledges renewals so late that the next one is due already.
+func TestSlowRenewals(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	a.store.SetDone(func(c store.Call, result, _ error) {
+		if c.Touches(recordPath("ticks")) && c.Write() && result == nil {
+			s.now += 1100
+		}
+	})
+	c := s.contest("ticks")
+	if c.run(30*time.Second, a); m.lapses > 0 {
+		t.Errorf("%d leases have ended", m.lapses)
+	}
+}
+
+// The lease is longer than a request waits.
+func TestRequestDoesNotWaitForALongLease(t *testing.T) {
+	s, nodes := newTicks(t, MaxLease, 2)
+	a, b := nodes[0], nodes[1]
+	a.owner("ticks")
+	c := s.contest("ticks")
+	c.run(30*time.Second, b)
+	if took := time.Duration(c.longest[b]) * time.Millisecond; took < patience || took > patience+time.Second {
+		t.Errorf("a request has waited for %s", took)
+	}
+}
+
+// The owner renews the record as an operator has changed it, not as it wrote it last.
+func TestRenewalAfterAChange(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	a.store.SetDone(func(_ store.Call, result, _ error) {
+		if result != nil && strings.Contains(result.Error(), "set "+recordPath("ticks")) {
+			t.Error(result)
+		}
+	})
+	c := s.contest("ticks")
+	for range 5 {
+		s.set("ticks", Change{Settings: func(set *Settings) { set.Block++ }})
+		a.is.follows = 0
+		_ = a.round()
+		c.run(3400*time.Millisecond, a)
+	}
+	if m.lapses > 0 {
+		t.Errorf("%d leases have ended", m.lapses)
+	}
+}
+
+// ZooKeeper has no room for the list of nodes.
+func TestPlacementNeedsNoRoom(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	a.gone()
+	b := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0007", address: "b:1"}
+	b.pass = func(context.Context, string, string, int64) (int64, error) { return 0, ErrNotAsked }
+	b.restart("")
+	s.nodes = append(s.nodes, b)
+	s.ordered("ticks", DefaultLease, 1000)
+	s.create("order", plain(), settings(1000))
+	b.store.SetFault(func(c store.Call) store.Fault {
+		if c.Op == "create" || c.Op == "ensure root" {
+			return store.FailQuota
+		}
+		return store.NoFault
+	})
+	s.run(5 * time.Second)
+	for _, name := range []string{"order", "ticks"} {
+		if v := b.ask(name, 1, true).first(); v != 1 {
+			t.Error(name, v)
+		}
+	}
+	s.setNext("order", 100)
+	s.run(5 * time.Second)
+	if f, st := b.is.Followed(), s.view("ticks").state; f.Changes <= st.Changes {
+		t.Errorf("the node has not followed change %d", st.Changes)
+	}
+}
+
+// The session goes on, but ZooKeeper does not answer for longer than the lease. Nobody asks.
+func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	a.store.SetDone(func(c store.Call, _, _ error) {
+		if c.Op == "get" && s.now*1e6 > m.lease.sent+0.9e9 {
+			a.store.SetDone(nil)
+			s.now += 3000
+		}
+	})
+	s.pass(6 * time.Second)
+	if m.leased() && !m.lease.valid(s.now*1e6) {
+		t.Error("the node is the owner, and its lease has ended")
+	}
+}
