@@ -199,6 +199,10 @@ var howRun = map[string]how{
 	`printf 'NEXT order:20261122\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 	`printf 'NEXT order:20261123\n' | nc -N 127.0.0.1 7609`:      {prints: `^1\n$`},
 
+	// docs/sequences.md, ordered sequences
+	`printf 'NEXT ticks\n' | nc -N 127.0.0.1 7609`:     {prints: `^\d+\n$`},
+	`printf 'NEXT msg:alice\n' | nc -N 127.0.0.1 7609`: {prints: `^\d+\n$`},
+
 	// docs/sequences.md, values that hide their order
 	`bin/flaked seq create ticket --salt 8`: {codes: []int{0, 1},
 		first: (*docWorld).counts},
