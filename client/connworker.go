@@ -47,6 +47,10 @@ type job struct {
 	want  int   // IDs in all
 	share time.Duration
 	look  bool // ask for the owner of the sequence first
+	// more are jobs that share the exchange: see pipeline.go. ids and err are how one of them ends.
+	more []*job
+	ids  []worker.ID
+	err  error
 }
 
 func newConnWorker(c *Client) *connWorker {
@@ -76,7 +80,7 @@ func (l *connWorker) run(ctx context.Context) {
 	for l.next(ctx) {
 		err := l.ask()
 		l.c.settle(l, err)
-		if len(l.job.calls) > 1 {
+		if len(l.job.calls)+len(l.job.more) > 1 {
 			// Callers that were answered often call again at once. Yielding lets them do
 			// so before the next request, which then serves all of them.
 			runtime.Gosched()
@@ -162,7 +166,11 @@ func (l *connWorker) exchange(conn *conn) (err error) {
 		l.job.look = false
 		err = l.c.look(conn, &l.job)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(l.job.more) > 0:
+		l.ids, err = conn.getAll(&l.job)
+	default:
 		l.ids, err = conn.get(l.ids[:0], l.job.query, l.job.want, l.c.cfg.MaxBatch, l.job.share)
 	}
 	if conn.broken {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/worker"
 )
 
 // minShare is the least time that a node has to answer, however close the deadline of a call
@@ -126,17 +127,23 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		j.want += k.want
 		j.calls, j.query = append(j.calls, k), k.query
 		k.asked = now
-		switch left := k.deadline.Sub(now); {
-		case others:
-			// If this node stays silent, there is time left to ask another one.
-			j.share = min(j.share, left/2)
-		case len(c.nodes) > 1:
-			j.share = min(j.share, left)
-		}
+		c.limitShare(j, k, others, now)
 		return true
 	})
+	c.fillMore(j, others, now)
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
 	j.look = len(j.calls) > 0 && c.owners.due(j.query.name, now)
+}
+
+// limitShare limits the time of a job by the deadline of a call.
+func (c *Client) limitShare(j *job, k *call, others bool, now time.Time) {
+	switch left := k.deadline.Sub(now); {
+	case others:
+		// If this node stays silent, there is time left to ask another one.
+		j.share = min(j.share, left/2)
+	case len(c.nodes) > 1:
+		j.share = min(j.share, left)
+	}
 }
 
 // giveUp fails the calls for which waiting is useless. No node may be asked before until, so
@@ -169,16 +176,28 @@ func (c *Client) giveUp(until time.Time) {
 // Functions that change a node's state return what to log. Their callers log it without mu.
 func noNews() {}
 
-// settle ends a connWorker's job. It delivers the IDs to the job's calls, or handles the error.
+// settle ends a connWorker's job, and those that shared its exchange.
 func (c *Client) settle(l *connWorker, err error) {
-	j, ids := &l.job, l.ids
+	c.settleJob(l, &l.job, l.ids, err)
+	for _, j := range l.job.more {
+		if j.ids == nil && j.err == nil { // the exchange has failed before
+			j.err = err
+		}
+		c.settleJob(l, j, j.ids, j.err)
+	}
+}
+
+// settleJob delivers the IDs to the job's calls, or handles the error.
+func (c *Client) settleJob(l *connWorker, j *job, ids []worker.ID, err error) {
 	if err != nil {
 		c.unsettle(j, err)()
 		return
 	}
 	c.mu.Lock()
-	l.settling = true
-	c.settling++
+	if !l.settling {
+		l.settling = true
+		c.settling++
+	}
 	news := c.inUse(j.node)
 	c.mu.Unlock()
 	for _, k := range j.calls {

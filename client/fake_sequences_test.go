@@ -15,8 +15,8 @@ func (s *FakeNode) SetShown(f func(name string) string) {
 	s.shown = f
 }
 
-// Hold makes requests for values call f first, which may block.
-func (s *FakeNode) Hold(f func(name string)) {
+// Hold makes requests for values call f first, which may block, and may return a refusal.
+func (s *FakeNode) Hold(f func(name string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = f
@@ -40,8 +40,12 @@ func (s *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, _ fun
 	s.mu.Lock()
 	if hold := s.hold; hold != nil {
 		s.mu.Unlock()
-		hold(string(name))
+		err := hold(string(name))
 		s.mu.Lock()
+		if err != nil {
+			s.mu.Unlock()
+			return to, err
+		}
 	}
 	defer s.mu.Unlock()
 	if err := (*fakeBackend)(s).refused(true); err != nil {

@@ -27,7 +27,7 @@ type FakeNode struct {
 	next    map[string]int64         // of sequences: the next value, by name. 1 for other names
 	keyed   map[string]int64         // values by sequence and key
 	shown   func(name string) string // what SEQ says besides the name
-	hold    func(name string)        // called before a value is given
+	hold    func(name string) error  // called before a value is given
 	looks   int                      // requests for it
 	refusal *ids.ReplyError
 	refuses int // how many more requests to refuse; -1: all

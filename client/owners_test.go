@@ -150,11 +150,12 @@ func TestStuckSequencesBlockNoOthers(t *testing.T) {
 		}
 	}
 	release, held := make(chan struct{}), make(chan struct{}, len(names))
-	all[0].Hold(func(name string) {
+	all[0].Hold(func(name string) error {
 		if name != "well" {
 			held <- struct{}{}
 			<-release
 		}
+		return nil
 	})
 	var wg sync.WaitGroup
 	for _, name := range names[:4] {

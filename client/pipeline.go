@@ -1,0 +1,103 @@
+package client
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flaked/flaked/worker"
+)
+
+// The names of a family are many, and each needs a request of its own. Those that the owner of their sections answers
+// from memory share an exchange: their requests are sent together.
+
+// maxTogether is how many jobs share an exchange.
+const maxTogether = window
+
+// fillMore adds jobs that share the exchange of j: calls that were never refused, for sequences that the node owns. The
+// caller holds mu.
+func (c *Client) fillMore(j *job, others bool, now time.Time) {
+	j.more = nil
+	if !j.node.healthy() || len(j.calls) == 0 || !c.goesTogether(j.calls[0], j) || j.want > c.cfg.MaxBatch {
+		return
+	}
+	full := false
+	c.queue = slices.DeleteFunc(c.queue, func(k *call) bool {
+		if full || !c.goesTogether(k, j) || k.isAbandoned() || k.want > c.cfg.MaxBatch || k.query == j.query {
+			return false
+		}
+		at := slices.IndexFunc(j.more, func(m *job) bool { return m.query == k.query })
+		switch {
+		case at < 0 && len(j.more) == maxTogether-1:
+			full = true
+			return false
+		case at < 0:
+			at = len(j.more)
+			j.more = append(j.more, &job{node: j.node, query: k.query})
+		case j.more[at].want+k.want > c.cfg.MaxBatch:
+			return false
+		}
+		m := j.more[at]
+		m.calls, m.want = append(m.calls, k), m.want+k.want
+		k.asked = now
+		c.limitShare(j, k, others, now)
+		return true
+	})
+	for _, m := range j.more {
+		m.share = j.share
+	}
+}
+
+// goesTogether reports whether a call may share the exchange of a job with others.
+func (c *Client) goesTogether(k *call, j *job) bool {
+	return !k.whole && !k.alone && k.last == nil && k.ofSequence() && c.owners.of(k.name) == j.node
+}
+
+// getAll sends the requests of a job and of those that share its exchange. It returns the values of the job, or its
+// error. The others end with theirs.
+func (c *conn) getAll(j *job) ([]worker.ID, error) {
+	c.out = c.out[:0]
+	for _, m := range append([]*job{j}, j.more...) {
+		m.ids, m.err = nil, nil
+		c.out = append(c.out, m.query.verb...)
+		if m.want > 1 {
+			c.out = append(c.out, ' ')
+			c.out = strconv.AppendInt(c.out, int64(m.want), 10)
+		}
+		c.out = append(c.out, '\n')
+	}
+	var failed error // the connection
+	if failed = c.send(time.Now().Add(j.share)); failed != nil {
+		return nil, failed
+	}
+	for _, m := range append([]*job{j}, j.more...) {
+		if m.err = failed; failed == nil {
+			m.ids, m.err = c.numbers(m.want)
+		}
+		if _, refused := errors.AsType[*ReplyError](m.err); m.err != nil && !refused {
+			failed = m.err
+		}
+	}
+	if failed == nil {
+		c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	}
+	return j.ids, j.err
+}
+
+// numbers returns the values in the next lines, or the refusal in their place.
+func (c *conn) numbers(want int) ([]worker.ID, error) {
+	all := make([]worker.ID, 0, want)
+	for len(all) < want {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		v, ok := number(line)
+		if !ok && string(line) != "0" {
+			return nil, c.refusal(line, false)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}

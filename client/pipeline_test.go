@@ -1,0 +1,95 @@
+package client
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+)
+
+// learned makes the client believe that its node owns the family msg:*.
+func learned(c *Client, n int) {
+	c.owners.learn("msg:x", "owner="+c.nodes[n].address+" family=msg:* section=0 sections=1", c.nodes, time.Now())
+}
+
+func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
+	c := queued(t, "msg:a", "msg:b", "order", "msg:a", "msg:c", "msg:b", "msg:d", "msg:e")
+	c.queue[4].last = ErrUnavailable // it has failed before
+	c.queue[6].whole = true
+	c.queue[7].want = 3
+	learned(c, 0)
+	j := filled(c, 0)
+	if len(j.calls) != 2 || len(j.more) != 2 || len(c.queue) != 3 {
+		t.Fatalf("%d calls, %d more jobs, %d are left", len(j.calls), len(j.more), len(c.queue))
+	}
+	if b, e := j.more[0], j.more[1]; len(b.calls) != 2 || b.want != 2 || b.query.name != "msg:b" || e.want != 3 {
+		t.Errorf("%+v, %+v", b, e)
+	}
+	for name, change := range map[string]func(c *Client){
+		"the node does not own them": func(c *Client) { learned(c, 1) },
+		"the node has failed":        func(c *Client) { c.nodes[0].until = time.Now().Add(long) },
+		"the first has failed":       func(c *Client) { c.queue[0].last = ErrUnavailable },
+	} {
+		c := queued(t, "msg:a", "msg:b")
+		learned(c, 0)
+		change(c)
+		if j := filled(c, 0); len(j.calls) != 1 || len(j.more) != 0 {
+			t.Errorf("%s: %d calls, %d more jobs", name, len(j.calls), len(j.more))
+		}
+	}
+	var many []string
+	for i := range 3 * maxTogether {
+		many = append(many, fmt.Sprint("msg:", i))
+	}
+	c = queued(t, many...)
+	learned(c, 0)
+	if j := filled(c, 0); len(j.more) != maxTogether-1 || len(c.queue) != 2*maxTogether {
+		t.Errorf("%d more jobs, %d calls are left", len(j.more), len(c.queue))
+	}
+}
+
+// Each name gets its own values, whatever becomes of the others in the same exchange: refusals, and a connection that
+// breaks.
+func TestNamesThatGoTogetherEndAlone(t *testing.T) {
+	all, addrs := nodes(t, 1)
+	all[0].SetShown(func(string) string { return "owner=" + addrs[0] + " family=msg:* section=0 sections=1" })
+	c := open(t, Config{Addrs: addrs, Conns: 1})
+	if _, err := c.Sequence("msg:first").Next(by(t, long)); err != nil {
+		t.Fatal(err)
+	}
+	all[0].Hold(func(name string) error {
+		if name == "msg:7" {
+			return ids.Reply(ids.ERR, "reason=no-sequence x")
+		}
+		return nil
+	})
+	all[0].CutReplies(5000)
+	var wg sync.WaitGroup
+	for i := range 100 {
+		name := fmt.Sprint("msg:", i)
+		all[0].SetNext(name, int64(1000*i))
+		wg.Go(func() {
+			last := int64(1000*i) - 1
+			for range 50 {
+				vs, err := c.Sequence(name).Take(by(t, long), 1+i%3)
+				if i == 7 {
+					if reason(err) != "no-sequence" {
+						t.Errorf("%s: %v", name, err)
+					}
+					continue
+				}
+				if err != nil || vs[0] <= last || vs[len(vs)-1] >= int64(1000*i+900) {
+					t.Errorf("%s: %v after %d, %v", name, vs, last, err)
+					return
+				}
+				last = vs[len(vs)-1]
+			}
+		})
+	}
+	wg.Wait()
+	if n := all[0].Conns(); n < 10 {
+		t.Errorf("%d connections", n)
+	}
+}
