@@ -15,7 +15,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		if err != nil {
 			return "", err
 		}
-		line, err := s.show(request{w: w, wake: wake}, i.cfg.Mono())
+		line, err := s.show(request{w: w, wake: wake, name: name}, i.cfg.Mono())
 		if f := i.families.of(name); f != nil && err == nil {
 			k, _ := sequence.Place(name, len(f.sections))
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
@@ -39,7 +39,7 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	case s.forgotten.Load():
 		return "", errForgotten
 	case s.known.Kind() == Sequence:
-		return s.describe(), nil
+		return s.describe(string(r.name)), nil
 	case s.known != nil, s.absent(now):
 		return "", noSequence(s.name)
 	}
@@ -55,7 +55,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 		}
 		s.mu.Lock()
 		if s.known.Kind() == Sequence && strings.HasPrefix(s.name, string(prefix)) {
-			lines = append(lines, s.describe())
+			lines = append(lines, s.describe(s.name))
 		}
 		s.mu.Unlock()
 	}
@@ -64,9 +64,9 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 }
 
 // describe returns the line of SEQ. mu is held.
-func (s *series) describe() string {
+func (s *series) describe(name string) string {
 	r := s.known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
-		s.name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
+		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
 		s.mode.report(new(Use)))
 }
