@@ -85,6 +85,7 @@ func (s *session) lookAhead(in []byte) {
 func (s *session) aheadOf(line []byte) *seqRequest {
 	verb, rest := cutWord(line)
 	name, rest := cutWord(rest)
+	//mutant:w-rights-ahead by TestRequestsMadeBeforeTheirTurnObeyRights -> if sequence.CheckName(name) != nil {
 	if sequence.CheckName(name) != nil || !s.rights.MayUse(name) {
 		return nil
 	}
@@ -100,6 +101,7 @@ func (s *session) aheadOf(line []byte) *seqRequest {
 	case equalFold(verb, "NEXT") && len(count) == 0 && len(s.ahead) < maxNextAhead:
 		// Values of one name must not overtake each other.
 		same := func(o *seqRequest) bool { return bytes.Equal(o.name, name) }
+		//mutant:w-overtakes by TestPipelinedRequestsWaitTogether -> if slices.ContainsFunc(s.ahead[:0], same) {
 		if same(s.seq) || slices.ContainsFunc(s.ahead, same) {
 			return nil
 		}
