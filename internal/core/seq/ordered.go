@@ -96,7 +96,7 @@ func (m *ordered) lacks() bool {
 
 // passedOn reports whether a request waits that another node has passed on to this one.
 func (m *ordered) passedOn() bool {
-	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed })
+	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed && r.w.Result == nil })
 }
 
 // flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
@@ -169,6 +169,9 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 	if m.lease.owner == "" {
 		return m.take(v, e)
+	}
+	if m.slow(e.sent) {
+		m.passes.giveUp()
 	}
 	d := m.known.hold()
 	m.lookAt = renewAt(m.lease.sent, d)
@@ -243,6 +246,9 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		m.doubt(m.passes.flight, errSilent)
 	}
 	wait := m.watch.freeIn(v, m.ended, e.sent)
+	if m.known.Owner == "" && m.relay.place(m.name) != m.relay.own {
+		m.refusePassed() // another node is asked next
+	}
 	switch {
 	case len(m.waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.sent) != "":
 		return nil
@@ -324,7 +330,9 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 	m.lease = newLease(t, v, sent)
 	m.counters.wrote()
 	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.hold())
-	m.passes.end()
+	if m.passes.suspect = ""; m.passes.doubted() {
+		m.passes.giveUp()
+	}
 }
 
 func (m *ordered) report(u *Use) string {

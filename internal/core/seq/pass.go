@@ -65,11 +65,10 @@ func (p *passes) avoids(address string, now int64) bool {
 	return address == p.avoided && now < p.avoidedUntil
 }
 
-// end ends the requests that were passed on, because this node is the owner now.
-func (p *passes) end() {
-	if p.suspect = ""; p.flight != nil {
-		p.flight.cancel()
-	}
+// giveUp ends the requests that were passed on and are not answered in time, because this node is the owner now.
+func (p *passes) giveUp() {
+	p.flight.doubted = true
+	p.flight.cancel()
 }
 
 // doubted reports whether requests have not been answered in time, and may never be.
