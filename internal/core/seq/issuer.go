@@ -55,6 +55,7 @@ func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
 func (h Hold) allows(t blockWrite) bool {
+	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.renews
 	return h.mayTake() || h.Record != "" && t.renews && t.block.Len() == 0 && t.record.Owner != ""
 }
 

@@ -71,6 +71,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	switch {
 	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
 		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.relay.own, m.passes.why)
+	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.stale && m.target(now) != "":
 	case !m.stale && !r.w.Passed && m.target(now) != "":
 		return m.pass(r, now, to)
 	}
@@ -162,6 +163,7 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
 		m.passes.suspect = ""
 	}
+	m.passes.leaveBehind(v.record)
 }
 
 // nextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
@@ -195,6 +197,7 @@ func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
 		return nil
 	}
 	refusal := confirming(e.unconfirmed)
+	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.unconfirmed == 0 {
 		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
 		var w blockWrite
@@ -244,6 +247,7 @@ func (m *ordered) giveBack(v view, e situation) *blockWrite {
 func (m *ordered) take(v view, e situation) *blockWrite {
 	if m.slow(e.sent) {
 		m.doubt(m.passes.flight, errSilent)
+		m.passes.leaveBehind(m.known)
 	}
 	wait := m.watch.freeIn(v, m.ended, e.sent)
 	if m.known.Owner == "" && m.relay.place(m.name) != m.relay.own {

@@ -71,6 +71,18 @@ func (p *passes) giveUp() {
 	p.flight.cancel()
 }
 
+// leaveBehind notes that a node which does not answer is the owner now. If another one is, it ends the requests to the
+// former: those that wait behind them can be sent to the owner then.
+func (p *passes) leaveBehind(r *Record) {
+	switch f := p.flight; {
+	case !p.doubted() || r.Owner == "" || r.Owner == f.owner:
+	case r.Address == f.address:
+		p.suspect, f.owner = r.Owner, r.Owner
+	default:
+		f.cancel()
+	}
+}
+
 // doubted reports whether requests have not been answered in time, and may never be.
 func (p *passes) doubted() bool { return p.flight != nil && p.flight.doubted }
 
@@ -211,23 +223,40 @@ func byLane(batch []request) (all [][]request) {
 	return all
 }
 
-// ask sends one request for the requests of a lane.
-func (m *ordered) ask(f *flight, some []request) {
+// ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
+// reached. It returns the last error.
+func (m *ordered) ask(f *flight, some []request) error {
 	var n int64
 	for _, r := range some {
 		n += r.n
 	}
 	first, err := m.relay.pass(f, f.address, string(some[0].name), n)
-	if reply, ok := errors.AsType[*ids.ReplyError](err); ok && len(some) > 1 && tooLarge(Reason(reply.Reason())) {
-		for _, r := range some { // one alone may be small enough
-			m.ask(f, []request{r})
-		}
-		return
+	if len(some) == 1 || !tooLarge(replied(err)) {
+		m.land(f, some, n, first, err)
+		return err
 	}
+	for k := range some {
+		if err = m.ask(f, some[k:k+1]); replied(err) == CeilingReached {
+			m.land(f, some[k+1:], 0, 0, err)
+			break
+		}
+	}
+	return err
+}
+
+func (m *ordered) land(f *flight, some []request, n, first int64, err error) {
 	m.mu.Lock()
 	m.landed(f, some, n, first, err)
 	m.mu.Unlock()
 	wakeAll(some)
+}
+
+// replied returns the reason of a reply that is an error, "" if it has none.
+func replied(err error) Reason {
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
+		return Reason(reply.Reason())
+	}
+	return ""
 }
 
 // landed notes the outcome of a request to the owner. Requests that get no result look at the series again.

@@ -1,0 +1,138 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/sequence"
+)
+
+// newLinked is newTicks with nodes that ask each other.
+func newLinked(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) {
+	s, all := newTicks(t, lease, nodes)
+	for k, a := range all {
+		a.address, a.pass = fmt.Sprintf("n%d:1", k), a.passTo
+		a.restart("")
+	}
+	s.run(8 * time.Second)
+	return s, all
+}
+
+// passTo asks another node, as a process does: see Config.Pass.
+func (a *actor) passTo(_ context.Context, address, name string, n int64) (first int64, err error) {
+	w := sequence.Wait{Passed: true}
+	for _, b := range a.nodes {
+		for tries := 0; b.address == address && tries < 4; tries++ {
+			runs, err := b.is.Take(&w, []byte(name), int(n), true, func() {}, nil)
+			switch {
+			case errors.Is(err, sequence.ErrPending):
+				_ = b.round()
+			case err != nil:
+				return 0, ids.ReplyOf(err)
+			default:
+				return int64(runs[0].First), nil
+			}
+		}
+	}
+	return 0, ErrNotAsked
+}
+
+// owned makes one of two nodes the owner of ticks, and returns it first.
+func (s *stage) owned(a, b *actor) (owner, other *actor) {
+	s.t.Helper()
+	s.contest("ticks").run(time.Second, a, b)
+	for _, pair := range [][2]*actor{{a, b}, {b, a}} {
+		if pair[0].is.find([]byte("ticks")).mode.leased() {
+			return pair[0], pair[1]
+		}
+	}
+	s.t.Fatal("nobody owns the sequence")
+	return nil, nil
+}
+
+// The answer of the owner is lost.
+func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	a, b := s.owned(nodes[0], nodes[1])
+	m := a.is.find([]byte("ticks"))
+	issued := m.issued
+	b.is.relay.pass = func(ctx context.Context, address, name string, n int64) (first int64, err error) {
+		_, _ = b.passTo(ctx, address, name, n)
+		return 0, errors.New("the connection has ended")
+	}
+	c := b.ask("ticks", 7, true)
+	s.pass(time.Second)
+	if r := c.reason(); r != Unknown || m.issued != issued+7 {
+		t.Errorf("%s, and the owner has counted %d", r, m.issued-issued)
+	}
+}
+
+// A request that was passed on comes to a node that is not the owner, and could ask the owner.
+func TestRequestIsPassedOnOnce(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	_, b := s.owned(nodes[0], nodes[1])
+	c := &call{a: b, name: "ticks", n: 1, whole: true, woken: true}
+	c.w.Passed = true
+	if c.again(); c.done {
+		t.Fatalf("%v, %v", c.runs, c.err)
+	}
+	s.pass(100 * time.Millisecond)
+	if r := c.reason(); r != NotOwner {
+		t.Error(r)
+	}
+}
+
+// The owner does not answer any more, and another node takes its place.
+func TestRequestsGoToTheNextOwner(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 3)
+	a, b := s.owned(nodes[0], nodes[1])
+	c := nodes[2]
+	a.gone()
+	began := s.now
+	b.is.relay.pass = func(context.Context, string, string, int64) (_ int64, err error) { return 0, ErrNotAsked }
+	c.is.relay.pass = func(ctx context.Context, address, name string, n int64) (first int64, err error) {
+		if address != a.address {
+			return c.passTo(ctx, address, name, n)
+		}
+		one, two := b.ask("ticks", 1, true), c.ask("ticks", 1, true)
+		for ctx.Err() == nil && s.now < began+5000 {
+			one.again()
+			two.again()
+			s.pass(10 * time.Millisecond)
+		}
+		return 0, errors.New("no answer")
+	}
+	c.ask("ticks", 1, true)
+	s.pass(10 * time.Millisecond)
+	if took := s.now - began; took > 4000 {
+		t.Errorf("requests have waited for the last owner for %d ms", took)
+	}
+}
+
+// A thousand requests wait together, and the ceiling is reached.
+func TestCeilingIsNotAskedForByEach(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	_, b := s.owned(nodes[0], nodes[1])
+	asked := 0
+	b.is.relay.pass = func(context.Context, string, string, int64) (int64, error) {
+		asked++
+		return 0, ids.Reply(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+	}
+	var calls []*call
+	for range 1000 {
+		calls = append(calls, b.ask("ticks", 1, true))
+	}
+	s.pass(10 * time.Millisecond)
+	for _, c := range calls {
+		if c.again(); c.err == nil || !c.done {
+			t.Fatalf("%v, %v", c.runs, c.err)
+		}
+	}
+	if asked > 2 {
+		t.Errorf("the owner was asked %d times", asked)
+	}
+}
