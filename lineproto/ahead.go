@@ -54,24 +54,20 @@ func (s *session) takeAhead(kind seqKind, name []byte, n int64) bool {
 	return true
 }
 
-// lookAhead makes the requests at the beginning of in, which follows the request that waits. It stops at a line that is
-// not PASS or NEXT for one value.
+// lookAhead makes the requests at the beginning of in, which follows the request that waits. It stops at one that is
+// neither for one value nor PASS.
 func (s *session) lookAhead(in []byte) {
-	if s.inRESP() || s.seq.kind != seqPass && s.seq.kind != seqNext {
+	if s.multi != nil || s.seq.kind != seqPass && s.seq.kind != seqNext && s.seq.kind != seqIncr {
 		return
 	}
 	for s.srv.gathered.Load() < maxGathered/2 {
-		end := bytes.IndexByte(in[s.looked:], '\n')
-		if end < 0 || end > MaxLine {
-			break
-		}
-		line, _ := cutCR(in[s.looked : s.looked+end])
-		q := s.aheadOf(line)
+		words, size := wordsOf(in[s.looked:])
+		q := s.aheadOf(words)
 		if q == nil {
 			break
 		}
-		q.size = end + 1
-		s.looked += q.size
+		q.size = size
+		s.looked += size
 		s.ahead = append(s.ahead, q)
 		runs, err := s.srv.cfg.Sequences.Take(&q.wait, q.name, q.n, q.kind == seqPass, q.wake, nil)
 		if q.pending = isPending(err); !q.pending {
@@ -81,31 +77,60 @@ func (s *session) lookAhead(in []byte) {
 	s.gather()
 }
 
-// aheadOf returns the request in a line, nil if it must wait for its turn.
-func (s *session) aheadOf(line []byte) *seqRequest {
-	verb, rest := cutWord(line)
-	name, rest := cutWord(rest)
+// wordsOf returns the words of the request at the beginning of in, in either framing, and how many bytes it has. It
+// returns none if the request is not whole or has many words.
+func wordsOf(in []byte) (words [][]byte, size int) {
+	if len(in) > 0 && in[0] == '*' {
+		words, size, _, _ = new(array).parse(in, nil)
+		return words, size
+	}
+	end := bytes.IndexByte(in, '\n')
+	if end < 0 || end > MaxLine {
+		return nil, 0
+	}
+	rest, _ := cutCR(in[:end])
+	for len(rest) > 0 && len(words) <= maxAheadWords {
+		var word []byte
+		word, rest = cutWord(rest)
+		words = append(words, word)
+	}
+	return words, end + 1
+}
+
+// maxAheadWords is the most words of a request that is made before its turn.
+const maxAheadWords = 3
+
+// aheadOf returns the request of these words, nil if it must wait for its turn.
+func (s *session) aheadOf(words [][]byte) *seqRequest {
+	if len(words) < 2 || len(words) > maxAheadWords {
+		return nil
+	}
+	verb, name := words[0], words[1]
 	//mutant:w-rights-ahead by TestRequestsMadeBeforeTheirTurnObeyRights -> if sequence.CheckName(name) != nil {
 	if sequence.CheckName(name) != nil || !s.rights.MayUse(name) {
 		return nil
 	}
 	q := newSeqRequest(s.seq.tell)
-	q.name, q.times = append(q.name, name...), 1
-	switch count, more := cutWord(rest); {
-	case equalFold(verb, "PASS") && len(more) == 0 && len(s.ahead) < maxPassAhead:
-		n, ok := number(count)
-		if !ok || n > maxRange {
+	q.name, q.times, q.n = append(q.name, name...), 1, 1
+	if len(words) == 3 {
+		n, ok := number(words[2])
+		if !equalFold(verb, "PASS") || !ok || n > maxRange || len(s.ahead) >= maxPassAhead {
 			return nil
 		}
 		q.kind, q.n, q.wait.Passed = seqPass, int(n), true
-	case equalFold(verb, "NEXT") && len(count) == 0 && len(s.ahead) < maxNextAhead:
-		// Values of one name must not overtake each other.
-		same := func(o *seqRequest) bool { return bytes.Equal(o.name, name) }
-		//mutant:w-overtakes by TestPipelinedRequestsWaitTogether -> if slices.ContainsFunc(s.ahead[:0], same) {
-		if same(s.seq) || slices.ContainsFunc(s.ahead, same) {
-			return nil
-		}
-		q.kind, q.n = seqNext, 1
+		return q
+	}
+	// Values of one name must not overtake each other.
+	same := func(o *seqRequest) bool { return bytes.Equal(o.name, name) }
+	//mutant:w-overtakes by TestPipelinedRequestsWaitTogether -> if slices.ContainsFunc(s.ahead[:0], same) {
+	if len(s.ahead) >= maxNextAhead || same(s.seq) || slices.ContainsFunc(s.ahead, same) {
+		return nil
+	}
+	switch {
+	case equalFold(verb, "NEXT"):
+		q.kind = seqNext
+	case equalFold(verb, "INCR"):
+		q.kind = seqIncr
 	default:
 		return nil
 	}

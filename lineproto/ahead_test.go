@@ -30,7 +30,13 @@ func TestPipelinedRequestsWaitTogether(t *testing.T) {
 		{"up to a wrong request", "PASS a 1\nPASS b 0\nPASS c 1\n", "1 1\n" + badRange + "1 1\n", 1, 0},
 		{"up to a wrong name", "PASS a 1\nPASS b* 1\n",
 			"1 1\n-ERR the name of a sequence must not contain '*': use letters, digits and _ . : - { } /\n", 1, 0},
-		{"up to RESP", "PASS a 1\n" + request("NEXT", "b") + "NEXT c\n", "1 1\n" + bulk("1") + "1\n", 1, 0},
+		{"RESP", request("INCR", "a") + request("NEXT", "x") + request("PASS", "b", "2") + request("INCR", "c") +
+			request("PING"), ":1\r\n" + bulk("1") + bulks("1", "2") + ":1\r\n+PONG\r\n", 3, 1},
+		{"both framings", "PASS a 1\n" + request("NEXT", "b") + "INCR c\n", "1 1\n" + bulk("1") + "1\n", 3, 0},
+		{"up to a transaction", "NEXT a\n" + request("MULTI") + request("NEXT", "b") + request("EXEC") + "NEXT c\n",
+			"1\n+OK\r\n+QUEUED\r\n*1\r\n" + bulk("1") + "1\n", 1, 0},
+		{"none within a transaction", request("MULTI") + request("NEXT", "a") + request("NEXT", "b") + request("EXEC") +
+			"NEXT c\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + bulk("1") + bulk("1") + "1\n", 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			wires(t, func(t *testing.T, w wire) {

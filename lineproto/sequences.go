@@ -102,6 +102,9 @@ func (s *session) rangeOf(_ context.Context, args [][]byte) *ids.ReplyError {
 }
 
 func (s *session) incr(_ context.Context, args [][]byte) *ids.ReplyError {
+	if s.takeAhead(seqIncr, args[0], 1) {
+		return nil
+	}
 	return s.ask(seqIncr, args[0], 1)
 }
 
