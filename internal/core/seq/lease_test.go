@@ -249,3 +249,25 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 		s.t.Errorf("given back: %v, vouched: %v: somebody gives no values", given, vouched)
 	}
 }
+
+// The clock of the owner is so slow that another node has taken its place before its lease has ended. It issues nothing
+// more when it reads that, and does not renew.
+func TestOwnerReadsThatItIsReplaced(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	a.rate = 0.4
+	a.restart("")
+	s.run(8 * time.Second)
+	m := a.owner("ticks")
+	a.store.Partition()
+	c := s.contest("ticks")
+	c.run(4*time.Second, b)
+	a.store.Heal()
+	if _ = a.round(); c.values[b] == 0 || m.lapses > 0 {
+		t.Fatalf("the other node has given %d values, and %d leases have ended", c.values[b], m.lapses)
+	}
+	c.run(4*time.Second, a, b)
+	if r := s.view("ticks").record; r.Term != 2 {
+		t.Errorf("term %d", r.Term)
+	}
+}

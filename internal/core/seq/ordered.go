@@ -153,7 +153,7 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	//mutant:o5-block-kept by TestRenewalAfterTheEndIsANewOwnership -> case false:
 	case e.sent >= m.lease.until:
 		m.lapse(e.sent)
-	//mutant:o8-held-after-a-loss by seqsim -> case false:
+	//mutant:o8-replaced by TestOwnerReadsThatItIsReplaced -> case false:
 	case !m.lease.survives(v):
 		m.endLease()
 	default:

@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +143,37 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 	s.pass(6 * time.Second)
 	if m.leased() && !m.lease.valid(s.now*1e6) {
 		t.Error("the node is the owner, and its lease has ended")
+	}
+}
+
+// The node reads the records of many other sequences, because its session is a new one.
+func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
+	for _, lease := range []time.Duration{MinLease, DefaultLease} {
+		s := newStage(t)
+		a := s.node()
+		for k := range 4000 {
+			s.create(fmt.Sprintf("order%d", k), plain(), settings(1000))
+		}
+		s.ordered("ticks", lease, 1000)
+		s.run(20 * time.Second)
+		m := a.owner("ticks")
+		a.calls = func(c store.Call) store.Fault {
+			if !c.More {
+				s.now++
+			}
+			return store.NoFault
+		}
+		a.store.Expire()
+		reads := 0
+		for began := s.now; s.now < began+20_000; s.now += 5 {
+			if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 || a.is.unfinished || s.now%3000 < 10 {
+				_ = a.round()
+				reads++
+			}
+			a.ask("ticks", 1, true)
+		}
+		if m.lapses > 0 {
+			t.Errorf("%s: %d leases have ended", lease, m.lapses)
+		}
 	}
 }

@@ -118,7 +118,7 @@ func (s *series) urgency(e situation) urgency {
 	switch {
 	case e.sent < s.notBefore:
 		return idle
-	case len(s.waiting) > 0:
+	case len(s.waiting) > 0, s.stale && s.mode != nil && s.mode.leased(): // the lease must not end
 		return awaited
 	case s.stale, s.unsure():
 		return needed

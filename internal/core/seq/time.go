@@ -76,12 +76,15 @@ func (i *Issuer) toPutBack() (n int) {
 // value.
 func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
 	i.roundTime = roundTime
+	if i.relay.inUse.Load() { // the leases must be renewed meanwhile
+		i.roundTime = MinLease / 4
+	}
 	lost := i.toPutBack()
 	if lost == 0 {
 		return false, nil
 	}
 	if cluster.ConfirmTime > 0 { // a store in memory has none
-		i.roundTime = min(roundTime, cluster.ConfirmTime/4)
+		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
 	}
 	now := i.cfg.Mono()
 	if late := now-i.known.entered > int64(i.cfg.Follow/2); !late && lost <= soonPutBack {
