@@ -6,8 +6,8 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// A program at the edge tells the values of a salted sequence from made-up ones, without a lookup. The key is
-// that of `flaked seq key`, and the map that of `flaked seq show`.
+// A program at the edge tells the values of a salted sequence from made-up ones, without a lookup. The key
+// and the map are those of `flaked seq show NAME -o json`.
 func ExampleValues_Position() {
 	key, err := sequence.ParseKey("000102030405060708090a0b0c0d0e0f")
 	if err != nil {

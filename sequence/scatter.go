@@ -1,7 +1,7 @@
 package sequence
 
 // A scattered map is a permutation of the numbers below 2^Scatter: a Feistel network of 8 rounds whose
-// halves may differ by one bit. docs/sequences.md has the specification.
+// halves may differ by one bit. The package documentation has the specification.
 
 const scatterRounds = 8
 

@@ -217,7 +217,7 @@ func TestValuesAllocateNothing(t *testing.T) {
 	}
 }
 
-// Implementations in other languages must give these values, too. They were compared with the one in docs/sequences.md.
+// Implementations in other languages must give these values, too. They were compared with the specification in doc.go.
 func TestVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/maps.json")
 	var all []struct {
