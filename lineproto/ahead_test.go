@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -104,5 +105,28 @@ func TestRequestsMadeBeforeTheirTurnObeyRights(t *testing.T) {
 	out, _ := talk(newTestServer(t, cfg), "AUTH some\nPASS order 1\nPASS user:1 1\nPASS x 1\n")
 	if want := "OK\n1 1\n1 1\n" + noPerm("x") + "\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// A pipeline gets the same replies in one piece, where requests are made before their turn, as byte by byte.
+func TestPipelineGetsTheSameReplies(t *testing.T) {
+	words := []string{"NEXT a", "NEXT b", "INCR a", "INCR c", "NEXT a 2", "RANGE b 2", "PASS p 1", "PASS q 3", "SEQ a",
+		"NEXT none", "NEXT three", "INCR three", "PASS q 0", "NEXT", "PING", "GET", "NEXT broken", "SELECT 0"}
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var in strings.Builder
+		for range 1 + rng.IntN(30) {
+			line := words[rng.IntN(len(words))]
+			if rng.IntN(2) == 0 {
+				in.WriteString(request(strings.Fields(line)...))
+			} else {
+				in.WriteString(line + []string{"\n", "\r\n"}[rng.IntN(2)])
+			}
+		}
+		whole, _ := talk(newFuzzServer(Config{}), in.String())
+		alone, _ := talk(newFuzzServer(Config{}), bytewise(in.String())...)
+		if whole != alone {
+			t.Fatalf("seed %d: %q gets %q, byte by byte %q", seed, in.String(), whole, alone)
+		}
 	}
 }
