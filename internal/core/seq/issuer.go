@@ -112,7 +112,7 @@ type Config struct {
 }
 
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
-var ErrNotAsked = errors.New("the node cannot be reached")
+var ErrNotAsked = errors.New("it was not asked")
 
 // Issuer issues the values of all sequences on a node. Take may be called by any goroutine at any
 // time. Round and the other methods that do I/O must be called by one goroutine.
