@@ -271,7 +271,7 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "the node cannot be reached: no answer from " + address + " in time"
+	want := "it was not asked: no answer from " + address + " in time"
 	if err := pass(time.Minute); !errors.Is(err, seq.ErrNotAsked) || err.Error() != want {
 		t.Errorf("not sent: %v", err)
 	}
