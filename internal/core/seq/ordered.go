@@ -163,7 +163,9 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
 		m.passes.suspect = ""
 	}
-	m.passes.leaveBehind(v.record)
+	if m.passes.leaveBehind(v.record); v.record.Owner != "" {
+		m.passes.answered = ""
+	}
 }
 
 // nextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one

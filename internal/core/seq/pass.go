@@ -268,6 +268,9 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 		if m.passes.suspect == f.owner {
 			m.passes.suspect = ""
 		}
+		if f.owner == "" && m.passes.answered != f.address { // it owns the section now. Its lease counts if it dies
+			m.reread()
+		}
 		m.passes.answered = f.address
 		for _, r := range some {
 			r.w.Result = &sequence.Result{Values: m.values, Block: sequence.Block{First: p, End: p + r.n}}
@@ -303,6 +306,11 @@ func (m *ordered) fail(some []request, err error) {
 // distrust doubts a node, and makes Round read who is the owner now.
 func (m *ordered) distrust(f *flight, err error) {
 	m.doubt(f, err)
+	m.reread()
+}
+
+// reread makes Round read the record.
+func (m *ordered) reread() {
 	m.stale, m.notBefore = true, 0
 	m.relay.look(m.series, 0)
 }

@@ -136,3 +136,23 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 		t.Errorf("the owner was asked %d times", asked)
 	}
 }
+
+// The owner does not answer any more, as if its machine were cut off. Nobody else asks.
+func TestSilentOwnerIsReplacedInTime(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	a, b := s.owned(nodes[0], nodes[1])
+	s.pass(100 * time.Millisecond)
+	a.gone()
+	began := s.now
+	b.is.relay.pass = func(ctx context.Context, _, _ string, _ int64) (int64, error) {
+		for ctx.Err() == nil && s.now < began+5000 {
+			s.pass(10 * time.Millisecond)
+		}
+		return 0, errors.New("no answer")
+	}
+	b.ask("ticks", 1, true)
+	s.pass(10 * time.Millisecond)
+	if took := s.now - began; took > 4000 || !b.is.find([]byte("ticks")).mode.leased() {
+		t.Errorf("the node has taken over after %d ms", took)
+	}
+}
