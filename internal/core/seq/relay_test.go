@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -154,5 +155,48 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(10 * time.Millisecond)
 	if took := s.now - began; took > 4000 || !b.is.find([]byte("ticks")).mode.leased() {
 		t.Errorf("the node has taken over after %d ms", took)
+	}
+}
+
+// Each write of the owner takes longer than its lease. The other node has no such trouble.
+func TestOwnerThatIsTooSlowGivesUp(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	a, b := s.owned(nodes[0], nodes[1])
+	c := s.contest("ticks")
+	a.store.SetDone(func(k store.Call, result, _ error) {
+		if k.Op == "multi" && k.Touches(recordPath("ticks")) && result == nil {
+			a.gone() // until ZooKeeper answers
+			c.run(3100*time.Millisecond, a, b)
+			s.nodes = append(s.nodes, a)
+		}
+	})
+	c.run(60*time.Second, a, b)
+	before := c.values[b]
+	c.run(60*time.Second, a, b)
+	if n := c.values[b] - before; n < 3000 {
+		t.Errorf("%d values in a minute, longest wait %d ms", n, c.longest[b])
+	}
+}
+
+// The values come to an end. Each is given once, and then all requests are refused at once, at both nodes.
+func TestOrderedSequenceIsExhausted(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	a, b := s.owned(nodes[0], nodes[1])
+	next := int64(sequence.MaxJavaScript) - 999
+	s.setNext("ticks", next)
+	s.pass(4 * time.Second)
+	c := s.contest("ticks")
+	c.highest = next - 1
+	given := c.values[a] + c.values[b]
+	c.run(20*time.Second, a, b)
+	if n := c.values[a] + c.values[b] - given; n != 1000 || c.highest != sequence.MaxJavaScript {
+		t.Errorf("%d values up to %d", n, c.highest)
+	}
+	for _, n := range nodes {
+		one := n.ask("ticks", 1, true)
+		s.pass(20 * time.Millisecond)
+		if one.again(); !one.done || one.err == nil || ids.ReplyOf(one.err).Code != ids.EXHAUSTED {
+			t.Error(one.err)
+		}
 	}
 }

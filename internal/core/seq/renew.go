@@ -187,11 +187,19 @@ func (i *Issuer) endOwnerships(ctx context.Context) error {
 	for _, s := range i.list() {
 		s.mu.Lock()
 		s.waiting = nil // requests have ended
-		s.mu.Unlock()
-		if s.renewsTogether(i.session) {
+		if s.mode != nil && s.mode.leased() {
 			owned = append(owned, s)
 		}
+		s.mu.Unlock()
 	}
-	_, err := i.renewTogether(ctx, cluster, owned)
-	return err
+	rest, err := i.renewTogether(ctx, cluster, owned)
+	if err != nil {
+		return err
+	}
+	for _, s := range rest { // records that have changed keep those that are written together with them, too
+		if err := i.work(ctx, cluster, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }

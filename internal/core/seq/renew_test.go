@@ -177,3 +177,26 @@ func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 		}
 	}
 }
+
+// An operator has changed one of the sequences that a node owns, and the node stops before it has followed.
+func TestStoppedOwnerGivesAllSectionsBack(t *testing.T) {
+	s, nodes := newTicks(t, DefaultLease, 1)
+	a := nodes[0]
+	for k := range 3 {
+		s.ordered(fmt.Sprint("ticks", k), DefaultLease, 1000)
+	}
+	s.pass(4 * time.Second)
+	names := []string{"ticks", "ticks0", "ticks1", "ticks2"}
+	for _, name := range names {
+		a.owner(name)
+	}
+	s.set("ticks1", Change{Settings: func(set *Settings) { set.Block++ }})
+	if err := a.is.giveBack(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, name := range names {
+		if r := s.view(name).record; r.Owner != "" || r.Next != 1 {
+			t.Errorf("%s has the owner %q and goes on at %d", name, r.Owner, r.Next)
+		}
+	}
+}
