@@ -105,7 +105,7 @@ func (v seqView) Writer() string {
 		return by
 	case v.Sections > 0:
 		by = "this node owns " + view.OfSections(v.Owned, v.Sections)
-	case v.Record.Owner == "":
+	case !v.Record.HasOwner():
 		by = "no owner"
 	default:
 		by = "owner " + cmp.Or(v.Record.Address, by) + " since " + day(v.Record.OwnedAt) + " " + utc(v.Record.OwnedAt)

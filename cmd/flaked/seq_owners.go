@@ -36,7 +36,7 @@ type sectionReport struct {
 
 func owned(n seq.Named, now int64) ownership {
 	o := ownership{Term: n.Term}
-	if n.Owner != "" {
+	if n.HasOwner() {
 		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, view.OwnerGone(n, now)
 	}
 	return o

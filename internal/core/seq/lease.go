@@ -72,6 +72,9 @@ func (l *lease) survives(v view) bool {
 // lostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
 const lostOwner = "lost"
 
+// HasOwner reports whether a node owns the sequence, as far as the record shows.
+func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != lostOwner }
+
 // watch is how long a node has seen a record unchanged.
 type watch struct {
 	version     int32

@@ -347,7 +347,7 @@ func (m *ordered) report(u *Use) string {
 		u.Held = m.end - m.high
 	}
 	address := m.known.Address
-	if m.known.Owner == "" { // as far as this node knows: it need not read the record as long as its place answers
+	if !m.known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
 		address = m.passes.answered
 	}
 	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.known.Term, m.known.HoldMs, u.Passed)

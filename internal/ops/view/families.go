@@ -74,5 +74,5 @@ func OfSections(some, all int) string {
 // OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
 // take its place. now is Unix ms.
 func OwnerGone(n seq.Named, now int64) bool {
-	return n.Owner != "" && now-n.Written > 2*n.HoldMs
+	return n.HasOwner() && now-n.Written > 2*n.HoldMs
 }
