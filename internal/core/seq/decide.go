@@ -154,6 +154,13 @@ func (r Record) renewal(incarnation, now int64, after time.Duration) (renewed Re
 	return r, true
 }
 
+// renewed returns the record with its budget as it is now.
+func (r Record) renewed(now int64) Record {
+	budget := r.ceiling().At(r.budget(), now)
+	r.Credit, r.At = budget.Credit, budget.At
+	return r
+}
+
 // returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.

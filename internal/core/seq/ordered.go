@@ -100,11 +100,6 @@ func (m *ordered) passedOn() bool {
 	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed && r.w.Result == nil })
 }
 
-// flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
-func (m *ordered) flaps(now int64) bool {
-	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
-}
-
 func (m *ordered) tooMany(n int64) *Refusal {
 	if most := m.known.ceiling().Burst(); n > most {
 		return tooMany(most, ", or raise its ceiling")
@@ -217,13 +212,6 @@ func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
 func (m *ordered) renewal(w blockWrite, e situation) *blockWrite {
 	w.record.Owner, w.session, w.renews = m.lease.owner, e.session, true
 	return &w
-}
-
-// renewed returns the record with its budget as it is now.
-func (r Record) renewed(now int64) Record {
-	budget := r.ceiling().At(r.budget(), now)
-	r.Credit, r.At = budget.Credit, budget.At
-	return r
 }
 
 // shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -110,6 +111,11 @@ func (i *Issuer) unlist(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
+func (m *ordered) flaps(now int64) bool {
+	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
 }
 
 // flaps reports whether a section was lost twice in a minute (O9).

@@ -200,3 +200,27 @@ func TestStoppedOwnerGivesAllSectionsBack(t *testing.T) {
 		}
 	}
 }
+
+// The node may not write for a while. It must not have rounds without a pause until it may.
+func TestNoRoundsWithoutAPause(t *testing.T) {
+	for name, stop := range map[string]func(a *actor){
+		"the worker is lost": func(a *actor) { a.fenced = true },
+		"/seq is lost": func(a *actor) {
+			a.mem.Wipe()
+			createCluster(a.mem.Session())
+			a.noteLoss()
+			a.restart("")
+			a.is.named("ticks").relay.look(a.is.named("ticks"), 0)
+		},
+	} {
+		s, nodes := newTicks(t, DefaultLease, 1)
+		a := nodes[0]
+		a.owner("ticks")
+		stop(a)
+		s.now += 2000
+		_ = a.round()
+		if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 {
+			t.Errorf("%s: the next round follows at once", name)
+		}
+	}
+}

@@ -16,6 +16,9 @@ import (
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
 func (i *Issuer) Round(ctx context.Context) error {
+	for _, s := range i.alarms.rings(i.cfg.Mono()) { // also if there is nothing that this round may do for them
+		i.markReady(s)
+	}
 	i.noteSession()
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
@@ -220,9 +223,6 @@ func (i *Issuer) unusable(s *series, err error) {
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(read bool) (due []*series) {
-	for _, s := range i.alarms.rings(i.cfg.Mono()) {
-		i.markReady(s)
-	}
 	all := i.popReady()
 	if read || i.unfinished {
 		all = i.list()
