@@ -162,7 +162,7 @@ type Issuer struct {
 	saving  *saving
 	given   atomic.Bool // the state directory was given up: see saveLast
 	saved   int64
-	savedAs coordinator.Followed
+	savedAs kept
 	// quotaTold is when a quota was last logged, in ns of the monotonic clock, 0 for never.
 	quotaTold atomic.Int64
 	// swept is when names were last forgotten, in ns of the monotonic clock.
@@ -282,6 +282,15 @@ type following struct {
 	session int64
 	state   State // as it was read
 }
+
+// kept is what the witness file must have before the node reports it: the changes, and the last jump of the sequence
+// time (S24).
+type kept struct {
+	coordinator.Followed
+	jumped int64
+}
+
+func (f following) kept() kept { return kept{f.Followed, f.state.Jumped} }
 
 // Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the
 // node has not read /seq in this session, because ZooKeeper may have lost changes since.

@@ -115,7 +115,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	i.compared.Store(&f)
 	i.saveFirst(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if i.savedAs == f.Followed { // (S25)
+	if i.savedAs == f.kept() { // (S25)
 		i.followed.Store(&f)
 	}
 }

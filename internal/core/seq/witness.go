@@ -82,7 +82,7 @@ type saving struct {
 
 // saveFirst begins to write the witness file, unless it has f and is young, or is being written.
 func (i *Issuer) saveFirst(f following) {
-	if i.saving != nil || i.savedAs == f.Followed && i.cfg.Mono()-i.saved < int64(saveEvery) {
+	if i.saving != nil || i.savedAs == f.kept() && i.cfg.Mono()-i.saved < int64(saveEvery) {
 		return
 	}
 	w, ok := i.witness()
@@ -110,7 +110,9 @@ func (i *Issuer) endSave() {
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	if i.savedAs = s.as.Followed; s.as.session == i.session && s.as.Incarnation == i.known.incarnation {
+	i.savedAs = s.as.kept()
+	k, as := i.known, s.as
+	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.state.Jumped {
 		i.followed.Store(&s.as)
 	}
 }

@@ -2,6 +2,7 @@ package seq
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -77,4 +78,28 @@ func TestStopOnADiskThatHangs(t *testing.T) {
 		}
 		close(hang)
 	})
+}
+
+// In one incarnation, another node puts the sequence time back further than this one has. The witness file has that
+// before the node says that it has followed: else all processes may end, and the time runs back at the next loss.
+func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	a.noteLoss()
+	s.run(5 * time.Second)
+	var kept int64
+	a.is.keep = func(w Witness) error { kept = w.Sure.Time; return nil }
+	v := s.view("order")
+	st := *v.state
+	st.Time += 40_000
+	st.Jumped = st.Time
+	if err := s.mem.Session().Multi(context.Background(), v.setState(st)...); err != nil {
+		t.Fatal(err)
+	}
+	s.run(4 * time.Second)
+	if f := a.is.Followed(); kept < st.Time || f.Incarnation != 1 {
+		t.Errorf("the time is %d, the file has %d, followed %+v", st.Time, kept, f)
+	}
 }
