@@ -71,6 +71,10 @@ func (h *history) jump() {
 	if h.now < h.noticeBy {
 		k = 3
 	}
+	if k != 3 && strings.HasPrefix(name, simFamily) {
+		h.changeFamily(op, k)
+		return
+	}
 	h.confirmTemplate(op)
 	h.vouch(op, "x0")
 	h.checkGaps(name)

@@ -17,21 +17,51 @@ const (
 	simFamily  = "f:"
 )
 
+var simFamilyNames = []string{simFamily + "a", simFamily + "b", simFamily + "c"}
+
 func isOrdered(name string) bool { return name == simOrdered || strings.HasPrefix(name, simFamily) }
 
 // inOrder reports whether a later request must get a higher value over all nodes.
 func (h *history) inOrder(name string) bool { return h.strict[name] != nil || isOrdered(name) }
 
-// createFamily creates a family, and adds some of its names to those that are asked for.
-func (h *history) createFamily(op Operator) {
+// createFamily creates a family. Its values begin at start, or above those of earlier lives.
+func (h *history) createFamily(op Operator, sections int, start int64) {
 	_, err := op.Create(context.Background(), Definition{
-		Name: simFamily + "*", Mode: Ordered, Sections: 2,
-		Map:        sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
+		Name: simFamily + "*", Mode: Ordered, Sections: sections,
+		Map:        sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
 		Settings:   Settings{Block: 32, SupplyMs: 1, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000},
 		StartGiven: true,
 	})
-	h.note("by hand: create a family: %v", err)
-	h.names = append(h.names, simFamily+"a", simFamily+"b", simFamily+"c")
+	h.note("by hand: create a family of %d sections from %d on: %v", sections, start, err)
+}
+
+// changeFamily lets an operator raise the next value of a family, delete the family, or create it again with another
+// number of sections. k says what, as in jump.
+func (h *history) changeFamily(op Operator, k int) {
+	var highest int64
+	for _, name := range simFamilyNames {
+		highest = max(highest, h.highest[name])
+	}
+	v, _, err := op.look(context.Background(), simFamily+"*")
+	switch {
+	case err != nil:
+		return
+	case k == 0:
+		next := highest + 10_000 + h.rng.Int64N(3000)
+		_, err = op.Set(context.Background(), simFamily+"*", Change{Next: &next})
+		h.note("by hand: next value of the family is %d: %v", next, err)
+	case k == 1 || k == 4:
+		h.remove(op, simFamily+"*")
+	case k == 2 && v.record.forgets(*v.state): // nodes that are cut off may hold some that nobody has got yet
+		h.createFamily(op, 1+h.rng.IntN(4), highest+1_000_000)
+	case k == 2:
+		h.createFamily(op, 1+h.rng.IntN(4), 1+h.rng.Int64N(highest+1))
+	}
+	h.wait()
+	if k == 4 {
+		h.run(h.rng.Int64N(120_000))
+		h.changeFamily(op, 2)
+	}
 }
 
 func (n *simNode) address() string { return fmt.Sprintf("n%d:1", n.id) }

@@ -91,8 +91,9 @@ func newHistory(seed uint64) *history {
 	for _, name := range h.names {
 		h.create(admin, name)
 	}
-	if h.rng.IntN(6) == 0 {
-		h.createFamily(h.operator(admin))
+	if h.rng.IntN(3) == 0 {
+		h.createFamily(h.operator(admin), 2, 1)
+		h.names = append(h.names, simFamilyNames...)
 	}
 	if h.rng.IntN(3) == 0 {
 		h.createTemplate(admin)
