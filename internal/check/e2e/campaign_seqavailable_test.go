@@ -65,7 +65,8 @@ func (m miss) neverExpected(kind int) bool {
 // has the windows for sequences of which nodes never have much.
 func (c *campaign) sequenceExcuses(node int) (windows, empty []window) {
 	own := func(f *fault) bool { return f.node == node }
-	away := c.after(settled, func(f *fault) bool { return f.node < 0 || own(f) && f.kind.serves })
+	// Joined, because a node that was away takes blocks only when it has settled.
+	away := join(c.after(settled, func(f *fault) bool { return f.node < 0 || own(f) && f.kind.serves }))
 	fresh := c.after(stocked, func(f *fault) bool { return own(f) && !f.kind.serves || f.kind.loses() })
 	fresh = append(fresh, window{0, c.seq.from + int64(stocked)})
 	down := append(c.after(settled, func(f *fault) bool { return own(f) && !f.kind.serves }), c.lossWindows()...)
