@@ -168,7 +168,8 @@ func noOwner(name, address string, own bool, why error) *Refusal {
 		why = errSilent
 	}
 	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask that "+
-		"node. If it runs, check that this node can reach it, and has a token that it accepts", address, name, oneLine(why))
+		"node. If it runs, make it advertise an address that this node reaches, and give this node a token that it accepts",
+		address, name, oneLine(why))
 }
 
 // oneLine returns the text of an error in the words of a reply, which is one line.
