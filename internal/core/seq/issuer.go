@@ -283,15 +283,6 @@ type following struct {
 	state   State // as it was read
 }
 
-// kept is what the witness file must have before the node reports it: the changes, and the last jump of the sequence
-// time (S24).
-type kept struct {
-	coordinator.Followed
-	jumped int64
-}
-
-func (f following) kept() kept { return kept{f.Followed, f.state.Jumped} }
-
 // Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the
 // node has not read /seq in this session, because ZooKeeper may have lost changes since.
 func (i *Issuer) Followed() coordinator.Followed {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
@@ -79,6 +81,16 @@ type saving struct {
 	as    following // what operators may hear of when it is written
 	ended chan error
 }
+
+// kept is what the witness file must have before the node reports it: the changes, and the last jump of the sequence
+// time (S24).
+type kept struct {
+	coordinator.Followed
+	jumped int64
+}
+
+//mutant:s24-jump-not-kept by TestJumpOfTheTimeIsKeptAtOnce -> func (f following) kept() kept { return kept{f.Followed, 0} }
+func (f following) kept() kept { return kept{f.Followed, f.state.Jumped} }
 
 // saveFirst begins to write the witness file, unless it has f and is young, or is being written.
 func (i *Issuer) saveFirst(f following) {
