@@ -55,6 +55,11 @@ func newLease(t blockWrite, v view, sent int64) lease {
 // with others.
 func renewAt(sent int64, d time.Duration) int64 { return sent + int64(d/3) }
 
+// mayRenew reports whether the owner may do so now.
+func (l *lease) mayRenew(now int64, d time.Duration) bool {
+	return now >= renewAt(l.sent, d)-int64(d/6)
+}
+
 // valid reports whether the owner may issue at now. The caller must have read the clock after it received the request
 // (O2).
 func (l *lease) valid(now int64) bool {

@@ -132,7 +132,7 @@ func (m *ordered) urgency(e situation) urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *ordered) renewalDue(now int64) bool {
-	return m.lease.ending || m.relay.leaves() || m.low() || now >= renewAt(m.lease.sent, m.known.hold())
+	return m.lease.ending || m.relay.leaves() || m.low() || m.lease.mayRenew(now, m.known.hold())
 }
 
 func (m *ordered) drop() (blockWrite, bool) {
@@ -178,7 +178,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 		m.lease.ending, m.lookAt = true, 0
 		return m.giveBack(v, e)
 	}
-	due := e.sent >= m.lookAt-int64(d/6)
+	due := m.lease.mayRenew(e.sent, d)
 	if w := m.extension(v, e, due); w != nil {
 		return m.renewal(*w, e)
 	}

@@ -2,7 +2,6 @@ package seq
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +17,8 @@ type alarms struct {
 	armed int64
 }
 
-// alarm is a time, ns of the monotonic clock. It rings together with another one from a time before.
+// alarm is a time, ns of the monotonic clock. That of a renewal may ring together with the one of another renewal, from
+// a time before.
 type alarm struct{ from, at int64 }
 
 // set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for too
@@ -39,12 +39,12 @@ func (a *alarms) set(s *series, new alarm) (early bool) {
 func (a *alarms) rings(now int64) (due []*series) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first := int64(math.MaxInt64)
+	renews := false
 	for _, one := range a.all {
-		first = min(first, one.at)
+		renews = renews || one.from < one.at && one.at <= now
 	}
 	for s, one := range a.all {
-		if first <= now && one.from <= now {
+		if one.at <= now || renews && one.from <= now {
 			due = append(due, s)
 			delete(a.all, s)
 		}

@@ -69,7 +69,9 @@ func (h *history) jump() {
 	ctx := context.Background()
 	k := h.rng.IntN(5)
 	if h.now < h.noticeBy {
-		k = 3
+		if k = 3; h.purged[name] { // a limit: the record of an older life would seem to be the later one
+			return
+		}
 	}
 	if k != 3 && strings.HasPrefix(name, simFamily) {
 		h.changeFamily(op, k)
@@ -148,6 +150,7 @@ func (h *history) purge(op Operator, name string) {
 	if h.note("by hand: purge %s: %v", name, err); err != nil {
 		return
 	}
+	h.purged[name] = true
 	maps.DeleteFunc(h.given, func(given string, _ bool) bool { return strings.HasPrefix(given, name+" ") })
 	delete(h.takings, name)
 	for _, n := range h.nodes {

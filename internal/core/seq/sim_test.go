@@ -46,6 +46,7 @@ type history struct {
 	hold               int64             // ms
 	identities         int               // identities of nodes so far
 	lease              int64             // of ordered sequences, ms
+	purged             map[string]bool   // names that were forgotten, and may have another life
 	drift              bool              // the clocks of machines run apart
 	faulty             int               // one call in faulty is lost, twice that and so on
 }
@@ -63,7 +64,7 @@ const simEpoch = int64(1_800_000_000_000)
 func newHistory(seed uint64) *history {
 	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), given: map[string]bool{},
 		takings: map[string][]simTaking{}, intended: map[string]simTaking{}, highest: map[string]int64{},
-		strict: map[string]*simStrict{}, names: []string{"s0"}}
+		strict: map[string]*simStrict{}, names: []string{"s0"}, purged: map[string]bool{}}
 	h.confirm, h.heartbeat = 12*time.Second, 3*time.Second
 	if h.rng.IntN(2) == 0 {
 		h.confirm, h.heartbeat = 2*time.Second, 500*time.Millisecond
