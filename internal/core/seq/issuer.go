@@ -190,7 +190,7 @@ func New(cfg Config) *Issuer {
 	i.beside = func(f func()) { go f() }
 	i.relay = &relay{
 		pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now,
-		beside: func(f func()) { go f() },
+		beside: func(f func()) { go f() }, each: atOnce,
 		look: func(s *series, at int64) {
 			if i.alarms.set(s, alarm{at, at}) {
 				i.Wake()

@@ -19,9 +19,11 @@ type relay struct {
 	// pass is Config.Pass, and own Config.Address.
 	pass func(ctx context.Context, address, name string, n int64) (int64, error)
 	own  string
-	// mono and wall are the clocks of Config. beside calls a function in a goroutine of its own.
+	// mono and wall are the clocks of Config. beside calls a function in a goroutine of its own, and each calls one for
+	// 0 to n-1 at once.
 	mono, wall func() int64
 	beside     func(func())
+	each       func(n int, f func(k int))
 	// look makes Round look at a series at a time, ns of the monotonic clock.
 	look func(s *series, at int64)
 
@@ -157,16 +159,8 @@ func (m *ordered) fly() {
 			wakeAll(batch)
 			return
 		}
-		var group sync.WaitGroup
 		lanes := byLane(batch)
-		for k, some := range lanes {
-			if k == len(lanes)-1 {
-				m.ask(f, some)
-			} else {
-				group.Go(func() { m.ask(f, some) })
-			}
-		}
-		group.Wait()
+		m.relay.each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
@@ -178,6 +172,16 @@ type flight struct {
 	owner, address string
 	slowAt         int64 // when the node seems to be dead, ns of the monotonic clock
 	doubted        bool  // see doubt
+}
+
+// atOnce is relay.each. The last call needs no goroutine.
+func atOnce(n int, f func(k int)) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for k := range n - 1 {
+		group.Go(func() { f(k) })
+	}
+	f(n - 1)
 }
 
 // board returns the requests to send. Without a flight they must look at the series again.
