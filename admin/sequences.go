@@ -107,7 +107,7 @@ type shownSequence struct {
 	*shownOwner
 }
 
-// shownOwner is what only ordered sequences have.
+// shownOwner is the part of the reply about the owner, which only ordered sequences have.
 type shownOwner struct {
 	// Owner is where nodes reach the owner, "" for nowhere, or if there is none. Owns: this node is the owner.
 	Owner string `json:"owner"`

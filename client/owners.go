@@ -21,14 +21,14 @@ const (
 	maxFamilies = 64
 )
 
-// owners is what the client knows of owners. It is guarded by Client.mu.
+// owners has the nodes that own ordered sequences, as far as the client knows. Client.mu guards it.
 type owners struct {
 	families map[string]int // the number of sections, by prefix
 	known    map[place]owner
 	next     time.Time // of the next look
 }
 
-// place is what has an owner: a sequence, or a section of the family with the prefix name.
+// place names one thing that a node can own: a plain sequence, or a section of the family with the prefix name.
 type place struct {
 	name    string
 	section int // -1 for a sequence

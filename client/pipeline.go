@@ -12,7 +12,7 @@ import (
 // The names of a family are many, and each needs a request of its own. Those that the owner of their sections answers
 // from memory share an exchange: their requests are sent together.
 
-// maxTogether is how many jobs share an exchange.
+// maxTogether is the most jobs whose requests are sent to a node at once.
 const maxTogether = window
 
 // fillMore adds jobs that share the exchange of j: calls that were never refused, for sequences that the node owns. The

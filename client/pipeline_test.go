@@ -50,7 +50,7 @@ func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	}
 }
 
-// Each name gets its own values, whatever becomes of the others in the same exchange: refusals, and a connection that
+// Names whose requests are sent at once get values of their own, also if the node refuses one of them, or the connection
 // breaks.
 func TestNamesThatGoTogetherEndAlone(t *testing.T) {
 	all, addrs := nodes(t, 1)

@@ -18,7 +18,7 @@ import (
 type ownership struct {
 	// Owner is where other nodes reach the owner, or its name if they cannot. It is missing if there is no owner.
 	Owner string `json:"owner,omitempty"`
-	// OwnedSinceMs is when the ownership began, by the owner's clock.
+	// OwnedSinceMs is the time at which the owner took the section, Unix ms by its clock.
 	OwnedSinceMs int64 `json:"owned_since_ms,omitempty"`
 	// OwnerGone: the owner has not renewed its lease, so another node may take its place.
 	OwnerGone bool `json:"owner_gone,omitempty"`

@@ -54,7 +54,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 		return appendRuns(to, &got.Values, got.Block), false, nil
 	}
 	if r.w.Key != "" {
-		return to, false, noKeys(m.name)
+		return to, false, noKeys(string(r.name))
 	}
 	m.askedAt = now
 	if m.lease.valid(now) {
