@@ -13,6 +13,9 @@ func FuzzParser(f *testing.F) {
 	for _, tc := range allTranscripts() {
 		f.Add([]byte(tc.in), uint16(len(tc.in)/2))
 	}
+	f.Add([]byte("GET 3000\r\nMGET a b\nquit\nGET\n"), uint16(12))
+	f.Add([]byte("GET\r\xff\xfd\n\nGET\xff\xff\r\n\xff\xfa\xff\xff\xff\xf0get\n"), uint16(4))
+	f.Add([]byte("\x00 HTTP/"), uint16(1))
 	f.Fuzz(func(t *testing.T, in []byte, at uint16) {
 		b := &fakeBackend{}
 		s := newFuzzServer(Config{Backend: b})

@@ -15,6 +15,7 @@ var httpMethods = []string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", 
 // browsers post here. Valid requests are never passed to isHTTP, so none is taken for
 // HTTP.
 func isHTTP(line []byte) bool {
+	line, _, _ = bytes.Cut(line, []byte{0}) // how much follows a NUL depends on how the input was cut into reads
 	verb, rest := cutWord(line)
 	if equalFold(verb, "GET") && bytes.HasPrefix(rest, []byte("/")) || equalFold(verb, "HOST:") {
 		return true
