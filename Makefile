@@ -196,10 +196,25 @@ kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
 mutants: ## take safeguards out, one at a time: the tests have to notice (minutes)
 	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/check/mutants -run MutantsAreCaught
 
+# An input that fails stays in testdata/fuzz of its package, and every later `go test` runs it.
+.PHONY: fuzz
+fuzz: ## every fuzz target in turn. FOR=30m is the time for all, PKG=./lineproto for a part
+	@[[ '$(FOR)' =~ ^([0-9]+)([smh])$$ ]] || { echo 'make fuzz: FOR must be a number and s, m or h, such as 30m' >&2; exit 1; }
+	declare -A unit=([s]=1 [m]=60 [h]=3600)
+	seconds=$$(( $${BASH_REMATCH[1]} * $${unit[$${BASH_REMATCH[2]}]} )) failed=
+	targets=$$($(GO) test -vet=off -list '^Fuzz' $(PKG) | awk '/^Fuzz/ { all[n++] = $$1 } /^ok/ { while (n) print $$2, all[--n] }')
+	each=$$(( seconds / $$(wc -l <<<"$$targets") ))
+	while read -r package target; do
+	  printf '\n== %s %s: %d s\n' "$$package" "$$target" $$each
+	  $(GO) test -vet=off -run '^$$' -fuzz "^$$target$$" -fuzztime $${each}s -fuzzminimizetime 1s $(or $(TESTFLAGS),-parallel 2) "$$package" </dev/null |&
+	    awk '/^fuzz: elapsed/ { last = $$0; next } /^(PASS|ok)/ { next } { print } END { print last }' || failed+=" $$target"
+	done <<<"$$targets"
+	if [[ -n $$failed ]]; then echo "make fuzz: FAILED:$$failed" >&2; exit 1; fi
+
 # Each line is a make of its own, so that one failure does not hide the others. The second build of the
 # release uses another tree and an empty build cache.
 .PHONY: nightly
-nightly: ## the slow checks: mutants, a campaign, containers, processors, two equal builds, clients (an hour)
+nightly: ## the slow checks: mutants, a campaign, fuzzing, containers, processors, two equal builds, clients (an hour)
 	@failed=
 	elsewhere=$$(mktemp -d)
 	trap 'rm -rf "$$elsewhere"' EXIT
@@ -215,6 +230,7 @@ nightly: ## the slow checks: mutants, a campaign, containers, processors, two eq
 	check $(MAKE) mutants
 	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
+	check $(MAKE) fuzz FOR=10m
 	check $(MAKE) containers
 	check $(MAKE) processors
 	check $(MAKE) kubernetes
