@@ -55,7 +55,7 @@ func SplitTCP(addr, port string) (address string, err error) {
 	switch {
 	case err == nil:
 		port = given
-	case strings.Count(addr, ":") > 1 && net.ParseIP(strings.Trim(addr, "[]")) == nil:
+	case strings.ContainsAny(addr, ":[]") && net.ParseIP(strings.Trim(addr, "[]")) == nil:
 		return bad("is not HOST:PORT. Write an IPv6 address in brackets, as in [::1]:%s", port)
 	default:
 		host = strings.Trim(addr, "[]")

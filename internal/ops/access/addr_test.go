@@ -1,6 +1,8 @@
 package access
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +39,36 @@ func TestSplitAddr(t *testing.T) {
 	if _, err := SplitTCP("unix:/a", "7610"); err == nil || !strings.Contains(err.Error(), "is a unix socket") {
 		t.Error(err)
 	}
+}
+
+// FuzzSplitAddr: an address that is taken has a host that can be dialled and a port, and is taken again as it is. The
+// refusal shows the address.
+func FuzzSplitAddr(f *testing.F) {
+	for _, s := range []string{"h:1", "h", ":1", "::1", "[::1]", "[::1]:x", "unix:/a", "a]b", "[", "h:domain", "h://"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, addr string) {
+		network, address, err := SplitAddr(addr)
+		if err != nil {
+			if !strings.Contains(err.Error(), strconv.Quote(addr)) {
+				t.Errorf("%q: %v", addr, err)
+			}
+			return
+		}
+		if network == "unix" {
+			address = "unix:" + address
+		} else if host, port, err := net.SplitHostPort(address); err != nil || port == "" ||
+			host == "" && addr[0] != ':' && !strings.HasPrefix(addr, "[]:") {
+			t.Errorf("%q is %s: %v", addr, address, err)
+		}
+		if n, again, err := SplitAddr(address); err != nil || n != network ||
+			again != strings.TrimPrefix(address, "unix:") {
+			t.Errorf("%q is %s, and that is %s %s: %v", addr, address, n, again, err)
+		}
+		if got := PeerAddress(addr); network == "tcp" && got != "" && !strings.Contains(addr, ",") && got != address {
+			t.Errorf("%q is %s, and %s for other nodes", addr, address, got)
+		}
+	})
 }
 
 func TestAddressForOtherNodes(t *testing.T) {
