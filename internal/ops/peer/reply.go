@@ -56,7 +56,7 @@ func (k *call) parse(address string, line []byte) (first int64, err error) {
 	a, b, _ := bytes.Cut(line, []byte(" "))
 	first, err = strconv.ParseInt(string(a), 10, 64)
 	last, wrong := strconv.ParseInt(string(b), 10, 64)
-	if err == nil && wrong == nil && first >= 0 && last-first >= k.n-1 && (k.n > 1 || last == first) {
+	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.n-1 && (k.n > 1 || last == first) {
 		return first, nil
 	}
 	err = reply(address, line)
