@@ -50,11 +50,26 @@ func same(a, b Slot) bool { return string(a.marshal()) == string(b.marshal()) }
 
 // Whatever data a slot has, no node may take it without a lease bound, unless it was never held. A record that can be
 // read stays the same when it is written and read again.
-func FuzzParseSlot(f *testing.F) {
-	f.Add([]byte(`{"node":"n","nonce":"x","term":1,"lease_until":5}`))
-	f.Add([]byte(`{"released":true}`))
-	f.Add([]byte(`{}`))
+// So do the other records. An error names the record.
+func FuzzRecords(f *testing.F) {
+	for _, s := range []string{
+		`{"node":"n","nonce":"x","term":1,"lease_until":5,"history":[{"node":"m","ended":"taken"}]}`,
+		`{"released":true}`, `{}`, `{"uuid":"u","slots":4,"highest_slot":1}`,
+		`{"uuid":"u","slots":4,"highest_slot":-1,"needs":"x"}`,
+		`{"lost":true,"lease_until":5}`, `{"node":"n","name":"<"}`} {
+		f.Add([]byte(s))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseCluster(b)
+		if err != nil && !strings.Contains(err.Error(), clusterPath) && !strings.Contains(err.Error(), "Upgrade it") {
+			t.Errorf("%q: %v", b, err)
+		}
+		if again, wrong := parseCluster(c.marshal()); err == nil && (again != c || wrong != nil) {
+			t.Errorf("%+v became %+v, %v", c, again, wrong)
+		}
+		if tk := parseTicket(b); parseTicket(mustMarshal(tk)) != tk {
+			t.Errorf("%+v became %+v", tk, parseTicket(mustMarshal(tk)))
+		}
 		s := parseSlot(b)
 		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released &&
 			s.Nonce == "" && s.Term == 0) {

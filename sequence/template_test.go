@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +16,44 @@ func TestCheckTemplate(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// FuzzNames: a name, a template, a key and a pattern of rights agree with each other, and none of them can break out of
+// a line of the protocol or a path in ZooKeeper.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"order", "5", "_a", "{app}:2026:1", "order:*", "a/*", "*", "none", "order,user/*",
+		"a,*"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		name, prefix, template := CheckName(text) == nil, CheckPrefix(text) == nil, CheckTemplate(text) == nil
+		if name != (CheckName([]byte(text)) == nil) || name && !prefix || template && (prefix || !IsTemplate(text)) {
+			t.Fatalf("%q: name %v, prefix %v, template %v", text, name, prefix, template)
+		}
+		evil := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("%*,=\"\\", r) }
+		if (name || CheckKey(text) == nil) && (len(text) > MaxName || strings.ContainsFunc(text, evil)) {
+			t.Fatalf("%q is a name or a key", text)
+		}
+		if name {
+			for _, of := range Templates(text) {
+				if CheckTemplate(of) != nil || !strings.HasPrefix(text, strings.TrimSuffix(of, "*")) {
+					t.Fatalf("%q belongs to %q", text, of)
+				}
+			}
+		}
+		rights, err := ParseRights(text)
+		if single := !strings.Contains(text, ",") && text != "none" && text != "*"; err == nil && single {
+			pattern, ok := strings.CutSuffix(text, "*")
+			if !rights.MayUse([]byte(pattern)) || rights.MayUse([]byte(pattern+"x")) != ok || rights.MayUse(nil) {
+				t.Fatalf("%q gives %+v", text, rights)
+			}
+		}
+		for entry := range strings.SplitSeq(text, ",") {
+			if err == nil && text != "none" && !rights.MayUse([]byte(strings.TrimSuffix(entry, "*"))) {
+				t.Fatalf("%q gives %+v, without %q", text, rights, entry)
+			}
+		}
+	})
 }
 
 func TestTemplates(t *testing.T) {

@@ -29,6 +29,28 @@ func TestParseID(t *testing.T) {
 	}
 }
 
+// FuzzParseID: a text is an ID only if the ID is written so, alone and in JSON.
+func FuzzParseID(f *testing.F) {
+	for _, s := range []string{"0", "9223372036854775807", "9223372036854775808", "-0", "1_0", "null", `"5"`, `""`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := ParseID(text)
+		if err == nil && id.String() != text {
+			t.Fatalf("%q is %d", text, id)
+		}
+		inJSON := ID(7)
+		wrong := json.Unmarshal([]byte(text), &inJSON)
+		if digits := strings.Trim(text, " \t\r\n\""); wrong == nil && inJSON.String() != digits && digits != "null" &&
+			!strings.Contains(text, `\u`) {
+			t.Fatalf("%q is %d in JSON", text, inJSON)
+		}
+		if err == nil && (wrong != nil || inJSON != id) {
+			t.Fatalf("%q is %d in JSON: %v", text, inJSON, wrong)
+		}
+	})
+}
+
 func TestJSON(t *testing.T) {
 	type doc struct {
 		ID   ID            `json:"id"`

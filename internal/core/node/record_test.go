@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/localcache"
 )
@@ -55,6 +57,37 @@ func encode(t *testing.T, r LocalRecord) localcache.Record {
 		t.Fatal(err)
 	}
 	return kept
+}
+
+// FuzzDecodeRecord: a payload of the state file is refused with advice, or is a record that stays the same when it is
+// saved again. A node takes over its cluster only if it can make IDs by all of its rules.
+func FuzzDecodeRecord(f *testing.F) {
+	r := LocalRecord{Cluster: coordinator.Cluster{UUID: "u", Layout: "leaf", Slots: 1024, OnRollback: "coast=1s",
+		BorrowMs: 5}}
+	good, _ := json.Marshal(r)
+	for _, b := range [][]byte{good, []byte(`{}`), []byte(`{"claim":{"node":"n","term":3},"rotations":[1,2]}`),
+		[]byte("null"), bytes.ReplaceAll(good, []byte(`"borrow_ms":5`), []byte(`"borrow_ms":9223372036854775807`))} {
+		f.Add(b, int64(5))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, m int64) {
+		r, err := DecodeRecord(localcache.Record{Payload: payload, ReservedUntil: m, LeaseUntil: m + 1,
+			ServedMs: m + 2})
+		if err != nil {
+			if !strings.Contains(err.Error(), "empty state directory") {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := DecodeRecord(encode(t, r))
+		if err != nil || !reflect.DeepEqual(encode(t, again), encode(t, r)) {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+		rules, err := readRules(r.Cluster)
+		if err == nil && (rules.layout.Validate() != nil || rules.borrow < 0 || rules.borrow > limits.MaxAhead ||
+			rules.borrow+rules.onRollback.Coast() > limits.MaxAhead) {
+			t.Fatalf("%+v gives %+v", r.Cluster, rules)
+		}
+	})
 }
 
 // A restart finds every field that was saved.

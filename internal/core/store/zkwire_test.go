@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -30,6 +32,32 @@ func through(t *testing.T, said []byte, split int) ([]byte, error, error) {
 	defer w.Close()
 	got, err := io.ReadAll(w)
 	return got, err, w.failure()
+}
+
+// FuzzWire: go-zookeeper gets the bytes of a server as they are, however they are cut into reads, up to the first reply
+// or greeting that it could not stand.
+func FuzzWire(f *testing.F) {
+	f.Add(append(greet(7, 4000), reply(16)...), uint16(30))
+	f.Add(append(greet(0, 0), reply(300)...), uint16(350))
+	f.Add(append(append(greet(7, 4000), reply(20)...), 0, 0, 0, 1), uint16(41))
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), uint16(1))
+	f.Fuzz(func(t *testing.T, said []byte, split uint16) {
+		got, err, _ := through(t, said, len(said))
+		if cut, err2, _ := through(t, said, min(int(split), len(said))); fmt.Sprint(err) != fmt.Sprint(err2) ||
+			err == nil && string(cut) != string(got) {
+			t.Fatalf("%q, %v in one piece, %q, %v in two", got, err, cut, err2)
+		}
+		if !bytes.HasPrefix(said, got) || err == nil && len(got) < len(said) {
+			t.Fatalf("%q became %q, %v", said, got, err)
+		}
+		for rest, first := got, true; len(rest) >= 4; first = false {
+			n := binary.BigEndian.Uint32(rest)
+			if n < 16 || n > maxReply || first && (n < minGreeting || n > maxGreeting) {
+				t.Fatalf("%q was passed on", rest)
+			}
+			rest = rest[min(len(rest), 4+int(n)):]
+		}
+	})
 }
 
 func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
