@@ -57,7 +57,7 @@ func TestRoundTrips(t *testing.T) {
 				l.pass(time.Second)
 				n = a.count()
 				a.beatAndCompare()
-				if n.all > 3 || n.writes != 1 || n.lists > 0 {
+				if n.all > 2 || n.writes != 1 || n.lists > 0 {
 					t.Errorf("a heartbeat takes %+v", *n)
 				}
 			}

@@ -134,6 +134,24 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
 	return parseView(records)
 }
 
+// readBeat reads the view of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
+// live workers were listed before.
+func (h *Hold) readBeat(ctx context.Context) (view, error) {
+	c := h.co
+	paths := []string{clusterPath, slotPath(h.Worker)}
+	if c.roster.listed {
+		paths = append(paths, samplePaths(c.known(h.Worker))...)
+	}
+	records, err := c.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return view{}, err
+	}
+	if c.roster.listed {
+		c.roster.ahead = c.sampled(records[2:])
+	}
+	return parseView(records[:2])
+}
+
 // parseView returns what the records of the cluster and of a slot show.
 func parseView(records []store.Record) (v view, _ error) {
 	if r := records[0]; r.Found {

@@ -74,7 +74,7 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	}
 	restored := false
 	for synced := false; ; {
-		v, err := h.co.readView(ctx, h.Worker)
+		v, err := h.readBeat(ctx)
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}

@@ -24,6 +24,14 @@ type roster struct {
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
+	// ahead is what the heartbeat has read of peers for the next Peers. nil: nothing.
+	ahead *sample
+}
+
+// sample has the records of peers, and the version of the list that they were read with.
+type sample struct {
+	records []store.Record
+	version listVersion
 }
 
 // listVersion identifies a state of the list of live workers. It changes when a worker is added or removed, and when
@@ -39,9 +47,13 @@ type listVersion struct {
 //
 // While this node waits for its peers' word, Peers reads the records of all of them, up to mostAsked.
 //
-// Peers takes one round trip, two the first time, and three if it reads the list again. It does that if the list has
+// After a heartbeat, which reads the records of peers together with its own, Peers reads nothing more. Otherwise it
+// takes one round trip, two the first time, and two more if it reads the list again. It does that if the list has
 // changed, and there are at most eight peers or few of them have readings. With few peers the list is short, and each
 // reading counts.
+//
+// The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
+// reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	if h := c.hold; h != nil && h.Waits() {
 		if err := h.hearPeers(ctx); err != nil {
@@ -56,18 +68,21 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	peers := c.known(own)
 	enough := len(peers) > samplePeers && !c.roster.fewReadings
-	records, version, err := c.ask(ctx, peers)
-	if err == nil && !first && !enough && version != c.roster.version {
-		if err = c.list(ctx, version); err == nil {
-			peers = c.known(own)
-			records, _, err = c.ask(ctx, peers)
+	found := c.roster.ahead
+	var err error
+	if c.roster.ahead = nil; found == nil {
+		found, err = c.ask(ctx, peers)
+	}
+	if err == nil && !first && !enough && found.version != c.roster.version {
+		if err = c.list(ctx, found.version); err == nil {
+			found, err = c.ask(ctx, c.known(own))
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	readings := c.readings(records)
-	c.roster.fewReadings = 2*len(readings) < len(records)
+	readings := c.readings(found.records)
+	c.roster.fewReadings = 2*len(readings) < len(found.records)
 	return readings, nil
 }
 
@@ -90,22 +105,32 @@ func (c *Coordinator) known(own int) []int {
 }
 
 // ask reads the records of up to samplePeers random peers, and the present version of the list.
-func (c *Coordinator) ask(ctx context.Context, peers []int) ([]store.Record, listVersion, error) {
+func (c *Coordinator) ask(ctx context.Context, peers []int) (*sample, error) {
+	records, err := c.Store.GetAll(ctx, samplePaths(peers)...)
+	if err != nil {
+		return nil, err
+	}
+	return c.sampled(records), nil
+}
+
+// samplePaths returns the paths of the list of live workers and of up to samplePeers random peers.
+func samplePaths(peers []int) []string {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 		peers = peers[:samplePeers]
 	}
-	paths := make([]string, len(peers), len(peers)+1)
-	for i, w := range peers {
-		paths[i] = slotPath(w)
+	paths := []string{livePath}
+	for _, w := range peers {
+		paths = append(paths, slotPath(w))
 	}
-	records, err := c.Store.GetAll(ctx, append(paths, livePath)...)
-	if err != nil {
-		return nil, listVersion{}, err
-	}
-	list := records[len(peers)].Stat
+	return paths
+}
+
+// sampled returns what the records at samplePaths show, and notes the state of the list.
+func (c *Coordinator) sampled(records []store.Record) *sample {
+	list := records[0].Stat
 	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
-	return records[:len(peers)], c.roster.present, nil
+	return &sample{records[1:], c.roster.present}
 }
 
 // readings returns the clock readings that count among the records, as Peers says.

@@ -31,6 +31,8 @@ type ZK struct {
 	notice  atomic.Pointer[limits.Notice]
 	done    chan struct{}  // closed when Run has returned
 	ending  sync.WaitGroup // clients that are ending
+	// oldServer: a server knew no multi-read.
+	oldServer atomic.Bool
 
 	mu      sync.Mutex // guards what follows
 	stop    context.CancelFunc

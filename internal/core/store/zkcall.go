@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // call runs f, which may block for any time, and returns by the deadline of ctx or after CallTimeout. With an error it
 // returns the zero T. If f is still running then, it goes on in the background and ends when its client loses the
 // connection. zkClient.close waits for it.
-func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (T, error)) (T, error) {
+func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zkClient) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
 	defer cancel()
@@ -32,7 +30,7 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn) (
 	done := make(chan result, 1) // buffered: the caller may have left
 	go func() {
 		defer c.calls.Done()
-		val, err := f(c.conn)
+		val, err := f(c)
 		done <- result{val, err}
 	}()
 	answer, asked := z.notice.Load().Answer, time.Now()

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 )
 
 // full returns the path in ZooKeeper of a path that is relative to the root.
@@ -23,39 +22,11 @@ func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 		return nil, Stat{}, err
 	}
 	full := z.full(path)
-	r, err := call(ctx, z, "get", full, func(c *zk.Conn) (Record, error) {
-		data, stat, err := c.Get(full)
+	r, err := call(ctx, z, "get", full, func(c *zkClient) (Record, error) {
+		data, stat, err := c.conn.Get(full)
 		return Record{Data: data, Stat: fromZK(stat)}, err
 	})
 	return r.Data, r.Stat, err
-}
-
-// GetAll is part of Store. It sends all requests on one connection without waiting for
-// answers in between.
-func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
-	for _, path := range paths {
-		if err := checkCall("get", path); err != nil {
-			return nil, err
-		}
-	}
-	return call(ctx, z, "get", strings.Join(paths, " "), func(c *zk.Conn) ([]Record, error) {
-		records := make([]Record, len(paths))
-		var group errgroup.Group
-		for i, path := range paths {
-			group.Go(func() error {
-				data, stat, err := c.Get(z.full(path))
-				if errors.Is(err, zk.ErrNoNode) {
-					return nil
-				}
-				records[i] = Record{Found: err == nil, Data: data, Stat: fromZK(stat)}
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return nil, err
-		}
-		return records, nil
-	})
 }
 
 func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
@@ -63,8 +34,8 @@ func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
 		return nil, err
 	}
 	full := z.full(path)
-	names, err := call(ctx, z, "children", full, func(c *zk.Conn) ([]string, error) {
-		names, _, err := c.Children(full)
+	names, err := call(ctx, z, "children", full, func(c *zkClient) ([]string, error) {
+		names, _, err := c.conn.Children(full)
 		return names, err
 	})
 	slices.Sort(names)
@@ -83,8 +54,8 @@ func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (s
 		flags = zk.FlagEphemeral
 	}
 	full := z.root + path
-	made, err := call(ctx, z, "create", full, func(c *zk.Conn) (string, error) {
-		return c.Create(full, data, flags, z.acl)
+	made, err := call(ctx, z, "create", full, func(c *zkClient) (string, error) {
+		return c.conn.Create(full, data, flags, z.acl)
 	})
 	return strings.TrimPrefix(made, z.root), err
 }
@@ -94,8 +65,8 @@ func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (
 		return Stat{}, err
 	}
 	full := z.full(path)
-	return call(ctx, z, "set", full, func(c *zk.Conn) (Stat, error) {
-		stat, err := c.Set(full, data, version)
+	return call(ctx, z, "set", full, func(c *zkClient) (Stat, error) {
+		stat, err := c.conn.Set(full, data, version)
 		return fromZK(stat), err
 	})
 }
@@ -105,8 +76,8 @@ func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
 		return err
 	}
 	full := z.full(path)
-	_, err := call(ctx, z, "delete", full, func(c *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.Delete(full, version)
+	_, err := call(ctx, z, "delete", full, func(c *zkClient) (struct{}, error) {
+		return struct{}{}, c.conn.Delete(full, version)
 	})
 	return err
 }
@@ -136,10 +107,10 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 		failed int // the operation at fault, -1 when it is none of them
 		err    error
 	}
-	r, err := call(ctx, z, "multi", z.root, func(c *zk.Conn) (multiResult, error) {
+	r, err := call(ctx, z, "multi", z.root, func(c *zkClient) (multiResult, error) {
 		// The failed operation is the first that has an error. The server reports success
 		// for the operations before it, and "runtime inconsistency" for those after it.
-		results, err := c.Multi(reqs...)
+		results, err := c.conn.Multi(reqs...)
 		if err != nil && len(results) == len(reqs) {
 			for i, res := range results {
 				if res.Error != nil {
@@ -160,7 +131,7 @@ func (z *ZK) Sync(ctx context.Context, path string) error {
 		return err
 	}
 	full := z.full(path)
-	_, err := call(ctx, z, "sync", full, func(c *zk.Conn) (string, error) { return c.Sync(full) })
+	_, err := call(ctx, z, "sync", full, func(c *zkClient) (string, error) { return c.conn.Sync(full) })
 	return err
 }
 
@@ -193,8 +164,8 @@ func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 		if there {
 			continue
 		}
-		_, err = call(ctx, z, "create", path, func(c *zk.Conn) (string, error) {
-			return c.Create(path, nil, 0, z.acl)
+		_, err = call(ctx, z, "create", path, func(c *zkClient) (string, error) {
+			return c.conn.Create(path, nil, 0, z.acl)
 		})
 		if err != nil && !errors.Is(err, ErrExists) {
 			return err
@@ -205,8 +176,8 @@ func (z *ZK) EnsureRoot(ctx context.Context, paths ...string) error {
 
 // exists reports whether a record exists. path is that in ZooKeeper.
 func (z *ZK) exists(ctx context.Context, path string) (bool, error) {
-	return call(ctx, z, "exists", path, func(c *zk.Conn) (bool, error) {
-		there, _, err := c.Exists(path)
+	return call(ctx, z, "exists", path, func(c *zkClient) (bool, error) {
+		there, _, err := c.conn.Exists(path)
 		return there, err
 	})
 }

@@ -44,8 +44,8 @@ func (z *ZK) Probe(ctx context.Context, clock func() int64) (p Probe, err error)
 		return p, err
 	}
 	p.Members, p.Modern = z.members(ctx)
-	acl, err := call(ctx, z, "getacl", p.At, func(c *zk.Conn) ([]zk.ACL, error) {
-		acl, _, err := c.GetACL(p.At)
+	acl, err := call(ctx, z, "getacl", p.At, func(c *zkClient) ([]zk.ACL, error) {
+		acl, _, err := c.conn.GetACL(p.At)
 		return acl, err
 	})
 	// A denied read of the ACL does not end the probe. Open stays false, and the writes
@@ -80,8 +80,8 @@ func (z *ZK) findRoot(ctx context.Context, p *Probe) error {
 // whether the configuration exists, even if it may not be read.
 func (z *ZK) members(ctx context.Context) (members []string, modern bool) {
 	const at = "/zookeeper/config" // since 3.5
-	data, err := call(ctx, z, "get", at, func(c *zk.Conn) ([]byte, error) {
-		data, _, err := c.Get(at)
+	data, err := call(ctx, z, "get", at, func(c *zkClient) ([]byte, error) {
+		data, _, err := c.conn.Get(at)
 		return data, err
 	})
 	for line := range strings.Lines(string(data)) {
@@ -99,7 +99,7 @@ func (z *ZK) members(ctx context.Context) (members []string, modern bool) {
 func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error {
 	at := path.Join(p.At, "flaked-doctor-"+uuid.NewString())
 	var writes, reads []time.Duration
-	write := func(op string, f func(c *zk.Conn) (*zk.Stat, error)) error {
+	write := func(op string, f func(c *zkClient) (*zk.Stat, error)) error {
 		begin := time.Now()
 		sent := clock()
 		stat, err := call(ctx, z, op, at, f)
@@ -115,16 +115,16 @@ func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error 
 		reads = append(reads, time.Since(begin))
 		return err
 	}
-	if err := write("create", func(c *zk.Conn) (*zk.Stat, error) {
-		_, err := c.Create(at, nil, zk.FlagEphemeral, z.acl)
+	if err := write("create", func(c *zkClient) (*zk.Stat, error) {
+		_, err := c.conn.Create(at, nil, zk.FlagEphemeral, z.acl)
 		return nil, err
 	}); err != nil {
 		return err
 	}
-	if err := write("set", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(at, []byte("x"), 0) }); err != nil {
+	if err := write("set", func(c *zkClient) (*zk.Stat, error) { return c.conn.Set(at, []byte("x"), 0) }); err != nil {
 		return err
 	}
-	if err := write("delete", func(c *zk.Conn) (*zk.Stat, error) { return nil, c.Delete(at, AnyVersion) }); err != nil {
+	if err := write("delete", func(c *zkClient) (*zk.Stat, error) { return nil, c.conn.Delete(at, AnyVersion) }); err != nil {
 		return err
 	}
 	p.Write, p.Read = median(writes), median(reads)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -68,8 +66,8 @@ func tree(t *testing.T, z *ZK) []string {
 		t.Fatal(err)
 	}
 	for _, name := range slices.Clone(names) {
-		version, err := call(t.Context(), z, "exists", z.full("/"+name), func(c *zk.Conn) (int32, error) {
-			_, stat, err := c.Exists(z.full("/" + name))
+		version, err := call(t.Context(), z, "exists", z.full("/"+name), func(c *zkClient) (int32, error) {
+			_, stat, err := c.conn.Exists(z.full("/" + name))
 			return stat.Cversion, err
 		})
 		if err != nil || version != 0 {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bufio"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -33,23 +34,27 @@ const (
 // other methods.
 type wireConn struct {
 	net.Conn
-	by       time.Time     // deadline of the greeting
-	gone     chan struct{} // closed with the connection
-	greeted  bool
-	pending  []byte // bytes of the greeting that Read still owes
-	header   [4]byte
-	got      int // bytes of header seen
-	bodyLeft int // bytes of the present reply still to come
+	by      time.Time     // deadline of the greeting
+	gone    chan struct{} // closed with the connection
+	greeted bool
+	pending []byte        // bytes of the greeting that Read still owes
+	replies *bufio.Reader // what comes after the greeting
+	left    int           // bytes of the present reply that Read still owes
 
 	heard atomic.Time // when something was last read
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	why    error // why the connection ended; nil while it is open
+	reads  int32 // multi-reads sent, see GetAll
+	// waiting has the multi-reads that wait for a reply, by xid.
+	waiting map[int32]chan<- []byte
 }
 
 func newWireConn(c net.Conn, by time.Time) *wireConn {
-	return &wireConn{Conn: c, by: by, gone: make(chan struct{})}
+	w := &wireConn{Conn: c, by: by, gone: make(chan struct{}), waiting: map[int32]chan<- []byte{}}
+	w.replies = bufio.NewReader(hearing{w})
+	return w
 }
 
 func (w *wireConn) Read(p []byte) (int, error) {
@@ -66,17 +71,55 @@ func (w *wireConn) Read(p []byte) (int, error) {
 		w.pending = w.pending[n:]
 		return n, nil
 	}
-	n, err := w.Conn.Read(p)
-	if n > 0 {
-		w.heard.Store(time.Now())
+	for w.left == 0 {
+		if err := w.nextReply(); err != nil {
+			return 0, w.fail(err)
+		}
 	}
-	if bad := w.checkFrames(p[:n]); bad != nil {
-		n, err = 0, bad
-	}
+	n, err := w.replies.Read(p[:min(len(p), w.left)])
+	w.left -= n
 	if err != nil {
 		return n, w.fail(err)
 	}
 	return n, nil
+}
+
+// nextReply waits for the next reply. It returns an error if the reply is shorter than 16 bytes or longer than
+// maxReply. A reply to a multi-read is not for the library.
+func (w *wireConn) nextReply() error {
+	head, err := w.replies.Peek(4)
+	if err != nil {
+		return err
+	}
+	size := binary.BigEndian.Uint32(head)
+	if size < 16 || size > maxReply {
+		return fmt.Errorf("ZooKeeper sent a reply of %d bytes, but valid replies have 16 to %d", size, maxReply)
+	}
+	if head, err = w.replies.Peek(8); err != nil {
+		return err
+	}
+	xid := int32(binary.BigEndian.Uint32(head[4:]))
+	if xid > firstReadXid {
+		w.left = 4 + int(size)
+		return nil
+	}
+	reply := make([]byte, 4+size)
+	if _, err := io.ReadFull(w.replies, reply); err != nil {
+		return err
+	}
+	w.deliver(xid, reply[8:])
+	return nil
+}
+
+// hearing reads from the socket of a wireConn, and notes when it did.
+type hearing struct{ w *wireConn }
+
+func (h hearing) Read(p []byte) (int, error) {
+	n, err := h.w.Conn.Read(p)
+	if n > 0 {
+		h.w.heard.Store(time.Now())
+	}
+	return n, err
 }
 
 func (w *wireConn) Write(p []byte) (int, error) {
@@ -169,28 +212,4 @@ func greetingError(err error) error {
 		return fmt.Errorf("TLS: %w", err)
 	}
 	return fmt.Errorf("no ZooKeeper greeting: %w", err)
-}
-
-// checkFrames tracks the boundaries of the replies in the bytes that were read. It returns
-// an error if a reply is shorter than 16 bytes or longer than maxReply.
-func (w *wireConn) checkFrames(p []byte) error {
-	for len(p) > 0 {
-		if w.bodyLeft > 0 {
-			n := min(w.bodyLeft, len(p))
-			w.bodyLeft -= n
-			p = p[n:]
-			continue
-		}
-		n := copy(w.header[w.got:], p)
-		w.got += n
-		p = p[n:]
-		if w.got == len(w.header) {
-			size := binary.BigEndian.Uint32(w.header[:])
-			if size < 16 || size > maxReply {
-				return fmt.Errorf("ZooKeeper sent a reply of %d bytes, but valid replies have 16 to %d", size, maxReply)
-			}
-			w.bodyLeft, w.got = int(size), 0
-		}
-	}
-	return nil
 }

@@ -74,7 +74,6 @@ func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
 		{"greeting without the read-only flag", old, ""},
 		{"greeting of an expired session", expired, ""},
 		{"replies", append(append(append([]byte{}, hello...), reply(16)...), reply(300)...), ""},
-		{"end in a header", append(append([]byte{}, hello...), 0, 0), ""},
 		{"nothing", nil, "without a ZooKeeper greeting"},
 		{"half a greeting", hello[:20], "without a ZooKeeper greeting"},
 		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), `begins with "HTTP"`},
@@ -106,6 +105,16 @@ func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A reply is passed on when its size and xid are known.
+func TestEndWithinAReply(t *testing.T) {
+	for n := range 8 {
+		said := append(greet(7, 4000), reply(16)[:n]...)
+		if got, _, reported := through(t, said, 0); string(got) != string(greet(7, 4000)) || !errors.Is(reported, io.EOF) {
+			t.Errorf("after %d bytes of a reply: got %q, reported %v", n, got, reported)
+		}
 	}
 }
 
