@@ -60,7 +60,14 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			t.SetKeepAliveConfig(keepAlive) // TCP_NODELAY is Go's default
 			limitUnsent(t)
 		}
-		if c.open.Add(1) <= limit {
+		open := c.open.Add(1)
+		if open == 1 {
+			select {
+			case e.came <- struct{}{}:
+			default:
+			}
+		}
+		if open <= limit {
 			if refused > 0 {
 				log.Info("accepting connections below the limit again", "refused_conns", refused)
 				refused = 0

@@ -26,7 +26,8 @@ type engine struct {
 	// Time limits of connections, in ticks. idle is the least time after which an idle one must make room.
 	idle, firstByte, auth, write, linger int64
 
-	refusing atomic.Int64 // connections being told BUSY
+	refusing atomic.Int64  // connections being told BUSY
+	came     chan struct{} // capacity 1: the first connection has come
 
 	wg    sync.WaitGroup // goroutines of connections, and of the loop
 	mu    sync.Mutex     // guards conns
@@ -42,7 +43,7 @@ func newEngine(s *Server) *engine {
 	// A tenth of the shortest timeout in Config, so that none of them is late by more
 	// than a fifth. It is at most half of lingerTime.
 	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
-	e := &engine{srv: s, every: every, stopWaits: make(chan struct{}),
+	e := &engine{srv: s, every: every, stopWaits: make(chan struct{}), came: make(chan struct{}, 1),
 		conns: make(map[*conn]struct{})}
 	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
 	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
@@ -93,6 +94,13 @@ func (e *engine) sweep(stop <-chan struct{}) {
 	t := time.NewTimer(e.every)
 	defer t.Stop()
 	for {
+		if e.srv.counters.open.Load()+e.refusing.Load() == 0 { // a node that nobody uses sleeps
+			select {
+			case <-stop:
+				return
+			case <-e.came:
+			}
+		}
 		// A ticker would follow a late tick with a short one.
 		t.Reset(e.every)
 		select {

@@ -147,13 +147,17 @@ func (s *Server) Peer() (token string, config *tls.Config) {
 // Run reads the files every Config.Every, and at each signal on now, until ctx is done. It
 // logs contents that cannot be used. The old contents then stay in use.
 func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
-	tick := time.NewTicker(s.cfg.Every)
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if len(s.sources) > 0 { // else a node without secrets would wake up for nothing
+		ticker := time.NewTicker(s.cfg.Every)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			s.refresh(false)
 		case sig := <-now:
 			if len(s.sources) == 0 {
