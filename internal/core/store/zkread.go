@@ -12,8 +12,8 @@ import (
 )
 
 // ZooKeeper 3.6 and later read several records in one request, which go-zookeeper does not know. So a wireConn sends it
-// beside the library's requests, with an xid that the library uses for none, and takes the reply out of what the library
-// reads.
+// beside the library's requests, with an xid that the library uses for none, and takes the reply out of what the
+// library reads.
 
 const (
 	opGetData   = 4
@@ -83,8 +83,8 @@ func (z *ZK) readSome(c *zkClient, paths []string, to []Record) error {
 func (w *wireConn) multiRead(paths []string, to []Record) error {
 	answer := make(chan []byte, 1)
 	w.mu.Lock()
-	w.reads++
-	xid := firstReadXid - w.reads%(1<<30)
+	w.reads = (w.reads + 1) % (1 << 30)
+	xid := firstReadXid - w.reads
 	w.waiting[xid] = answer
 	w.mu.Unlock()
 	if _, err := w.Write(encodeMultiRead(xid, paths)); err != nil {

@@ -111,8 +111,9 @@ func TestInvalidGreetingOrReplyEndsTheConnection(t *testing.T) {
 // A reply is passed on when its size and xid are known.
 func TestEndWithinAReply(t *testing.T) {
 	for n := range 8 {
-		said := append(greet(7, 4000), reply(16)[:n]...)
-		if got, _, reported := through(t, said, 0); string(got) != string(greet(7, 4000)) || !errors.Is(reported, io.EOF) {
+		hello := string(greet(7, 4000))
+		got, _, reported := through(t, append([]byte(hello), reply(16)[:n]...), 0)
+		if string(got) != hello || !errors.Is(reported, io.EOF) {
 			t.Errorf("after %d bytes of a reply: got %q, reported %v", n, got, reported)
 		}
 	}
