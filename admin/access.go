@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 )
@@ -58,8 +59,11 @@ func fromAnotherSite(r *http.Request) bool {
 		return false
 	case "": // browsers leave it out on plain HTTP that is not on loopback
 		origin := r.Header.Get("Origin")
+		if origin == "" {
+			return false
+		}
 		from, err := url.Parse(origin)
-		return origin != "" && (err != nil || from.Host != r.Host)
+		return err != nil || from.Host != r.Host
 	}
 	return true
 }
@@ -75,8 +79,8 @@ func loopbackHost(host string) bool {
 		host = name
 	}
 	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "" || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(host)
+	return host == "" || strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // token returns the bearer token or the password of a request, or "" if it has neither.

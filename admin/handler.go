@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,15 +21,20 @@ import (
 func (s *Server) Handler() http.Handler {
 	const maxBody = 64 << 10 // far more than any request needs
 	routes := s.routes()
+	headers := http.Header{ // their values are shared by all requests
+		"Content-Type":           {"text/plain; charset=utf-8"},
+		"X-Content-Type-Options": {"nosniff"},
+		"Cache-Control":          {"no-store"},
+	}
+	if v := s.cfg.About.Version; v != "" {
+		headers.Set("Server", "flaked/"+v)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store")
-		if v := s.cfg.About.Version; v != "" {
-			h.Set("Server", "flaked/"+v)
+		maps.Copy(h, headers)
+		if r.Body != http.NoBody {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		at := slices.IndexFunc(routes, func(rt route) bool { return rt.matches(r) })
 		counted := &countedWriter{ResponseWriter: w}
 		path := "other"

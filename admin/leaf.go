@@ -2,7 +2,6 @@ package admin
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -61,7 +60,7 @@ func (s *Server) leafSegment(w http.ResponseWriter, r *http.Request) {
 		leafError(w, r, err)
 		return
 	}
-	fmt.Fprint(w, int64(runs[0].First))
+	_, _ = io.WriteString(w, runs[0].First.String())
 }
 
 // leafCache is one row of Leaf's page /cache, as JSON: flaked has the first of Leaf's two buffers alone.

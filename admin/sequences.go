@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,8 +36,8 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 	if s.cfg.Issuer == nil {
 		return ids.ErrNoSequences
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), reserveTimeout)
-	defer cancel()
+	ctx := &deadline{Context: r.Context()}
+	defer ctx.end()
 	wait := new(sequence.Wait) // the sequence may keep it for longer than this request
 	woken := make(chan struct{}, 1)
 	for {

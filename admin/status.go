@@ -124,8 +124,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 
 // writeJSON answers with a JSON document. It ignores write errors: the client has gone, and
 // nobody else needs to know.
+// jsonType is shared by all replies.
+var jsonType = []string{"application/json"}
+
 func writeJSON(w http.ResponseWriter, code int, doc any) {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(code)
 	encode(w, doc)
 }
