@@ -77,7 +77,7 @@ func (h *Hold) Waits() bool {
 // hearPeers reads the records of all live peers, and notes their word.
 func (h *Hold) hearPeers(ctx context.Context) error {
 	c := h.co
-	if err := c.list(ctx, listVersion{}); err != nil {
+	if err := c.list(ctx, c.roster.present); err != nil {
 		return err
 	}
 	peers := c.known(h.Worker)

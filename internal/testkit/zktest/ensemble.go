@@ -318,3 +318,10 @@ func (e *Ensemble) replaceData(t testing.TB, what func(*server) error) {
 	}
 	e.WaitServing(t)
 }
+
+// Received returns how many requests the only server has received, this one included.
+func (e *Ensemble) Received() (n int) {
+	_, after, _ := strings.Cut(e.cluster.servers[0].ask("srvr"), "Received: ")
+	_, _ = fmt.Sscan(after, &n)
+	return n
+}
