@@ -30,7 +30,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?=
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/growth.sh bench/lib.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh
 
 .PHONY: help
 help: ## list the targets
@@ -263,14 +263,23 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/e2e -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
 
-.PHONY: bench
-bench: build ## flaked beside Redis and the floor, by redis-benchmark (minutes). BEFORE=path: and another flaked. QUICK=1: a look
+# What the scripts of bench/ run.
+.PHONY: bench-programs
+bench-programs: build
 	@cc=$$(command -v cc || command -v gcc || command -v clang) || {
-	  echo 'make bench: the floor is in C, and there is no compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
+	  echo 'make bench: the floor and the load are in C, and there is no compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
 	"$$cc" -O2 -Wall -Wextra -o bin/floor bench/floor/epoll.c
-	$(if $(QUICK),ROUNDS=1 SCALE=10) bench/run.sh $(BEFORE)
+	"$$cc" -O2 -Wall -Wextra -o bin/load bench/load/load.c -lm
+	$(GO) build -o bin/ ./bench/...
 
-# The second module is beside other libraries. The first run downloads them.
+.PHONY: bench
+bench: bench-programs ## flaked beside Redis, uid-generator and floors (10 minutes). BEFORE=path: and another flaked. QUICK=1: a look
+	@$(if $(QUICK),ROUNDS=1 SCALE=10) bench/run.sh $(BEFORE)
+
+.PHONY: bench-growth
+bench-growth: bench-programs ## what one more connection, sequence and node costs (10 minutes). QUICK=1: a look
+	@$(if $(QUICK),ROUNDS=1 SCALE=10 NODES=16) bench/growth.sh
+
 .PHONY: bench-ordered
 bench-ordered: build ## ordered sequences beside segment ones: three nodes, two cores (a minute)
 	dir=$$(mktemp -d)

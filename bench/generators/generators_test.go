@@ -12,7 +12,7 @@ import (
 	"github.com/sony/sonyflake/v2"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/node"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
