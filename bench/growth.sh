@@ -35,7 +35,7 @@ medians() {
   printf '\n%-36s %12s %9s %15s %11s %11s\n' "$1, medians of $ROUNDS" requests/s 'p99, ms' 'cpu us/request' \
     'memory, KiB' 'zk requests'
   for name in $(cut -d '|' -f 1 "$dir/results" | sort -Vu | tr ' ' _); do
-    printf '%-36s' "$name"
+    printf '%-36s' "${name//_/ }"
     for k in 2 3 4 5 6; do
       grep "^${name//_/ }|" "$dir/results" | cut -d '|' -f $k | sort -g | sed -n "$((ROUNDS / 2 + 1))p"
     done |
@@ -72,7 +72,11 @@ fi
 if [[ -z $ONLY || $ONLY == sequences ]]; then
   names() { for ((k = 1; k <= $1; k++)); do resp NEXT "bench-$k"; printf '\0'; done; }
   mapfile -d '' all < <(names 1000)
-  load flaked 1 1000 100000 "${all[@]}" >/dev/null # creates them
+  exec 4<>"/dev/tcp/127.0.0.1/${port[flaked]}"
+  for ((k = 1; k <= 1000; k++)); do
+    until printf 'NEXT bench-%d\n' $k >&4 && read -r -u 4 value && [[ $value != -* ]]; do sleep 0.1; done
+  done
+  load flaked 1 1000 2000000 "${all[@]}" >/dev/null # lets their blocks grow
   for ((round = 0; round < ROUNDS; round++)); do
     for conns in 1 50; do
       for count in 1 10 100 1000; do row "$count sequences on $conns connections" "$conns" 1000 2000000 "${all[@]:0:count}"; done
@@ -93,7 +97,7 @@ if [[ -z $ONLY || $ONLY == nodes ]]; then
       pids+=($!)
     done
     for _ in {1..120}; do
-      ! bin/flaked status --zk "$FLAKED_ZK" --cluster nodes | grep -q ": $count live" || break
+      ! bin/flaked status --zk "$FLAKED_ZK" --cluster nodes 2>&1 | grep -q ": $count live" || break
       sleep 0.5
     done
     sleep 10

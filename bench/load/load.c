@@ -43,14 +43,12 @@ static int dial(int port) {
 	return fd;
 }
 
-/* first returns the length of a reply: all that comes before a pause of 100 ms. */
+/* first returns the length of a reply: all that comes before a pause of 200 ms. */
 static ssize_t first(int fd, ssize_t len) {
-	struct timeval pause = {.tv_usec = 100000};
-	ssize_t all = 0, n;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &pause, sizeof pause);
 	if (send(fd, request, len, 0) != len) err(1, "send");
-	while ((n = recv(fd, in, sizeof in, 0)) > 0) all += n;
-	if (n == 0 || all == 0 || in[0] == '-') errx(1, "no reply, or an error: %.*s", (int)all, in);
+	ssize_t n, all = recv(fd, in, sizeof in, 0);
+	if (all <= 0 || in[0] == '-') errx(1, "no reply, or an error: %.*s", (int)all, in);
+	while (usleep(200000), (n = recv(fd, in, sizeof in, MSG_DONTWAIT)) > 0) all += n;
 	return all;
 }
 
