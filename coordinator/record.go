@@ -71,6 +71,9 @@ func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
 func (c Cluster) marshal() []byte { return mustMarshal(c) }
 
+// maxSlots bounds the highest slot of a record that is damaged. A node makes lists of that length.
+const maxSlots = 1 << 24
+
 // parseCluster parses the cluster's record. It refuses a record without the highest slot, which would pass for a
 // cluster whose workers were never held. A record of a newer release may say that it needs nodes which know more than
 // this one does.
@@ -91,7 +94,9 @@ func parseCluster(b []byte) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster "+
 			"name: %.80q", clusterPath, b)
 	}
-	r.Cluster.HighestSlot = *r.Highest
+	if r.Cluster.HighestSlot = *r.Highest; r.HighestSlot < -1 || r.HighestSlot >= min(r.Slots, maxSlots) {
+		return Cluster{}, fmt.Errorf("%s: %w: %.80q", clusterPath, ErrDamaged, b)
+	}
 	return r.Cluster, nil
 }
 

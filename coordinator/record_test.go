@@ -56,6 +56,7 @@ func FuzzRecords(f *testing.F) {
 		`{"node":"n","nonce":"x","term":1,"lease_until":5,"history":[{"node":"m","ended":"taken"}]}`,
 		`{"released":true}`, `{}`, `{"uuid":"u","slots":4,"highest_slot":1}`,
 		`{"uuid":"u","slots":4,"highest_slot":-1,"needs":"x"}`,
+		`{"uuid":"u","slots":9000000000000000000,"highest_slot":8000000000000000000}`,
 		`{"lost":true,"lease_until":5}`, `{"node":"n","name":"<"}`} {
 		f.Add([]byte(s))
 	}
@@ -64,7 +65,8 @@ func FuzzRecords(f *testing.F) {
 		if err != nil && !strings.Contains(err.Error(), clusterPath) && !strings.Contains(err.Error(), "Upgrade it") {
 			t.Errorf("%q: %v", b, err)
 		}
-		if again, wrong := parseCluster(c.marshal()); err == nil && (again != c || wrong != nil) {
+		again, wrong := parseCluster(c.marshal())
+		if err == nil && (again != c || wrong != nil || c.HighestSlot >= min(c.Slots, 1<<24) || c.HighestSlot < -1) {
 			t.Errorf("%+v became %+v, %v", c, again, wrong)
 		}
 		if tk := parseTicket(b); parseTicket(mustMarshal(tk)) != tk {
