@@ -17,8 +17,8 @@ func IsTemplate(name string) bool { return strings.HasSuffix(name, "*") }
 // CheckTemplate returns an error if a template must not have this name. It is the beginning of a
 // sequence's name up to one of _ . : - /, followed by *, as in order:*.
 func CheckTemplate(name string) error {
-	prefix := strings.TrimSuffix(name, "*")
-	if prefix == "" {
+	prefix, ok := strings.CutSuffix(name, "*")
+	if !ok || prefix == "" {
 		return errTemplate
 	}
 	if err := CheckPrefix(prefix); err != nil {

@@ -10,7 +10,7 @@ func TestCheckTemplate(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"order:*": true, "order:eu-*": true, "a/*": true, "a.*": true, "a_*": true,
 		"_*": true, "2026:*": true, "{app}:*": true,
-		"*": false, "order*": false, ":*": false, "order:*:*": false, "order:**": false, "order": false,
+		"*": false, "order*": false, ":*": false, "order:*:*": false, "order:**": false, "order": false, "order:": false,
 	} {
 		if err := CheckTemplate(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
