@@ -7,8 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // FuzzConfig: any text in the file of --config sets the flags as they would be set on the command line, or is refused
@@ -55,6 +59,43 @@ func FuzzConfig(f *testing.F) {
 		}
 		if want, failed := parse(t, args...); failed != "" || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q: %+v, want %+v %s", text, got, want, failed)
+		}
+	})
+}
+
+// FuzzStatus: whatever the records in ZooKeeper have, status shows it, and nothing that a terminal obeys.
+func FuzzStatus(f *testing.F) {
+	sequence := `{"id":"i","start":1,"increment":1,"max":9,"block":32,"supply_ms":1,"hold_ms":1,"ceiling":1,` +
+		`"hard_ceiling":1,"gen":1,"by":"\u001b[2J"}`
+	held := `{"node":"n","nonce":"x","term":1,"lease_until":5`
+	for _, s := range []string{held + `,"name":"\u001b[2J","host":"\u202e","state":"\n"}`,
+		held + `,"granted":-9223372036854775808,"reported_clock":9223372036854775807}`, "{}", "\x1b"} {
+		f.Add([]byte(s), []byte(sequence))
+	}
+	f.Fuzz(func(t *testing.T, slot, record []byte) {
+		w := newSeqWorld(t)
+		cl, err := coordinator.PeekCluster(t.Context(), w.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl.HighestSlot = 0
+		put(t, w.store, "/cluster", cl, false)
+		put(t, w.store, "/workers/0000", slot, true)
+		for _, path := range []string{"/seq/s", "/seq/s/001", "/seq/s/001/a"} {
+			put(t, w.store, path, record, true)
+		}
+		r, err := view.Read(t.Context(), w.store, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		readSequences(t.Context(), w.store, &r)
+		r.Judge()
+		var out bytes.Buffer
+		if err := printStatus(&out, r); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsFunc(out.String(), func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }) {
+			t.Fatalf("%q", out.String())
 		}
 	})
 }

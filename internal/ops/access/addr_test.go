@@ -55,6 +55,9 @@ func FuzzSplitAddr(f *testing.F) {
 			}
 			return
 		}
+		if host, _, _ := strings.Cut(address, ":"); network == "tcp" && host == "unix" {
+			return // such a host must be written as [unix] when it has a port
+		}
 		if network == "unix" {
 			address = "unix:" + address
 		} else if host, port, err := net.SplitHostPort(address); err != nil || port == "" ||
