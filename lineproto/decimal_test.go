@@ -20,17 +20,18 @@ func TestRunsAreRenderedAsTheirIDs(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		r := worker.Run{Len: rapid.IntRange(1, 1300).Draw(t, "len"),
-			Step: rapid.SampledFrom([]worker.ID{1, 1, 1, 2, 1000}).Draw(t, "step")}
+			Step: rapid.SampledFrom([]worker.ID{1, 1, 1, 2, 7, 500, 999, 1000, 1 << 16}).Draw(t, "step")}
 		top := math.MaxInt64 - int64(r.Step)*int64(r.Len-1)
 		near := rapid.SampledFrom(append(powers, top)).Draw(t, "near")
 		r.First = worker.ID(min(top, max(0, near+rapid.Int64Range(-1200, 1200).Draw(t, "off"),
 			rapid.Int64Range(0, 2).Draw(t, "any")*rapid.Int64Range(0, top/2).Draw(t, "first"))))
 		before := rapid.SampledFrom([]string{"", "x\n", "99999999999999999\n"}).Draw(t, "before")
-		var lf, crlf, bulk strings.Builder
+		var lf, crlf, bulk, integers strings.Builder
 		for i := range r.Len {
 			text := fmt.Sprint(int64(r.At(i)))
 			lf.WriteString(text + "\n")
 			crlf.WriteString(text + "\r\n")
+			integers.WriteString(":" + text + "\r\n")
 			fmt.Fprintf(&bulk, "$%d\r\n%s\r\n", len(text), text)
 		}
 		for _, c := range []struct {
@@ -38,7 +39,7 @@ func TestRunsAreRenderedAsTheirIDs(t *testing.T) {
 			want string
 		}{
 			{appendRun([]byte(before), r, "\n"), lf.String()}, {appendRun([]byte(before), r, "\r\n"), crlf.String()},
-			{appendBulkRun([]byte(before), r), bulk.String()},
+			{appendBulkRun([]byte(before), r), bulk.String()}, {appendIntegerRun([]byte(before), r), integers.String()},
 		} {
 			if string(c.got) != before+c.want {
 				t.Fatalf("%+v: %q, want %q", r, c.got, before+c.want)

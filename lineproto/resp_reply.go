@@ -58,12 +58,7 @@ func (resp) begin(out []byte, n int) []byte { return appendHeader(out, '*', n) }
 
 func (resp) ids(out []byte, r worker.Run) []byte { return appendBulkRun(out, r) }
 
-func (resp) integers(out []byte, r worker.Run) []byte {
-	for i := range r.Len {
-		out = append(strconv.AppendInt(append(out, ':'), int64(r.At(i)), 10), "\r\n"...)
-	}
-	return out
-}
+func (resp) integers(out []byte, r worker.Run) []byte { return appendIntegerRun(out, r) }
 
 func (resp) end(out []byte) []byte { return out }
 
