@@ -122,11 +122,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.Status())
 }
 
-// writeJSON answers with a JSON document. It ignores write errors: the client has gone, and
-// nobody else needs to know.
 // jsonType is shared by all replies.
 var jsonType = []string{"application/json"}
 
+// writeJSON answers with a JSON document. It ignores write errors: the client has gone, and
+// nobody else needs to know.
 func writeJSON(w http.ResponseWriter, code int, doc any) {
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(code)
