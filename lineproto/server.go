@@ -129,7 +129,10 @@ func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
 // openLoop makes the event loop of an engine, unless its connections need goroutines.
 func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
-	_, isSocket := l.(syscall.Conn) // not for TLS
+	if t, ok := l.(tlsListener); ok {
+		l = t.Listener
+	}
+	_, isSocket := l.(syscall.Conn)
 	if !isSocket || e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -66,7 +65,7 @@ func TestStress(t *testing.T) {
 // stressOnce runs one client, which does what rnd decides and uses a sequence of its own. It
 // returns an error for wrong replies.
 func stressOnce(r *running, rnd *rand.Rand, name string) error {
-	nc, err := net.Dial(r.network, r.addr)
+	nc, err := r.connect()
 	if err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func stressOnce(r *running, rnd *rand.Rand, name string) error {
 			left = left[n:]
 		}
 		if ends == 1 {
-			nc.(stream).CloseWrite()
+			nc.CloseWrite()
 		}
 	}()
 	if ends == 2 { // the client vanishes
