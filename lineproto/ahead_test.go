@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/sequence"
 )
@@ -82,7 +83,7 @@ func TestPipelineInPartsIsAnsweredInOrder(t *testing.T) {
 func TestStopEndsPipelinesThatWait(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		f := waitingFor("ab")
-		r := w.serve(t, Config{Sequences: f, DrainTimeout: minTimeout})
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: 200 * time.Millisecond})
 		c := r.dial(t)
 		c.send("PASS a 1\nPASS x 1\nPASS b 1\n")
 		until(t, "they wait", func() bool { return f.waiting() == 2 })
