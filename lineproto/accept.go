@@ -100,13 +100,10 @@ func (e *engine) admit(calls context.Context, nc net.Conn) {
 		return
 	}
 	e.start(nc, due, func(cn *conn) {
+		defer c.open.Add(-1)
 		if cn.handshake(calls, due) {
-			if e.loop.take(nc, due, false) {
-				return
-			}
 			cn.serve(calls)
 		}
-		c.open.Add(-1)
 	})
 }
 

@@ -11,9 +11,9 @@
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
 //     request.go, order.go, sequences.go);
 //   - an engine owns sockets, buffers and deadlines (engine.go, accept.go). On Linux an
-//     event loop serves connections (loop_linux.go, looprun_linux.go, loopio_linux.go,
-//     loopend_linux.go), those over TLS after their handshake (looptls_linux.go). A
-//     goroutine serves each other connection (conn.go).
+//     event loop serves plain connections (loop_linux.go, looprun_linux.go,
+//     loopio_linux.go, loopend_linux.go). A goroutine serves each other connection
+//     (conn.go).
 //
 // # Turns
 //

@@ -3,7 +3,6 @@ package lineproto
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -150,7 +149,7 @@ func (w wire) String() string {
 
 // wires runs a test over each wire. Clients must see no difference between them.
 func wires(t *testing.T, test func(t *testing.T, w wire)) {
-	for _, network := range []string{"tcp", "unix", "tls"} {
+	for _, network := range []string{"tcp", "unix"} {
 		for _, goroutines := range []bool{false, true} {
 			w := wire{network, goroutines}
 			t.Run(w.String(), func(t *testing.T) { test(t, w) })
@@ -163,7 +162,6 @@ type running struct {
 	*Server
 	network string
 	addr    string
-	tls     *tls.Config // of clients, nil without TLS
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when Serve has returned err
 	err     error
@@ -195,11 +193,11 @@ func serveOn(t testing.TB, s *Server, l net.Listener) *running {
 // listen listens on a loopback port, or on a unix socket that is removed with the test.
 func (w wire) listen(t testing.TB) net.Listener {
 	t.Helper()
-	network, addr := "tcp", "127.0.0.1:0"
+	addr := "127.0.0.1:0"
 	if w.network == "unix" {
-		network, addr = "unix", filepath.Join(t.TempDir(), "s")
+		addr = filepath.Join(t.TempDir(), "s")
 	}
-	l, err := net.Listen(network, addr)
+	l, err := net.Listen(w.network, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +208,6 @@ func (w wire) listen(t testing.TB) net.Listener {
 func (w wire) serve(t testing.TB, cfg Config) *running {
 	t.Helper()
 	cfg.Goroutines = w.goroutines
-	if w.network == "tls" {
-		r, client := serveTLS(t, cfg)
-		r.tls = client
-		return r
-	}
 	return serveOn(t, newTestServer(t, cfg), w.listen(t))
 }
 
@@ -226,15 +219,22 @@ type client struct {
 	r *bufio.Reader
 }
 
+// stream holds the methods that TCP and unix connections have in common.
+type stream interface {
+	net.Conn
+	CloseWrite() error
+	SetReadBuffer(bytes int) error
+}
+
 func (r *running) dial(t testing.TB) *client {
 	t.Helper()
-	nc, err := r.connect()
+	nc, err := net.Dial(r.network, r.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(30 * time.Second))
-	return &client{nc, t, bufio.NewReader(nc)}
+	return &client{nc.(stream), t, bufio.NewReader(nc)}
 }
 
 func (c *client) send(s string) {

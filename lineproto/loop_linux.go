@@ -2,7 +2,6 @@ package lineproto
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"net"
 	"sync"
@@ -56,7 +55,6 @@ type loop struct {
 	// output is left over.
 	in     []byte
 	spare  *[]byte // for output
-	sealed []byte  // for records
 	events []unix.EpollEvent
 
 	// woke is when epoll last returned events, in ns of Server.elapsed.
@@ -165,29 +163,19 @@ func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
 }
 
 // take gives a connection to the loop. It returns false if the loop cannot serve the
-// connection, for instance before the TLS handshake. due is the number of ticks for its first
+// connection, for instance because it speaks TLS. due is the number of ticks for its first
 // request. refused means that it is over MaxConns.
-func (l *loop) take(nc net.Conn, due int64, refused bool) (taken bool) {
-	t, isTLS := nc.(*tls.Conn)
-	if l == nil || !rawsocket.Is(socket(nc)) || isTLS && !t.ConnectionState().HandshakeComplete {
+func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
+	if l == nil || !rawsocket.Is(nc) {
 		return false
 	}
-	l.post(func(m *mail) {
-		if l.e.draining.Load() {
-			return // the loop may have ended. A handshake may have been under way
-		}
-		fd, err := rawsocket.Detach(socket(nc))
-		if err != nil {
-			return // perhaps no descriptor: a goroutine needs no second one
-		}
-		c := newLoopConn(l, fd, due, refused)
-		if isTLS {
-			c.tls = &records{Conn: t, socket: recordSocket{fd: fd}}
-			t.NetConn().(*hello).loop = &c.tls.socket
-		}
-		m.arrived, taken = append(m.arrived, c), true
-	})
-	return taken
+	fd, err := rawsocket.Detach(nc)
+	if err != nil {
+		return false // perhaps no descriptor: a goroutine needs no second one
+	}
+	c := newLoopConn(l, fd, due, refused)
+	l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
+	return true
 }
 
 func (l *loop) sweepSoon()      { l.post(func(m *mail) { m.sweep = true }) }

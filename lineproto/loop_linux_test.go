@@ -34,7 +34,7 @@ func (l *loop) connect(t testing.TB) (c *loopConn, client int) {
 	t.Cleanup(func() { unix.Close(fds[1]) })
 	c = newLoopConn(l, fds[0], unlimited, false)
 	e.srv.counters.open.Add(1)
-	l.adopt(t.Context(), c)
+	l.adopt(c)
 	t.Cleanup(func() {
 		if c.state != connClosed {
 			l.close(c)
@@ -243,7 +243,7 @@ func TestLoopSweepsInParts(t *testing.T) {
 			c.due = 0
 		}
 	}
-	l.obey(t.Context(), mail{sweep: true})
+	l.obey(mail{sweep: true})
 	for left := conns; left > 0; {
 		left = max(left-closedInARound, 0)
 		if l.wait(); l.open < left { // blocks if the sweep counts as finished

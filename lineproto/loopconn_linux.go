@@ -4,8 +4,7 @@ package lineproto
 type loopConn struct {
 	l       *loop
 	fd      int
-	tls     *records // nil without TLS
-	gen     int32    // differs from earlier users of fd
+	gen     int32 // differs from earlier users of fd
 	state   connState
 	refused bool // over MaxConns: told BUSY and closed
 	// spoken is set when something has been received. late is set if draining had begun

@@ -10,7 +10,6 @@ import (
 
 // linger closes the sending side and discards input, as conn.linger does.
 func (l *loop) linger(c *loopConn) {
-	c.parting()
 	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
 		l.close(c)
 		return
@@ -22,9 +21,6 @@ func (l *loop) linger(c *loopConn) {
 
 // close closes a connection and takes it out of the queue.
 func (l *loop) close(c *loopConn) {
-	if c.state == connReading {
-		c.parting()
-	}
 	c.s.end()
 	c.place.quit()
 	c.state = connClosed

@@ -88,14 +88,16 @@ func (l *loop) watch(c *loopConn, events uint32) {
 // read reads once and answers.
 func (l *loop) read(ctx context.Context, c *loopConn) {
 	k := copy(l.in, c.rest) // shorter than in, as MaxLine is
-	n, e := l.receive(c, k)
+	n, e := rawsocket.Recv(c.fd, l.in[k:])
 	switch {
 	case e == syscall.EAGAIN:
 		return
 	case e != 0:
 		l.close(c)
 		return
-	case n > 0 && !c.spoken:
+	case n == 0:
+		c.eof = true
+	case !c.spoken:
 		c.spoken = true
 		c.extend(unlimited)
 	}
@@ -126,7 +128,7 @@ func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
 func (l *loop) deliver(c *loopConn, left []byte, st status) {
 	c.st = st
 	switch {
-	case st == failed || !l.seal(c):
+	case st == failed:
 		l.close(c)
 		return
 	case len(left) == 0:
@@ -175,12 +177,13 @@ func (l *loop) flush(c *loopConn) {
 		return
 	}
 	l.ask(c, awaitInput)
-	c.state = connReading
 	switch {
 	case c.eof:
 		l.close(c)
 	case c.st == finished, l.stage >= ending:
 		l.linger(c)
+	default:
+		c.state = connReading
 	}
 }
 

@@ -36,7 +36,7 @@ func TestLoopServesOtherRequestsInAPause(t *testing.T) {
 	asks, asksClient := l.connect(t)
 	l.sent(t, asks, asksClient, "NEXT slow\nGET 300\n", 0)
 	f.wakeAll()
-	l.obey(t.Context(), l.collect())
+	l.obey(l.collect())
 	waits := b.waits.Load()
 	l.giveTurns(t.Context())
 	out := make([]byte, 64<<10)

@@ -18,7 +18,7 @@ func (l *loop) run(ctx context.Context) {
 		for _, ev := range l.events[:n] {
 			switch int(ev.Fd) {
 			case l.wakefd:
-				l.obey(ctx, l.collect())
+				l.obey(l.collect())
 				continue
 			case l.timerfd:
 				l.paused = false
@@ -96,9 +96,9 @@ func (l *loop) wait() int {
 }
 
 // obey executes what the mail asks for.
-func (l *loop) obey(ctx context.Context, m mail) {
+func (l *loop) obey(m mail) {
 	for _, c := range m.arrived {
-		l.adopt(ctx, c)
+		l.adopt(c)
 	}
 	for _, c := range m.woken {
 		if c.state == connSleeping && c.s.awake() {
@@ -119,7 +119,7 @@ func (l *loop) obey(ctx context.Context, m mail) {
 }
 
 // adopt begins to serve a connection.
-func (l *loop) adopt(ctx context.Context, c *loopConn) {
+func (l *loop) adopt(c *loopConn) {
 	l.gen++
 	c.gen = l.gen
 	for len(l.conns) <= c.fd {
@@ -137,8 +137,5 @@ func (l *loop) adopt(ctx context.Context, c *loopConn) {
 		l.lend(c)
 		c.s.out = l.e.srv.busy(c.s.out)
 		l.deliver(c, nil, finished)
-	}
-	if c.tls != nil {
-		l.read(ctx, c) // input that came with the end of the handshake
 	}
 }

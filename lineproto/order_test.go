@@ -186,14 +186,10 @@ func TestOrderLeavesTheBacklogWithItsConnection(t *testing.T) {
 
 // vanish ends a connection so that the server does not take it for half-closed.
 func (c *client) vanish() {
-	socket := c.stream
-	if s, ok := socket.(secret); ok {
-		socket = s.socket
-	}
-	if tcp, ok := socket.(*net.TCPConn); ok {
+	if tcp, ok := c.stream.(*net.TCPConn); ok {
 		tcp.SetLinger(0) // Close resets
 	}
-	socket.Close()
+	c.Close()
 }
 
 // TestLostConnectionIsNotServed: no IDs are made for clients that are gone before their turn.

@@ -22,7 +22,7 @@ func TestLoopRemembersAWake(t *testing.T) {
 		t.Fatalf("state %d, %d wait", c.state, f.waiting())
 	}
 	f.wakeAll()
-	l.obey(t.Context(), l.collect())
+	l.obey(l.collect())
 	var got strings.Builder
 	out := make([]byte, 64<<10)
 	for c.state != connReading {
@@ -62,13 +62,13 @@ func TestLoopWatchesSleepingConnections(t *testing.T) {
 	l.ready(t.Context(), c, unix.EPOLLRDHUP)
 	expect("half closed", connSleeping, awaitLoss)
 	c.due = 0
-	l.obey(t.Context(), mail{sweep: true})
+	l.obey(mail{sweep: true})
 	l.sweep()
 	expect("overdue", connSleeping, awaitLoss)
 	l.ready(t.Context(), c, unix.EPOLLHUP)
 	expect("gone", connClosed, awaitLoss)
 	f.wakeAll()
-	l.obey(t.Context(), l.collect())
+	l.obey(l.collect())
 	expect("woken too late", connClosed, awaitLoss)
 }
 
@@ -88,7 +88,7 @@ func TestLoopEarlyAndStrayWakes(t *testing.T) {
 			}
 			l.giveTurns(t.Context())
 		}
-		l.obey(t.Context(), l.collect()) // wakes that are too late
+		l.obey(l.collect()) // wakes that are too late
 		if n, err := unix.Read(client, out); err != nil || string(out[:n]) != want {
 			t.Fatalf("%q, %v, want %q", out[:max(n, 0)], err, want)
 		}
@@ -147,7 +147,7 @@ func TestLoopSleepsAgain(t *testing.T) {
 	l.sent(t, c, client, "NEXT slow\n", 0)
 	for calls := 2; calls < 5; calls++ {
 		f.wakes[len(f.wakes)-1]()
-		l.obey(t.Context(), l.collect())
+		l.obey(l.collect())
 		for range 3 {
 			l.giveTurns(t.Context())
 		}
@@ -160,7 +160,7 @@ func TestLoopSleepsAgain(t *testing.T) {
 // A request that would wait when the server no longer waits gets NOTREADY at once.
 func TestLoopRefusesLateWaits(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: asleep()})
-	l.obey(t.Context(), mail{stopWaits: true})
+	l.obey(mail{stopWaits: true})
 	l.sent(t, c, client, "NEXT slow\nNEXT order\n", 0)
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
@@ -175,7 +175,7 @@ func TestLoopAnswersWhatWasWokenBeforeTheEnd(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: f})
 	l.sent(t, c, client, "NEXT slow\n", 0)
 	f.wakeAll()
-	l.obey(t.Context(), mail{stopWaits: true})
+	l.obey(mail{stopWaits: true})
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "1\n" {

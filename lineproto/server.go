@@ -129,10 +129,7 @@ func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
 // openLoop makes the event loop of an engine, unless its connections need goroutines.
 func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
-	if t, ok := l.(tlsListener); ok {
-		l = t.Listener
-	}
-	_, isSocket := l.(syscall.Conn)
+	_, isSocket := l.(syscall.Conn) // not for TLS
 	if !isSocket || e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
 		return
 	}

@@ -36,20 +36,9 @@ func (l tlsListener) Accept() (net.Conn, error) {
 type hello struct {
 	net.Conn
 	seen bool
-	loop io.ReadWriter // instead of Conn, once a loop serves the connection
-}
-
-func (h *hello) Write(b []byte) (int, error) {
-	if h.loop != nil {
-		return h.loop.Write(b)
-	}
-	return h.Conn.Write(b)
 }
 
 func (h *hello) Read(b []byte) (int, error) {
-	if h.loop != nil {
-		return h.loop.Read(b)
-	}
 	const handshake = 22 // the type of record that a client begins with
 	n, err := h.Conn.Read(b)
 	if n > 0 && !h.seen {

@@ -4,22 +4,24 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // serveTLS serves cfg by TLS until the test ends.
-func serveTLS(t testing.TB, cfg Config) (*running, *tls.Config) {
+func serveTLS(t *testing.T, cfg Config) (*running, *tls.Config) {
 	t.Helper()
-	server, client := certificate(t)
+	ca := certtest.NewCA(t, "test")
+	pair := ca.Pair("server", time.Now().Add(time.Hour)).TLS(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := serveOn(t, newTestServer(t, cfg), TLS(l, server))
-	return r, client
+	r := serveOn(t, newTestServer(t, cfg), TLS(l, &tls.Config{Certificates: []tls.Certificate{pair}}))
+	return r, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
 
 func dialTLS(t *testing.T, addr string, config *tls.Config) *tls.Conn {
@@ -124,70 +126,4 @@ func TestTLSDrain(t *testing.T) {
 	if d := time.Since(start); d > 4*time.Second {
 		t.Errorf("it took %s", d)
 	}
-}
-
-// TestTLSIsCutAnywhere: a conversation over TLS is the same however it is cut into records and
-// packets. Its first requests may come with the end of the handshake, and close_notify without the
-// end of the connection.
-func TestTLSIsCutAnywhere(t *testing.T) {
-	server, config := certificate(t)
-	for i, tc := range allTranscripts() {
-		for _, cut := range []struct{ record, packet int }{{7, 1 << 20}, {1 << 20, 1}, {1 << 20, 100}, {1 << 20, 1 << 20}} {
-			if i%4 > 0 && cut.packet == 1 || len(tc.in)/cut.record > 200 {
-				continue // slow
-			}
-			s := newTestServer(t, Config{AdminHint: hint, Sequences: newFakeSequences()})
-			r := serveOn(t, s, TLS(wire{network: "tcp"}.listen(t), server))
-			c, socket := dialPackets(t, r.addr, config, cut.packet)
-			for in := tc.in; in != ""; in = in[min(cut.record, len(in)):] {
-				io.WriteString(c, in[:min(cut.record, len(in))])
-			}
-			c.CloseWrite()
-			socket.hold = false
-			if _, err := socket.Write(nil); err != nil && !tc.closed {
-				t.Fatal(err)
-			}
-			if out, err := io.ReadAll(c); string(out) != tc.out || err != nil {
-				t.Fatalf("%s, %+v: got %q, %v, want %q", tc.name, cut, out, err, tc.out)
-			}
-			r.stop()
-		}
-	}
-}
-
-// TestTLSLongRecords: records longer than a read of the loop are answered, with the last one unfinished
-// for a while.
-func TestTLSLongRecords(t *testing.T) {
-	r, config := serveTLS(t, Config{})
-	c, socket := dialPackets(t, r.addr, config, 1<<20)
-	for range 4 {
-		io.WriteString(c, strings.Repeat("PING\n", 16_000/5))
-	}
-	rest := socket.held[len(socket.held)-9_000:]
-	socket.held = socket.held[:len(socket.held)-9_000]
-	socket.hold = false
-	socket.Write(nil)
-	read := func(pings int) {
-		t.Helper()
-		b := make([]byte, 5*pings)
-		if _, err := io.ReadFull(c, b); string(b) != strings.Repeat("PONG\n", pings) {
-			t.Fatalf("got %q, %v", b, err)
-		}
-	}
-	read(3 * 3_200)
-	socket.Write(rest)
-	read(3_200)
-}
-
-// TestTLSIsServedByTheLoop: after its handshake a connection has no goroutine.
-func TestTLSIsServedByTheLoop(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("this system has no event loop")
-	}
-	r, config := serveTLS(t, Config{})
-	ask(t, dialTLS(t, r.addr, config), "PING\n", "PONG\n")
-	until(t, "the goroutine of the handshake ends", func() bool {
-		stacks := make([]byte, 1<<20)
-		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "lineproto.(*engine).start")
-	})
 }
