@@ -211,10 +211,23 @@ fuzz: ## every fuzz target in turn. FOR=30m is the time for all, PKG=./lineproto
 	done <<<"$$targets"
 	if [[ -n $$failed ]]; then echo "make fuzz: FAILED:$$failed" >&2; exit 1; fi
 
+# Debian's g++ brings gcc and the headers of the C library.
+.PHONY: spec
+spec: ## the models of docs/spec, checked by Spin: the promise, and a run that breaks it without each rule (minutes)
+	@$(call INSTALL,spin)
+	if ! command -v gcc >/dev/null; then
+	$(call INSTALL,g++)
+	fi
+	if ! command -v spin >/dev/null || ! command -v gcc >/dev/null; then
+	  echo 'make spec: it needs Spin and gcc: apt-get install spin gcc libc6-dev' >&2
+	  exit 1
+	fi
+	scripts/spec.sh
+
 # Each line is a make of its own, so that one failure does not hide the others. The second build of the
 # release uses another tree and an empty build cache.
 .PHONY: nightly
-nightly: ## the slow checks: mutants, a campaign, fuzzing, containers, processors, two equal builds, clients (an hour)
+nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal builds, clients (an hour)
 	@failed=
 	elsewhere=$$(mktemp -d)
 	trap 'rm -rf "$$elsewhere"' EXIT
@@ -228,6 +241,7 @@ nightly: ## the slow checks: mutants, a campaign, fuzzing, containers, processor
 	  diff dist/SHA256SUMS "$$elsewhere/dist/SHA256SUMS"
 	}
 	check $(MAKE) mutants
+	check $(MAKE) spec
 	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
 	check $(MAKE) fuzz FOR=10m
