@@ -16,8 +16,8 @@ export worker='-DEND=4 -DSKEW=2 -DLOSSES=0 -DKILLS=0 -DGRANTS=2
 -DEND=4 -DSKEW=2 -DLOSSES=0 -DKILLS=1 -DGRANTS=3
 -DEND=4 -DSKEW=2 -DLOSSES=1 -DKILLS=0 -DGRANTS=2
 -DEND=5 -DSKEW=1 -DLOSSES=1 -DKILLS=0 -DGRANTS=2'
-export sequence='-DEND=4 -DLOSSES=0
--DEND=4 -DLOSSES=1'
+export sequence='-DEND=4 -DLOSSES=1
+-DEND=4 -DLOSSES=0'
 export ordered='-DEND=4'
 
 # build MODEL FLAGS OPTIONS makes ./pan, which goes through all runs. FLAGS are Spin's, OPTIONS the compiler's.
@@ -53,7 +53,7 @@ counts() {
   while read -r bounds; do
     flags="$bounds -DWITHOUT=$2"
     build "$1" "$flags" '-DBFS -DMEMLIM=8000'
-    timeout 300 ./pan -E >out 2>&1 || true
+    timeout 120 ./pan -E >out 2>&1 || true
     if [[ -e $1.pml.trail ]]; then
       printf '\n%s without %s (%s):\n%s\n' "$1" "$2" "$what" "$(replay "$1" "$flags")"
       return
