@@ -97,10 +97,10 @@ func (c *campaign) vouch() error {
 	if err == nil && frozen {
 		next := c.seq.highest[strictKind].Load() + 1_000_000
 		c.note("operator", "%s goes on at %d", name, next)
-		if err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm",
-			fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation)); err == nil {
-			c.seq.jumps = append(c.seq.jumps, next)
-		}
+		c.seq.jumps = append(c.seq.jumps, next) // also if the command has an unknown outcome
+		c.seq.keys.Add(staleKey)                // the nodes may have lost the keys
+		err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm",
+			fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation))
 	}
 	if err == nil {
 		c.seq.vouched = append(c.seq.vouched, c.now())

@@ -115,7 +115,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceK
 			full = join(append(c.unowned(), empty...))
 		}
 		for _, v := range client.answers {
-			if (client.kind < slowKind || ordered) && !touches(full, v.Sent, v.Sent) {
+			if (client.kind < slowKind || ordered) && v.Lost == 0 && !touches(full, v.Sent, v.Sent) {
 				due[client.kind]++
 			}
 		}
@@ -161,7 +161,7 @@ func (c *campaign) judgeSequences() string {
 	var all []order.Request
 	var asked [len(sequenceKinds)]int
 	var refused [len(sequenceKinds)]map[string]int
-	var answered, unanswered [len(sequenceKinds)]int64
+	var answered [len(sequenceKinds)]int64
 	for _, client := range c.seq.clients {
 		all = append(all, client.answers...)
 		for _, m := range client.misses {
@@ -171,14 +171,13 @@ func (c *campaign) judgeSequences() string {
 			refused[client.kind][m.shortReason()] += m.count
 		}
 		asked[client.kind] += client.asked
-		unanswered[client.kind] += client.unanswered
 		answered[client.kind] += client.answered
 	}
 	var f sequenceFindings
-	f.judge(all)
-	missing := f.gaps(all, c.seq.jumps, unanswered[strictKind])
+	f.judge(all, c.seq.jumps)
+	_, lost := order.Missing(all, sequenceKinds[strictKind].name, 0, math.MaxInt64)
 	due := c.sequenceAvailability(&f)
-	if len(all) == 0 {
+	if answered == [len(sequenceKinds)]int64{} {
 		f.found("answers", "no node has answered a value")
 	}
 	c.wrong = append(c.wrong, f.text...)
@@ -187,8 +186,8 @@ func (c *campaign) judgeSequences() string {
 		text += fmt.Sprintf("sequence %-9s %9d values, %6d requests, %5d answers were due, not answered: %v\n", k.name,
 			answered[kind], asked[kind], due[kind], refused[kind])
 	}
-	return text + fmt.Sprintf("strict: %d numbers are missing, and requests for %d were not answered\n", missing,
-		unanswered[strictKind]) +
+	return text + fmt.Sprintf("strict: requests for %d numbers were not answered, %d keys were used\n", lost,
+		c.seq.keys.Load()-int64(len(c.seq.jumps))*staleKey) +
 		fmt.Sprintf("%d commands of operators, who said %d times where a strict sequence goes on\n", c.seq.done,
 			len(c.seq.jumps)) +
 		fmt.Sprintf("violations: %v\n", f.count)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,21 +40,27 @@ func (f *sequenceFindings) found(check, format string, args ...any) {
 
 // judge finds values that were answered twice, and answers that are not above all those that had been given before
 // their request was sent. Values of a segment rise on each node, over all its connections and processes, the others
-// over all nodes.
-func (f *sequenceFindings) judge(all []order.Request) {
-	for _, v := range order.Twice(all) {
-		f.found(v.Rule, "%s; %s", v.Before, v.After)
-	}
+// over all nodes. jumps are the values at which operators let the strict sequence go on.
+func (f *sequenceFindings) judge(all []order.Request, jumps []int64) {
 	type counter struct {
 		name string
 		node int
 	}
-	for _, v := range order.Lower(all, func(r order.Request) counter {
-		if kindOf(r.Name).mode != "" {
-			return counter{r.Name, -1}
+	var segments, ordered, strict []order.Request
+	for _, r := range all {
+		switch k := kindOf(r.Name); {
+		case k.mode == "":
+			segments = append(segments, r)
+		case k.ordered():
+			ordered = append(ordered, r)
+		default:
+			strict = append(strict, r)
 		}
-		return counter{r.Name, r.Node}
-	}) {
+	}
+	for _, v := range slices.Concat(order.Twice(segments),
+		order.Rising(segments, func(r order.Request) counter { return counter{r.Name, r.Node} }),
+		order.Rising(ordered, func(r order.Request) string { return r.Name }),
+		order.Strict(strict, jumps)) {
 		f.found(v.Rule, "%s; then %s", v.Before, v.After)
 	}
 }
@@ -67,30 +72,6 @@ func kindOf(name string) sequenceKind {
 		i = familyKind
 	}
 	return sequenceKinds[i]
-}
-
-// gaps finds numbers of the strict sequence that are missing, beyond those of requests that were not answered and those
-// that operators skipped: jumps are the values at which it went on.
-func (f *sequenceFindings) gaps(all []order.Request, jumps []int64, unanswered int64) (missing int64) {
-	k := sequenceKinds[strictKind]
-	all = slices.DeleteFunc(slices.Clone(all), func(v order.Request) bool { return v.Name != k.name })
-	slices.SortFunc(all, func(a, b order.Request) int { return cmp.Compare(a.First, b.First) })
-	next := k.start
-	for _, v := range all {
-		from := next
-		for _, jump := range jumps {
-			if from <= jump && jump <= v.First {
-				from = max(from, jump)
-			}
-		}
-		missing += max(0, v.First-from)
-		next = max(from, v.Last+1)
-	}
-	if missing > unanswered {
-		f.found("numbers without gaps", "%d numbers of %s are missing, and requests for %d were not answered", missing,
-			k.name, unanswered)
-	}
-	return missing
 }
 
 func answerOf(node int, first, last, sent, answered int64) order.Request {
@@ -109,9 +90,20 @@ func named(name string, all ...order.Request) []order.Request {
 	return all
 }
 
-// testedJump is the value at which an operator let the strict sequence go on. testedLoss numbers of it were asked for
-// without an answer.
-const testedJump, testedLoss = 1000, 3
+func keyed(key string, r order.Request) order.Request {
+	r.Key = key
+	return r
+}
+
+// noAnswer is a request for three values of the strict sequence.
+func noAnswer(sent int64) order.Request {
+	r := strictAnswer(0, 0, 0, sent, sent+1)
+	r.Lost = 3
+	return r
+}
+
+// testedJump is the value at which an operator let the strict sequence go on.
+const testedJump = 1000
 
 // sequenceRows: each row adds answers to good ones, and must lead to the finding want.
 var sequenceRows = []struct {
@@ -130,16 +122,18 @@ var sequenceRows = []struct {
 	{"values of two names of a family", append(named(members[0], answerOf(0, 5, 6, 1, 2)),
 		named(members[1], answerOf(1, 1, 6, 3, 4))...), ""},
 	{"a value of a name of a family, twice", named(members[0], answerOf(0, 5, 6, 1, 3), answerOf(1, 6, 6, 2, 4)),
-		"no value twice"},
-	{"a gap", []order.Request{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 8+testedLoss, 30, 3, 4)},
-		"numbers without gaps"},
+		"order"},
+	{"a gap", []order.Request{strictAnswer(0, 1, 6, 1, 2), noAnswer(3), strictAnswer(0, 11, 30, 4, 5)}, "order"},
 	{"a gap of a request without an answer",
-		[]order.Request{strictAnswer(0, 1, 6, 1, 2), strictAnswer(0, 7+testedLoss, 30, 3, 4)}, ""},
+		[]order.Request{strictAnswer(0, 1, 6, 1, 2), noAnswer(0), strictAnswer(0, 10, 30, 3, 4)}, ""},
 	{"a gap by an operator", []order.Request{strictAnswer(0, 1, 6, 1, 2),
-		strictAnswer(0, testedJump, testedJump+1, 3, 4)},
-		""},
+		strictAnswer(0, testedJump, testedJump+1, 3, 4)}, ""},
 	{"a gap above that of an operator", []order.Request{strictAnswer(0, 1, 6, 1, 2),
-		strictAnswer(0, testedJump+1+testedLoss, testedJump+99, 3, 4)}, "numbers without gaps"},
+		strictAnswer(0, testedJump+1, testedJump+99, 3, 4)}, "order"},
+	{"a key again", []order.Request{keyed("k", strictAnswer(0, 1, 1, 1, 2)), strictAnswer(1, 2, 2, 3, 4),
+		keyed("k", strictAnswer(1, 1, 1, 5, 6))}, ""},
+	{"another value for a key", []order.Request{keyed("k", strictAnswer(0, 1, 1, 1, 2)),
+		keyed("k", strictAnswer(1, 2, 2, 3, 4))}, "order"},
 	{"a lower one at the same time", []order.Request{answerOf(1, 13, 14, 2, 6)}, ""},
 }
 
@@ -148,8 +142,7 @@ func TestSequenceFindings(t *testing.T) {
 	for _, row := range sequenceRows {
 		all := append(slices.Clone(good), row.values...)
 		var f sequenceFindings
-		f.judge(all)
-		f.gaps(all, []int64{testedJump}, testedLoss)
+		f.judge(all, []int64{testedJump})
 		if got := strings.Join(f.text, "\n"); (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, not %q", row.name, got, row.want)
 		}

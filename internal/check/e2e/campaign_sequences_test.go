@@ -52,8 +52,6 @@ type sequenceClient struct {
 	rng     *rand.Rand
 	answers []order.Request
 	asked   int // requests
-	// unanswered is how many numbers the node may have taken for requests that it has not answered.
-	unanswered int64
 }
 
 // sequences is what the campaign does with named sequences.
@@ -65,8 +63,9 @@ type sequences struct {
 	// vouched are the times at which an operator made sure that "invoices" is not frozen, and jumps are the values
 	// at which it went on.
 	vouched, jumps []int64
-	done           int   // commands of operators
-	from           int64 // when the clients began, ns since the start of the run
+	keys           atomic.Int64 // of requests of "invoices": the number of the newest one
+	done           int          // commands of operators
+	from           int64        // when the clients began, ns since the start of the run
 }
 
 const (
@@ -75,6 +74,9 @@ const (
 	// sequenceTimeout is longer than a node lets a request wait.
 	sequenceTimeout = 8 * time.Second
 	longestRange    = 60_000
+	// staleKey is how many keys later an answer to a key counts for nothing: nodes may have forgotten the key. They
+	// remember 1000, until ZooKeeper loses data.
+	staleKey = 500
 )
 
 // askForValues starts the clients of sequences, one for each node and sequence, once all nodes serve them.
@@ -114,8 +116,9 @@ type question struct {
 	name  string
 	text  string
 	n     int
-	pair  bool // the answer is the first value and the last one
-	lines int  // of the answer
+	key   int64 // 0: none
+	pair  bool  // the answer is the first value and the last one
+	lines int   // of the answer
 }
 
 // draw draws a request: for one value, for a list, or for a range.
@@ -131,6 +134,11 @@ func (s *sequenceClient) draw() question {
 		most = 1000
 	}
 	switch k := s.rng.IntN(100); {
+	case k < 30 && s.kind == strictKind: // with a new key, or with one of the last, which any node was asked
+		if q.key = s.c.seq.keys.Load() - s.rng.Int64N(5); k < 10 || q.key <= 0 {
+			q.key = s.c.seq.keys.Add(1)
+		}
+		q.text = fmt.Sprintf("NEXT %s k%d\n", name, q.key)
 	case k < 55:
 		q.text = "NEXT " + name + "\n"
 	case k < 75:
@@ -172,13 +180,18 @@ func (q question) answer(got []int64, step int64) (all []order.Request) {
 func (s *sequenceClient) take(c *client, _ int) (int, error) {
 	q := s.draw()
 	s.asked++
-	asked := s.c.now()
+	r := order.Request{Name: q.name, Node: c.node.id, Sent: s.c.now()}
 	got, err := q.exchange(c)
-	at := s.c.now()
+	r.Answered = s.c.now()
+	stale := q.key > 0 && s.c.seq.keys.Load()-q.key >= staleKey
+	if q.key > 0 && !stale {
+		r.Key = fmt.Sprint("k", q.key)
+	}
+	if stale || err != nil && q.mayHaveBeenServed(err) {
+		r.Lost = int64(q.n)
+		s.answers = append(s.answers, r)
+	}
 	if err != nil {
-		if q.mayHaveBeenServed(err) {
-			s.unanswered += int64(q.n)
-		}
 		return 0, err
 	}
 	parts := q.answer(got, sequenceKinds[s.kind].increment)
@@ -187,8 +200,9 @@ func (s *sequenceClient) take(c *client, _ int) (int, error) {
 		return 0, nil
 	}
 	for _, v := range parts {
-		v.Sent, v.Answered, v.Node = asked, at, c.node.id
-		s.answers = append(s.answers, v)
+		if v.Sent, v.Answered, v.Node, v.Key = r.Sent, r.Answered, r.Node, r.Key; !stale {
+			s.answers = append(s.answers, v)
+		}
 	}
 	raise(&s.c.seq.highest[s.kind], parts[len(parts)-1].Last)
 	return q.n, nil

@@ -202,37 +202,10 @@ func (f *fleet) check() {
 	f.t.Helper()
 	f.end()
 	all := f.history()
-	wrong := order.Check(all)
-	for i, v := range wrong {
-		if i == 5 {
-			f.t.Errorf("%d violations in all", len(wrong))
-			break
-		}
+	for _, v := range order.Rising(all, func(r order.Request) string { return r.Name }) {
 		f.t.Errorf("%s%s", v, around(all, v))
 	}
-	f.confirm(all)
 	f.t.Logf("%d requests, %d failed: %v", len(all), len(f.refusals), f.reasons())
-}
-
-// confirm lets porcupine decide some short windows of a history, and fails the test if it decides otherwise than the
-// intervals. Where a node stood still, too many requests wait together for it.
-func (f *fleet) confirm(all []order.Request) {
-	f.t.Helper()
-	const most = 60
-	windows, confirmed := order.Windows(all, 50), 0
-	for i := 0; i < len(windows); i += 1 + len(windows)/most {
-		legal, decided := order.Linearizable(windows[i], 100*time.Millisecond)
-		if decided {
-			confirmed++
-		}
-		if decided && legal != (len(order.Check(windows[i])) == 0) {
-			f.t.Errorf("porcupine decides %v about %v", legal, windows[i])
-		}
-	}
-	if confirmed < most/4 {
-		f.t.Errorf("porcupine has decided only %d of %d windows", confirmed, most)
-	}
-	f.t.Logf("porcupine has confirmed %d windows of %d", confirmed, len(windows))
 }
 
 // around returns the requests of the name near a violation.

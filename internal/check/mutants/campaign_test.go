@@ -17,7 +17,7 @@ var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"c5-not-durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"c18-no-fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
 	{"o2-no-lease", "SIGSTOP,cut off by", "sequences: order", "1m"},
-	{"o6-next-too-low", "SIGTERM", "sequences: no value twice", "1m"},
+	{"o6-next-too-low", "SIGTERM", "sequences: order", "1m"},
 	{"c1-no-lease-bound", "cut off beyond", "nothing where it must refuse", "12s"},
 }
 

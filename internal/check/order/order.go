@@ -1,5 +1,5 @@
-// Package order decides whether a history of requests is one of counters that rise: no value was answered twice, and
-// a request that was sent after another one had been answered got higher values.
+// Package order decides whether a history of requests is one of counters: no value was answered twice, and a request
+// that was sent after another one had been answered got higher values. Porcupine decides about the order.
 //
 // Nothing here comes from flaked's own code. A history holds only what clients saw.
 package order
@@ -20,6 +20,8 @@ type Request struct {
 	// monotonic clock for all clients.
 	Sent, Answered int64
 	First, Last    int64 // values that were answered
+	// Key is that of a request of a strict sequence which gets the same value each time, or "".
+	Key string
 	// Lost is the number of values that the request asked for, if its outcome is not known. 0: it was answered.
 	Lost int64
 }
@@ -28,6 +30,9 @@ func (r Request) String() string {
 	values := fmt.Sprintf("%d to %d", r.First, r.Last)
 	if r.Lost > 0 {
 		values = fmt.Sprintf("%d values, perhaps", r.Lost)
+	}
+	if r.Key != "" {
+		values += " for the key " + r.Key
 	}
 	return fmt.Sprintf("%s: %s, asked of node %d at %s, answered at %s", r.Name, values, r.Node,
 		time.Duration(r.Sent), time.Duration(r.Answered))
@@ -42,22 +47,10 @@ type Violation struct {
 // The rules.
 const (
 	NoValueTwice = "no value twice"
-	Rises        = "order"
+	InOrder      = "order"
 )
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s; then %s", v.Rule, v.Before, v.After) }
-
-// Check returns what violates the rules, over all nodes. It takes O(n log n), and is exact:
-//
-// A counter with gaps gives a request any values above all that it has given. So it must have served the requests in
-// the order of their values: no other order is possible. That order exists if no two requests have a value in common
-// or within the other's, which Twice finds. It agrees with what clients saw if no request was answered before one
-// with lower values was sent, which Lower finds.
-//
-// Requests of unknown outcome take no part. Such a request may have had no effect. If it had one, that is a gap.
-func Check(all []Request) []Violation {
-	return append(Twice(all), Lower(all, func(r Request) string { return r.Name })...)
-}
 
 // answered returns a copy of the requests that were answered.
 func answered(all []Request) []Request {
@@ -84,29 +77,6 @@ func Twice(all []Request) (found []Violation) {
 
 func byValue(a, b Request) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.First, b.First))
-}
-
-// Lower returns the requests that got values that are not above all those of their counter that had been answered
-// before they were sent. counter returns to which counter a request belongs.
-func Lower[K comparable](all []Request, counter func(Request) K) (found []Violation) {
-	all = answered(all)
-	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Sent, b.Sent) })
-	byAnswer := slices.Clone(all)
-	slices.SortFunc(byAnswer, func(a, b Request) int { return cmp.Compare(a.Answered, b.Answered) })
-	highest := map[K]Request{} // of those answered before the present one was sent
-	next := 0
-	for _, r := range all {
-		for ; next < len(byAnswer) && byAnswer[next].Answered < r.Sent; next++ {
-			b := byAnswer[next]
-			if h, ok := highest[counter(b)]; !ok || b.Last > h.Last {
-				highest[counter(b)] = b
-			}
-		}
-		if h, ok := highest[counter(r)]; ok && r.First <= h.Last {
-			found = append(found, Violation{Rises, h, r})
-		}
-	}
-	return found
 }
 
 // Missing returns how many values of a counter were not answered, of those that it gave between two times, and how many
