@@ -5,7 +5,7 @@
 # Environment: ROUNDS (default 5), SCALE: percent of the requests (100), NODES (16 64 256), ONLY: conns, sequences or nodes.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-readonly NODES=${NODES-16 64 256} ONLY=${ONLY:-} FOR=30
+readonly NODES=${NODES-16 64 256} ONLY=${ONLY:-} FOR=20
 
 # received prints how many requests ZooKeeper has had, pings included.
 received() {

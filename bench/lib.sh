@@ -65,8 +65,9 @@ cpu() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
 # resp WORDS... prints a request as a RESP array.
 resp() {
+  local word
   printf '*%d\r\n' $#
-  printf '$%d\r\n%s\r\n' $(for word; do echo ${#word} "$word"; done)
+  for word; do printf '$%d\r\n%s\r\n' ${#word} "$word"; done
 }
 
 # load NAME CONNECTIONS PIPELINE REQUESTS REQUEST... makes REQUESTS requests with bin/load, each REQUEST in its turn,
