@@ -42,8 +42,25 @@ func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 		}
 		full[i] = z.full(path)
 	}
-	return call(ctx, z, "get", strings.Join(paths, " "), func(c *zkClient) ([]Record, error) {
-		records := make([]Record, len(paths))
+	old, changed := z.oldServer.Load(), z.Changed()
+	records, err := z.readAll(ctx, full)
+	if !errors.Is(err, ErrUnreachable) || old || !z.oldServer.Load() {
+		return records, err
+	}
+	// An old server has ended the session: read in the next one.
+	ended, cancel := context.WithTimeout(ctx, z.cfg.CallTimeout)
+	defer cancel()
+	select {
+	case <-changed:
+	case <-ended.Done():
+	}
+	return z.readAll(ctx, full)
+}
+
+// readAll reads the records at the paths in ZooKeeper, in the present session.
+func (z *ZK) readAll(ctx context.Context, full []string) ([]Record, error) {
+	return call(ctx, z, "get", strings.Join(full, " "), func(c *zkClient) ([]Record, error) {
+		records := make([]Record, len(full))
 		var group errgroup.Group
 		for first := 0; first < len(full); first += mostInRead {
 			some := full[first:min(first+mostInRead, len(full))]
