@@ -24,7 +24,7 @@ type roster struct {
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
-	// ahead is what the heartbeat has read of peers for the next Peers. nil: nothing.
+	// ahead has the peers' records that the heartbeat has read, for the next call of Peers. nil: none.
 	ahead *sample
 }
 

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// FuzzParseReply: a reply that was read is sent on as it was, whatever a node sends, and no node can make a client
-// wait for more than an hour.
+// FuzzParseReply: any reply of a node is passed on unchanged, and no node can make a client wait for more than an hour.
 func FuzzParseReply(f *testing.F) {
 	for _, s := range []string{"-ERR no", "-BUSY retry_after_ms=5", "-CLOCK retry_after_ms=99999999999999", "-", "X "} {
 		f.Add(s)

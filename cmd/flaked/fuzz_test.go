@@ -63,7 +63,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// FuzzStatus: whatever the records in ZooKeeper have, status shows it, and nothing that a terminal obeys.
+// FuzzStatus: status shows any records that ZooKeeper may have, and prints no control characters for the terminal.
 func FuzzStatus(f *testing.F) {
 	sequence := `{"id":"i","start":1,"increment":1,"max":9,"block":32,"supply_ms":1,"hold_ms":1,"ceiling":1,` +
 		`"hard_ceiling":1,"gen":1,"by":"\u001b[2J"}`

@@ -74,8 +74,8 @@ const (
 	// sequenceTimeout is longer than a node lets a request wait.
 	sequenceTimeout = 8 * time.Second
 	longestRange    = 60_000
-	// staleKey is how many keys later an answer to a key counts for nothing: nodes may have forgotten the key. They
-	// remember 1000, until ZooKeeper loses data.
+	// An answer to a key is not judged if staleKey other keys were asked meanwhile, because nodes may have forgotten
+	// the key. They remember 1000, until ZooKeeper loses data.
 	staleKey = 500
 )
 

@@ -151,8 +151,8 @@ func legal(all []Request, strict bool) bool {
 	return porcupine.CheckOperations(model.ToModel(), operations)
 }
 
-// What the history shows of the order, and cuts at quiet moments, change no decision. Each kind of fault must be found
-// in some histories, and nothing in those without.
+// The model takes hints from the history, and the history is cut at quiet moments. Porcupine decides the same without
+// both. Each kind of fault must be found in some histories, and nothing in histories without faults.
 func TestCheckDecidesAsPorcupineAlone(t *testing.T) {
 	found, parts := map[string]int{}, 0
 	for name, fault := range faults {

@@ -19,8 +19,8 @@ func goodRecord(m sequence.Map) Record {
 	return Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
 }
 
-// FuzzRecords: a record of ZooKeeper is refused as damaged, or stays the same when it is written again. Whatever it
-// has, the next block is behind what was taken, and all of its positions have values in the bounds of the sequence.
+// FuzzRecords: a record of ZooKeeper is refused as damaged, or stays the same when it is written again. The next block
+// of any record begins after the blocks taken before, and its values are within the bounds of the sequence.
 func FuzzRecords(f *testing.F) {
 	for _, m := range []sequence.Map{plain(), {Start: 1, Increment: 1, Salt: 16, Max: 1 << 62},
 		{Increment: 1, Scatter: 31, Max: 1 << 31}} {
