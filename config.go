@@ -96,6 +96,9 @@ type Config struct {
 	// Name, Address, Admin and Version have at most 4,096 bytes.
 	Version string
 
+	// Trace is for the tests of flaked.
+	Trace coordinator.Trace
+
 	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
 	// Node, except Close, which waits for the handler.
 	Logger *slog.Logger
@@ -186,7 +189,7 @@ func (c Config) node() node.Config {
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
 		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve,
-		ReleaseOnExit: c.ReleaseOnClose,
+		ReleaseOnExit: c.ReleaseOnClose, Trace: c.Trace,
 	}
 }
 

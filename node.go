@@ -131,7 +131,7 @@ func (n *Node) assemble() error {
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
-		Log: n.log.Named("sequences"),
+		Trace: n.cfg.Trace, Log: n.log.Named("sequences"),
 	})
 	return nil
 }

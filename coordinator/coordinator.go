@@ -49,6 +49,8 @@ type Config struct {
 	Nonce func() string
 	// RetryAfter is the pause after a call that was not answered; 0 means 100 ms, negative none.
 	RetryAfter time.Duration
+	// Trace may be nil.
+	Trace Trace
 	// Logger may be nil.
 	Logger hclog.Logger
 }

@@ -186,6 +186,7 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	if err != nil {
 		return Beat{}, err
 	}
+	h.traceBeat(d, v, after, e, beat)
 	if beat.Wait > 0 {
 		h.confirmAfter(beat.Wait, true)
 	}

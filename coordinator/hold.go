@@ -100,15 +100,16 @@ func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 	return slot
 }
 
-// begin begins to hold the slot of the pending grant, whose write was sent at sent, ns of the boot clock, and is
-// acknowledged. version and bound are the slot's version and lease bound since then. The write may continue the claim's
+// begin begins to hold the slot of the pending grant: how is the step of the trace. Its write of slot over old was
+// decided with e, and is acknowledged. version is the slot's version since then. The write may continue the claim's
 // chain.
-func (h *Hold) begin(cl Cluster, sent int64, version int32, bound int64) {
+func (h *Hold) begin(how string, cl Cluster, e evidence, old, slot Slot, version int32) {
 	h.acknowledge()
 	h.Incarnation = cl.Incarnation
-	h.Heard = h.Heard.with(sent, h.co.Boot(), version, h.co.Interval)
-	h.bound, h.beyond = bound, bound > h.co.horizon.usable
+	h.Heard = h.Heard.with(e.boot, h.co.Boot(), version, h.co.Interval)
+	h.bound, h.beyond = slot.LeaseUntil, slot.LeaseUntil > h.co.horizon.usable
 	h.co.hold = h
+	h.traceGrant(how, cl, e, old, slot, version)
 }
 
 // acknowledge makes the pending grant the claim's: its write was acknowledged, or has been found in ZooKeeper.

@@ -89,6 +89,9 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 		//mutant:c21-loss-freezes-nothing -> if _ = stamp; true {
 		if err != nil || stamp == 0 || cl.FrozenUntil >= mine.lastLease(stamp) {
 			c.saw(cl)
+			if err == nil && cl.UUID != "" {
+				c.Trace.Step("loss", "known", l.Known, "inc", cl.Incarnation, "frozen", cl.FrozenUntil, "now", now)
+			}
 			return cl, err
 		}
 		l.Known, now = cl.Incarnation, stamp // our clock is behind

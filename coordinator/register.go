@@ -224,7 +224,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	h.begin(cl, e.boot, v.stat.Version+1, slot.LeaseUntil)
+	h.begin("acquired", cl, e, old, slot, v.stat.Version+1)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)

@@ -71,7 +71,7 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	if err != nil {
 		return Beat{}, err
 	}
-	h.begin(cl, e.boot, version, slot.LeaseUntil)
+	h.begin("restored", cl, e, old, slot, version)
 	written, err := h.co.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err

@@ -115,11 +115,11 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		return 0, err
 	}
 	clock := c.setReading(e.now, written)
-	sent := e.boot
+	before := e
 	e = c.gather(Report{})
 	//mutant:c13-late-restart-goes-on by TestLateRestartConfirms -> inTime := confirmed
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
-	h.begin(d.cluster, sent, v.stat.Version+1, d.slot.LeaseUntil)
+	h.begin("resumed", d.cluster, before, *v.slot, d.slot, v.stat.Version+1)
 	// This process does not know what the earlier process saw of ZooKeeper.
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}

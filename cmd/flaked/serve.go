@@ -125,6 +125,7 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect,
 			zk.DigestAuth, zk.TLS, zk.SessionTimeout
 	}
+	o.node.Trace = newTrace(log)
 	n, err := flaked.Start(o.node)
 	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
 		return nil, stateDirError(e.Dir, e.Err)

@@ -253,6 +253,7 @@ func (n *Node) beginTenure() error {
 		return err
 	}
 	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
+	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
 	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
 	return nil
 }

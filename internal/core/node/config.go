@@ -80,6 +80,8 @@ type Config struct {
 	// Pulse puts heartbeats and extensions on the moments of the process's other periodic work. nil
 	// means that they follow each other at their own pace.
 	Pulse *pulse.Grid
+	// Trace may be nil, which traces nothing.
+	Trace coordinator.Trace
 	// Logger may be nil, which logs nothing.
 	Logger hclog.Logger
 }

@@ -230,7 +230,7 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.lapsed = true
-	end = n.layout.Start(old.gen.Close())
+	end = n.end(old)
 	//mutant:c26-lapsed-below-what-was-issued by TestReconfirmedTenureBeginsAboveIssuedIDs -> return 0, true
 	return end, true // (C26)
 }
@@ -302,9 +302,10 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 	n.refuse(Starting, CauseLostWorker)
 	n.mu.Lock()
 	if n.held != nil {
-		n.held.gen.Close()
+		n.end(n.held)
 		n.held = nil
 	}
+	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
 	n.served, n.rotations = 0, nil
 	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
 	n.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -58,11 +59,20 @@ func (m *meter) snapshot() CountsSnapshot {
 	}
 }
 
-// meteredCache is a Cache that counts and times calls of Save.
+// meteredCache is a Cache that counts and times calls of Save, and traces those of Invalidate.
 type meteredCache struct {
 	Cache
 	mono  func() int64
 	timer *timer
+	trace coordinator.Trace
+}
+
+func (c meteredCache) Invalidate() error {
+	err := c.Cache.Invalidate()
+	if err == nil {
+		c.trace.Step("invalidated")
+	}
+	return err
 }
 
 func (c meteredCache) Save(rec localcache.Record) (uint64, error) {

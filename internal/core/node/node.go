@@ -166,6 +166,13 @@ type tenure struct {
 	lapsed bool // its lease had run out, so its generator is closed
 }
 
+// end closes a tenure, and returns the end of what it has issued, Unix ms.
+func (n *Node) end(t *tenure) int64 {
+	end := n.layout.Start(t.gen.Close())
+	n.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
+	return end
+}
+
 // Phase is what a node is doing.
 type Phase string
 
@@ -191,10 +198,10 @@ func New(cfg Config) (*Node, error) {
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
-	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk}
+	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk, cfg.Trace}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
-		Interval: cfg.Heartbeat, Followed: cfg.Followed, Logger: cfg.Logger.Named("coordinator"),
+		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ func (n *Node) publish() {
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
 		return
 	}
+	n.cfg.Trace.Step("serving", "worker", t.Worker, "floor", t.floor, "now", n.now())
 	n.phase = Serving
 	n.serving.Store(t)
 	n.beginOnce.Do(func() {

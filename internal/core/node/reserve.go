@@ -118,6 +118,11 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
 	defer stall.Stop()
 	generation, err = n.cfg.Cache.Save(local)
+	if c := rec.Claim; err == nil {
+		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
+			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
+			"ever", c.EverConfirmed, "stopped", rec.Stopped)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.disk.saving = false
@@ -165,6 +170,9 @@ func (n *Node) applyBounds() {
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
 	//mutant:c1-ticks-overlap by sim -> limit := n.layout.CeilTick(bound)
 	limit := n.layout.FloorTick(bound)
+	if limit > n.held.gen.Limit() {
+		n.cfg.Trace.Step("bound", "worker", n.held.Worker, "limit", n.layout.Start(limit))
+	}
 	//mutant:c1-no-lease-bound -> _ = limit; n.held.gen.Extend(n.layout.FloorTick(n.reservedUntil))
 	n.held.gen.Extend(limit)
 }

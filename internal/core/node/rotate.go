@@ -23,7 +23,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if old == nil {
 		return nil
 	}
-	claim, layout := n.peek().claim, n.Layout()
+	claim := n.peek().claim
 	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
@@ -40,7 +40,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.toRelease = append(n.keeper.toRelease, oldHold{n.hold, layout.Start(old.gen.Close())})
+	n.keeper.toRelease = append(n.keeper.toRelease, oldHold{n.hold, n.end(old)})
 	n.hold = next
 	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err

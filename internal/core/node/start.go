@@ -118,5 +118,8 @@ func (n *Node) startFromCache(lost bool) error {
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
 		"worker", claim.Worker, "term", claim.Term,
 		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)
+	n.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
+		"inc", claim.Incarnation, "floor", claim.Floor, "own_lease", claim.LeaseUntil, "ever", claim.EverConfirmed,
+		"now", n.now())
 	return n.beginTenure()
 }

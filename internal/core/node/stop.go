@@ -14,7 +14,7 @@ func (n *Node) stop(ctx context.Context) {
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
 	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
-	end := n.layout.Start(t.gen.Close())
+	end := n.end(t)
 	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if t.Owner != claim.Owner {

@@ -52,6 +52,7 @@ func (i *Issuer) saveJournal() (again bool) {
 		}
 		p.s.change(func() {
 			if p.s.mode == p.m { // else the name has another life
+				p.m.traceBound(p.bound)
 				p.m.stock.SetBound(p.bound)
 			}
 		})
@@ -133,6 +134,7 @@ func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 		bound = next
 	} else if s.stock.Free() > margin+margin/2 && need == 0 {
 		bound = s.stock.After(margin)
+		s.traceBound(bound)
 		//mutant:s30-lowered-on-the-disk-first by seqsim ->
 		s.stock.SetBound(bound)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // catalog is the sequences that a node knows, and those among them that need work soon. With 100,000 sequences
@@ -20,6 +22,7 @@ type catalog struct {
 	// relay and families are what ordered sequences share.
 	relay    *relay
 	families families
+	trace    coordinator.Trace
 }
 
 // find returns the series of a name, nil if the node does not know it.
@@ -42,7 +45,7 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families}
+		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families, trace: c.trace}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

@@ -108,7 +108,8 @@ type Config struct {
 	WitnessFile string
 	// JournalFile is where the node keeps the positions that it holds, for its next start. "": nowhere.
 	JournalFile string
-	Log         hclog.Logger // may be nil
+	Trace       coordinator.Trace // may be nil
+	Log         hclog.Logger      // may be nil
 }
 
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
@@ -187,6 +188,7 @@ func New(cfg Config) *Issuer {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
+	i.trace = cfg.Trace
 	i.beside = func(f func()) { go f() }
 	i.relay = &relay{
 		pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now,

@@ -151,6 +151,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	}
 	for _, h := range all {
 		s := i.named(h.Name)
+		i.cfg.Trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
 		s.mu.Lock()
 		s.resume(h)
 		s.mu.Unlock()

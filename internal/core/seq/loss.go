@@ -206,6 +206,7 @@ func (i *Issuer) compare(
 			return false, false, err
 		}
 		k.enter(v.incarnation(), now)
+		i.cfg.Trace.Step("enters", "inc", k.incarnation, "at", k.entered)
 		i.markChanged(nil, true)
 	}
 	switch {

@@ -87,6 +87,9 @@ func (m *ordered) lapse(now int64) {
 }
 
 func (m *ordered) endLease() {
+	if m.lease.owner != "" {
+		m.trace.Step("disowns", "name", m.name, "owner", m.lease.owner)
+	}
 	m.ended, m.lease = m.lease.owner, lease{}
 }
 
@@ -322,6 +325,8 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 		m.add(t.block)
 	}
 	m.lease = newLease(t, v, sent)
+	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", sent, "now", now,
+		"until", m.lease.until, "hold_ms", m.known.HoldMs)
 	m.counters.wrote()
 	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.hold())
 	if m.passes.suspect = ""; m.passes.doubted() {

@@ -135,6 +135,9 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 			}
 		}
 		if err == nil {
+			for _, r := range all {
+				i.traceWrite(r.s, r.v, r.t.blockWrite, hold)
+			}
 			err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 		}
 		for _, r := range all {

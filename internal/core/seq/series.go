@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -65,6 +66,7 @@ type series struct {
 	// relay and families are those of the node.
 	relay    *relay
 	families *families
+	trace    coordinator.Trace
 	queued   bool // it is among those that need work soon: see catalog.popReady
 }
 

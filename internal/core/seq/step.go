@@ -248,6 +248,7 @@ func (s *series) know(r Record) {
 
 // accept takes over a write that was acknowledged.
 func (s *series) accept(t blockWrite, mono int64) {
+	s.traceBlock(t)
 	s.know(t.record)
 	if t.block.Len() > 0 {
 		s.refuse(nil, mono)

@@ -208,9 +208,8 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	sent, ops := i.cfg.Mono(), v.checks()
+	sent, ops, hold := i.cfg.Mono(), v.checks(), i.cfg.Tenure.Hold(i.session)
 	if st.kind != restoreStep { // a transaction that takes positions needs the node's slot unchanged (S10)
-		hold := i.cfg.Tenure.Hold(i.session)
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())
 		if !hold.allows(st.blockWrite) {
@@ -226,6 +225,9 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 		}
 	}
 	if err == nil {
+		if st.kind == takeStep {
+			i.traceWrite(s, v, st.blockWrite, hold)
+		}
 		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
 	}
 	switch {

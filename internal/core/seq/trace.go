@@ -1,0 +1,53 @@
+package seq
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
+// or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
+func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
+	r, was := t.record, v.record
+	if i.cfg.Trace == nil || was == nil || r.Mode == Strict || r.Next == was.Next && r.Owner == was.Owner {
+		return
+	}
+	about := []any{
+		"name", s.name, "id", r.ID, "inc", v.incarnation(), "first", t.block.First, "end", t.block.End, "next", r.Next,
+		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
+		"slot", hold.Version, "wait_ms", hold.Wait.Milliseconds(),
+		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
+		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.ceiling()), "hard", was.HardCeiling,
+		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
+	}
+	s.mu.Lock()
+	if m, ok := s.mode.(*ordered); ok {
+		about = append(about, "ended", m.ended, "since", m.watch.since)
+	}
+	s.mu.Unlock()
+	i.cfg.Trace.Step("writes", about...)
+}
+
+// traceBlock traces a block that is the node's from now on. s.mu is held.
+func (s *series) traceBlock(t blockWrite) {
+	if t.block.Len() > 0 && t.record.Mode != Strict {
+		s.trace.Step("block", "name", s.name, "id", t.record.ID, "inc", t.record.Incarnation,
+			"first", t.block.First, "end", t.block.End, "nonce", t.record.Nonce)
+	}
+}
+
+// traceBound traces that positions below bound may be issued from now on (S30). s.mu is held.
+func (s *segment) traceBound(bound int64) {
+	s.trace.Step("journal", "name", s.name, "id", s.known.ID, "bound", bound)
+}
+
+// words returns blocks as one word.
+func words(blocks []sequence.Block) string {
+	all := make([]string, len(blocks))
+	for k, b := range blocks {
+		all[k] = fmt.Sprintf("%d-%d", b.First, b.End)
+	}
+	return strings.Join(all, ",")
+}
