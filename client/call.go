@@ -44,6 +44,8 @@ type call struct {
 	// Client.mu.
 	last error
 	done chan struct{} // capacity 1, for delivery
+	// timer ends calls whose context has no deadline. It is nil before the first such call.
+	timer *time.Timer
 	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
 	// alone: the call must not share a request. refused are the nodes that have refused it for a reason that is about
@@ -64,6 +66,16 @@ func (k *call) reset(q query, want int, deadline time.Time) {
 	if k.ids = k.one[:]; want > 1 {
 		k.ids = make([]worker.ID, want)
 	}
+}
+
+// alarm returns a channel that receives after d.
+func (k *call) alarm(d time.Duration) <-chan time.Time {
+	if k.timer == nil {
+		k.timer = time.NewTimer(d)
+	} else {
+		k.timer.Reset(d)
+	}
+	return k.timer.C
 }
 
 // deliver ends a call with as many IDs as it wants, or with an error. The IDs of an

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -149,15 +150,21 @@ func (c *Client) do(ctx context.Context, q query, n, more int, s *stock) (*call,
 		ahead = s.call(q, more, c.cfg.Patience)
 	}
 	c.submit(k, ahead)
+	var late <-chan time.Time
+	if !ok {
+		late = k.alarm(c.cfg.Patience)
+		defer k.timer.Stop()
+	}
 	select {
 	case <-k.done:
 		return k, k.err
 	case <-ctx.Done():
+	case <-late:
 	}
 	if k.state.CompareAndSwap(pending, abandoned) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return nil, ids.Unavailable(ctx.Err(), k.last)
+		return nil, ids.Unavailable(cmp.Or(ctx.Err(), context.DeadlineExceeded), k.last)
 	}
 	<-k.done // the answer came first
 	return k, k.err

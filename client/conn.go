@@ -113,16 +113,13 @@ func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration)
 	if err != nil {
 		return ids, err
 	}
-	words := bytes.Fields(line)
+	words := bytes.Split(line, []byte{' '})
 	for _, word := range words {
 		id, ok := number(word)
 		if !ok && string(word) != "0" || len(words) != want || len(ids) > 0 && id < ids[0] {
 			return ids, c.refusal(line, true)
 		}
 		ids = append(ids, id)
-	}
-	if len(words) == 0 {
-		return ids, c.refusal(line, true)
 	}
 	c.broken, c.used = c.in.Buffered() > 0, time.Now()
 	return ids, nil

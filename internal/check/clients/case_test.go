@@ -11,15 +11,15 @@ import (
 
 // testCase is a line of cases.jsonl. clients/README.md describes the fields.
 type testCase struct {
-	Name        string            `json:"name"`
-	Nodes       []nodeSpec        `json:"nodes"`
-	Options     map[string]any    `json:"options"`
-	Opens       string            `json:"opens"`
-	Do          []action          `json:"do"`
-	Asked       map[string]limits `json:"asked"`
-	Connections map[string]limits `json:"connections"`
-	Probed      map[string]limits `json:"probed"`
-	Skip        map[string]string `json:"skip"`
+	Name         string            `json:"name"`
+	Nodes        []nodeSpec        `json:"nodes"`
+	Options      map[string]any    `json:"options"`
+	WrongOptions []map[string]any  `json:"wrong_options"`
+	Do           []action          `json:"do"`
+	Asked        map[string]limits `json:"asked"`
+	Connections  map[string]limits `json:"connections"`
+	Probed       map[string]limits `json:"probed"`
+	Skip         map[string]string `json:"skip"`
 }
 
 // nodeSpec says what a fake node does.
@@ -27,6 +27,7 @@ type nodeSpec struct {
 	Script    []reply  `json:"script"`
 	Seq       []reply  `json:"seq"`
 	Ready     []string `json:"ready"`
+	Unready   bool     `json:"unready"`
 	Token     string   `json:"token"`
 	Auth      string   `json:"auth"`
 	Down      bool     `json:"down"`
@@ -38,14 +39,16 @@ type nodeSpec struct {
 
 // reply is a step of a script: what a node does at one request.
 type reply struct {
-	Reply   *string `json:"reply"`
-	AfterMs int     `json:"after_ms"`
-	Cut     *cut    `json:"cut"`
-	Hang    bool    `json:"hang"`
-	Close   string  `json:"close"`
-	Waiting int     `json:"waiting"`
-	Raw     *string `json:"raw"`
-	Always  bool    `json:"always"`
+	Reply   *string  `json:"reply"`
+	AfterMs int      `json:"after_ms"`
+	Cut     *cut     `json:"cut"`
+	Hang    bool     `json:"hang"`
+	Close   string   `json:"close"`
+	Waiting int      `json:"waiting"`
+	Raw     *string  `json:"raw"`
+	Digits  int      `json:"digits"`
+	Each    []string `json:"each"`
+	Always  bool     `json:"always"`
 }
 
 // cut is a number of bytes. every stands for all numbers.
@@ -94,6 +97,7 @@ type action struct {
 	TimeoutMs int            `json:"timeout_ms"`
 	Want      want           `json:"want"`
 	Once      map[string]int `json:"once"`
+	Times     int            `json:"times"`
 
 	Together []action `json:"together"`
 	PauseMs  int      `json:"pause_ms"`
@@ -105,6 +109,7 @@ type action struct {
 type want struct {
 	Values []string    `json:"values"`
 	From   string      `json:"from"`
+	Least  string      `json:"least"`
 	Error  *wrongdoing `json:"error"`
 	MinMs  int         `json:"min_ms"`
 	MaxMs  int         `json:"max_ms"`
@@ -129,7 +134,7 @@ func strictly(data []byte, into any) error {
 	return d.Decode(into)
 }
 
-// readCases returns the cases of a file. A case that cuts a reply at every byte becomes a case for each.
+// readCases returns the cases of a file. A case with a step of many kinds becomes a case for each.
 func readCases(t *testing.T, path string) (all []testCase) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -149,28 +154,49 @@ func readCases(t *testing.T, path string) (all []testCase) {
 			t.Fatalf("%s:%d: the name %q is missing or not the only one", path, i+1, c.Name)
 		}
 		names[c.Name] = true
-		all = append(all, c.cuts()...)
+		all = append(all, c.expand()...)
 	}
 	return all
 }
 
-// cuts returns the case, or one for each place where it cuts a reply.
-func (c testCase) cuts() (all []testCase) {
+// expand returns the case, or one for each place where it cuts a reply, or one for each of its replies.
+func (c testCase) expand() (all []testCase) {
 	for i, n := range c.Nodes {
 		for at, r := range n.Script {
-			if r.Cut == nil || *r.Cut != every {
-				continue
-			}
-			for k := range len(*r.Reply) + 1 {
+			for _, v := range r.variants() {
 				one := c
-				one.Name = fmt.Sprintf("%s, %d bytes", c.Name, k)
+				one.Name = fmt.Sprintf("%s, %s", c.Name, v.name)
 				one.Nodes = slices.Clone(c.Nodes)
 				one.Nodes[i].Script = slices.Clone(n.Script)
-				one.Nodes[i].Script[at].Cut = new(cut(k))
+				one.Nodes[i].Script[at] = v.reply
 				all = append(all, one)
 			}
-			return all
+			if all != nil {
+				return all
+			}
 		}
 	}
 	return []testCase{c}
+}
+
+// variant is one of the replies that a step stands for.
+type variant struct {
+	reply
+	name string
+}
+
+func (r reply) variants() (all []variant) {
+	if r.Cut != nil && *r.Cut == every {
+		for k := range len(*r.Reply) + 1 {
+			one := r
+			one.Cut = new(cut(k))
+			all = append(all, variant{one, fmt.Sprintf("%d bytes", k)})
+		}
+	}
+	for _, text := range r.Each {
+		one := r
+		one.Each, one.Reply = nil, &text
+		all = append(all, variant{one, fmt.Sprintf("%q", text)})
+	}
+	return all
 }

@@ -61,6 +61,7 @@ type scene struct {
 	c       testCase
 	client  string
 	nodes   map[string]*fake
+	addrs   []string
 	timeout time.Duration // of calls without one
 
 	mu     sync.Mutex // guards served
@@ -69,37 +70,21 @@ type scene struct {
 
 func (w world) play(t *testing.T, c testCase, client string) {
 	s := &scene{world: w, t: t, c: c, client: client, nodes: map[string]*fake{}}
-	var addrs, letters []string
 	for i, spec := range c.Nodes {
 		n := newFake(t, i, spec, w.cert)
 		s.nodes[n.letter] = n
-		addrs, letters = append(addrs, n.addr), append(letters, "{"+n.letter+"}", n.addr)
+		s.addrs = append(s.addrs, n.addr)
 	}
-	options := map[string]any{"addresses": addrs, "node_timeout_ms": 1000.0, "timeout_ms": 20_000.0}
-	maps.Copy(options, c.Options)
-	if given, ok := c.Options["addresses"].([]any); ok {
-		options["addresses"] = nil
-		fill := strings.NewReplacer(letters...)
-		var filled []string
-		for _, a := range given {
-			filled = append(filled, fill.Replace(a.(string)))
+	for i, options := range c.WrongOptions {
+		a := s.open(fmt.Sprintf("%s-%d", client, i), options)
+		if a.Error == nil || a.Error.Kind != "argument" {
+			t.Errorf("open with %v: %v, want an error of kind argument", options, a.Error)
 		}
-		options["addresses"] = filled
 	}
-	if ca, ok := c.Options["tls_ca"].(string); ok {
-		options["tls_ca"] = w.ca[ca]
-	}
-	s.timeout = ms(int(options["timeout_ms"].(float64)))
-	a, err := w.driver.call(map[string]any{"op": "open", "client": client, "options": options}, 0)
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case c.Opens != "":
-		if a.Error == nil || a.Error.Kind != c.Opens {
-			t.Errorf("open: %v, want an error of kind %s", a.Error, c.Opens)
-		}
+	if len(c.Do) == 0 {
 		return
-	case a.Error != nil:
+	}
+	if a := s.open(client, c.Options); a.Error != nil {
 		t.Fatalf("open: %v", a.Error)
 	}
 	for i, do := range c.Do {
@@ -110,6 +95,21 @@ func (w world) play(t *testing.T, c testCase, client string) {
 		t.Errorf("close: %v, %v", err, a.Error)
 	}
 	s.count()
+}
+
+// open opens a client with options of the case.
+func (s *scene) open(client string, given map[string]any) answer {
+	options := map[string]any{"addresses": s.addrs, "node_timeout_ms": 1000.0, "timeout_ms": 20_000.0}
+	maps.Copy(options, given)
+	if ca, ok := options["tls_ca"].(string); ok {
+		options["tls_ca"] = s.ca[ca]
+	}
+	s.timeout = ms(int(options["timeout_ms"].(float64)))
+	a, err := s.driver.call(map[string]any{"op": "open", "client": client, "options": options}, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
 }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -126,11 +126,15 @@ func (s *scene) act(step string, do action) {
 	case len(do.Together) > 0:
 		var wg sync.WaitGroup
 		for i, one := range do.Together {
-			wg.Go(func() { s.call(fmt.Sprintf("%s, call %d", step, i+1), one) })
+			for range max(one.Times, 1) {
+				wg.Go(func() { s.call(fmt.Sprintf("%s, call %d", step, i+1), one) })
+			}
 		}
 		wg.Wait()
 	default:
-		s.call(step, do)
+		for range max(do.Times, 1) {
+			s.call(step, do)
+		}
 	}
 }
 
@@ -226,6 +230,9 @@ func (s *scene) judgeOrigin(do action, values []string) (wrong []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range values {
+		if len(v) < len(do.Want.Least) || v < do.Want.Least {
+			wrong = append(wrong, fmt.Sprintf("%s is below %s", v, do.Want.Least))
+		}
 		from := ""
 		for letter, n := range s.nodes {
 			if len(v) == len(fmt.Sprint(spacing)) && v[0] == letter[0]-'a'+'1' {

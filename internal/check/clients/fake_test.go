@@ -156,7 +156,10 @@ func (n *fake) readiness() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.probed++
-	if len(n.ready) == 0 {
+	switch {
+	case n.spec.Unready:
+		return "-NOTREADY not yet"
+	case len(n.ready) == 0:
 		return "OK"
 	}
 	text := n.ready[0]

@@ -156,6 +156,8 @@ func (c *fakeConn) follow(r reply, serve func() string) bool {
 	switch {
 	case r.Raw != nil:
 		text = *r.Raw
+	case r.Digits > 0:
+		text = strings.Repeat("7", r.Digits)
 	case r.Reply != nil:
 		text = *r.Reply + "\n"
 	default:
