@@ -218,7 +218,11 @@ func (c *campaign) conclude() error {
 		return err
 	}
 	sequences := c.judgeSequences()
-	text := c.text(verdict, c.recoveries()+"\n"+sequences+"\n")
+	traces, err := c.judgeTraces()
+	if err != nil {
+		return err
+	}
+	text := c.text(verdict, c.recoveries()+"\n"+sequences+"\n"+traces+"\n")
 	c.t.Log("\n" + text)
 	if *chaosReport == "" {
 		return nil

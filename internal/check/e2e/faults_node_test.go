@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -288,7 +289,9 @@ func stateKinds() []*kind {
 				}
 				x.holdFor(100*time.Millisecond, 3*time.Second)
 				x.mayRefuse()
-				return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.stateFile(), old, 0o600) })
+				return x.m.restarted(syscall.SIGKILL, func() error {
+					return errors.Join(x.m.tracePutBack(), os.WriteFile(x.m.stateFile(), old, 0o600))
+				})
 			}},
 	}
 }

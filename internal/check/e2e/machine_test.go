@@ -55,7 +55,7 @@ func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
 	m.release = m.rng.IntN(5) < 2
 	m.listen = fmt.Sprintf("%s%d:7609", subnet, m.id+1)
 	m.logFile = filepath.Join(c.dir, m.name+".log")
-	_ = os.Remove(m.logFile) // of an earlier run
+	_, _ = os.Remove(m.logFile), os.Remove(m.traceFile()) // of an earlier run
 	m.probe = &client{node: m.node, timeout: clientTimeout}
 	m.clock = new(ownclock.Clock)
 	if os.Geteuid() == 0 {
@@ -105,7 +105,8 @@ func (m *machine) forStart() (flags, env []string) {
 	}
 	m.starts++
 	session := []string{"2s", "6s", "30s"}[m.rng.IntN(3)]
-	return flags, []string{"FLAKED_TEST_START_TIMEOUT=20s", "FLAKED_TEST_SESSION_TIMEOUT=" + session}
+	return flags, []string{"FLAKED_TEST_START_TIMEOUT=20s", "FLAKED_TEST_SESSION_TIMEOUT=" + session,
+		"FLAKED_TRACE=" + m.traceFile()}
 }
 
 // begin starts the process, and starts it again whenever it ends, until end is called.

@@ -20,6 +20,11 @@ var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"o6-next-too-low", "SIGTERM", "sequences: order", "1m"},
 	{"s16-forgotten-keys", "SIGTERM", "sequences: order", "1m"},
 	{"c1-no-lease-bound", "cut off beyond", "nothing where it must refuse", "12s"},
+	// These break a rule, and no client notices.
+	{"c9-written-before-stored", "a second process", "traces: C9", "1m"},
+	{"c26-lapsed-lease-goes-on", "cut off beyond", "traces: C26", "12s"},
+	{"c21-loss-freezes-nothing", "a slot deleted", "traces: C21", "1m"},
+	{"o2-no-margin", "a second process", "traces: O2", "1m"},
 }
 
 // TestCampaignCatchesMutants runs in `make nightly`.
@@ -42,7 +47,11 @@ func TestCampaignCatchesMutants(t *testing.T) {
 			var findings []string
 			found := false
 			for line := range strings.Lines(string(out)) {
-				found = found || strings.Contains(line, "WRONG  ") && strings.Contains(line, f.finding)
+				wrong := strings.Contains(line, "WRONG  ")
+				found = found || wrong && strings.Contains(line, f.finding)
+				if unnoticed := strings.HasPrefix(f.finding, "traces: "); wrong && unnoticed && !strings.Contains(line, "traces: ") {
+					t.Errorf("not only the traces show it: %s", line)
+				}
 				if strings.Contains(line, "violations") {
 					findings = append(findings, strings.TrimSpace(line))
 				}

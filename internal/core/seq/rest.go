@@ -79,6 +79,9 @@ func (i *Issuer) collectRests() (all []rest) {
 			if now-m.askedAt < int64(time.Minute) { // it is used, now and then
 				split = max(split, m.stock.After(keeps))
 			}
+			if any { // requests have ended: what is left was not issued
+				m.traceBound(m.stock.After(0))
+			}
 			give, may := m.drop()
 			give.block.First = max(give.block.First, split)
 			if any {

@@ -1,0 +1,230 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+)
+
+// process is what the trace of one process has shown.
+type process struct {
+	stage  string
+	since  *Line // the step that has led to the stage
+	copied bool  // an old state was put back before it started, and nothing was saved in between
+	node   *node
+	// floor and lease bound what the node may issue, Unix ms.
+	floor, lease    int64
+	recordConfirmed bool
+	waitFrom        int64            // when the confirming time began, ns
+	firstBeat       *Line            // of the present grant
+	versions        map[int64]bool   // of the slot, as this process has left it
+	tenure          *tenure          // the last one
+	ends            map[int64]*Line  // of tenures, by worker
+	save            *Line            // the record on the disk
+	entered         *Line            // the incarnation that its sequences have entered
+	writes          map[string]*Line // of records of sequences, by ID and nonce
+}
+
+// node is what the traces have shown of a node, over all its processes.
+type node struct {
+	file   string
+	nonces map[string]bool
+	acked  map[int64]int64  // the highest confirmed lease bound that was acknowledged, by worker
+	bounds map[string]*Line // of the journal, by the ID of a record
+	// save is the record on the disk, and before what an earlier process than that one has left there.
+	save, before *Line
+}
+
+// tenure is the range of timestamps from floor to high, not included, in which a process may issue for a worker.
+type tenure struct {
+	worker, floor, high int64
+	node                *node
+	line, top, end      *Line // with the floor, the highest bound and the end; nil: it has not ended
+	copied              bool  // it began in an old state that was put back
+}
+
+// at is a step that is judged. before is the step that it contradicts; nil: the one that led to the stage.
+type at struct {
+	w *world
+	*process
+	*Line
+	before *Line
+}
+
+// node returns the node of the step, or of its process.
+func (x *at) node() *node {
+	id, ok := x.words["node"]
+	if !ok {
+		if x.process.node == nil {
+			x.process.node = newNode(x.File)
+		}
+		return x.process.node
+	}
+	n := x.w.nodes[id]
+	if n == nil {
+		n = newNode(x.File)
+		x.w.nodes[id] = n
+	}
+	return n
+}
+
+func newNode(file string) *node {
+	return &node{file: file, nonces: map[string]bool{}, acked: map[int64]int64{}, bounds: map[string]*Line{}}
+}
+
+// grant begins to hold a worker.
+func (x *at) grant() {
+	p := x.process
+	n := x.node()
+	p.node, p.floor, p.lease, p.firstBeat, p.waitFrom = n, x.int("floor"), x.int("own_lease"), nil, x.boot
+	if p.save == nil {
+		p.save = n.save
+	}
+	if x.Step == "alone" {
+		return
+	}
+	p.versions = map[int64]bool{x.int("version"): true}
+	if p.recordConfirmed = x.is("confirmed"); x.Step == "restored" {
+		p.lease = x.int("lease")
+		n.acked[x.int("worker")] = max(n.acked[x.int("worker")], p.lease)
+	}
+}
+
+// beat takes over an acknowledged heartbeat.
+func (x *at) beat() {
+	p, worker := x.process, x.int("worker")
+	p.floor, p.recordConfirmed = x.int("floor"), x.is("confirmed")
+	p.versions[x.int("read")+1] = true
+	if p.firstBeat == nil {
+		p.firstBeat = x.Line
+	}
+	x.w.beats = append(x.w.beats, x.Line)
+	p.stage, p.since = confirming, x.Line
+	if p.recordConfirmed {
+		p.stage, p.lease = confirmed, x.int("lease")
+		x.node().acked[worker] = max(x.node().acked[worker], p.lease)
+	} else if x.int("wait_ms") > 0 {
+		p.waitFrom = x.boot
+	}
+}
+
+func (x *at) saved() {
+	n := x.node()
+	n.nonces[x.word("nonce")], n.nonces[x.word("pending")] = true, true
+	delete(n.nonces, "")
+	if n.save != nil && n.save.run != x.run {
+		n.before = n.save
+	}
+	n.save, x.process.save = x.Line, x.Line
+	if x.copied {
+		delete(x.w.putBack, x.File)
+	}
+}
+
+func (x *at) begin() {
+	t := &tenure{worker: x.int("worker"), floor: x.int("floor"), high: x.int("floor"), node: x.process.node,
+		line: x.Line, top: x.Line,
+		copied: x.process.copied}
+	x.tenure = t
+	x.w.tenures[t.worker] = append(x.w.tenures[t.worker], t)
+}
+
+func (x *at) bound() {
+	if limit := x.int("limit"); x.open() && limit > x.tenure.high {
+		x.tenure.high, x.tenure.top = limit, x.Line
+	}
+}
+
+// ended ends the tenure: nothing is issued at or above its end.
+func (x *at) ended() {
+	x.ends[x.int("worker")] = x.Line
+	if t := x.tenure; t != nil && t.worker == x.int("worker") {
+		t.end, t.high = x.Line, min(t.high, x.int("end"))
+	}
+}
+
+// freeze notes a freeze of registration.
+func (x *at) freeze() {
+	if f := x.w.freezes[x.int("inc")]; f == nil || f.int("frozen") < x.int("frozen") {
+		x.w.freezes[x.int("inc")] = x.Line
+	}
+}
+
+func (x *at) starts() bool { return x.stage == seeking }
+
+func (x *at) open() bool { return x.tenure != nil && x.tenure.end == nil }
+
+// leaseRises reports whether the lease bound of a grant is not below the one found, nor below the node's.
+func leaseRises(x *at) bool { return x.int("lease") >= max(x.int("found_lease"), x.int("own_lease")) }
+
+// free reports whether the worker found was free.
+func free(x *at) bool {
+	now := min(x.int("now"), x.int("leader"))
+	if x.is("found_free") {
+		return x.int("found_lease") <= now+x.w.cluster.Cooldown.Milliseconds()
+	}
+	return x.int("found_lease")+x.w.cluster.Grace.Milliseconds() <= now
+}
+
+// notFrozen reports whether registration is not frozen by the earlier of the two clocks: neither by the record found,
+// nor by what another node has written in this incarnation before.
+func notFrozen(x *at) bool {
+	until := x.int("frozen")
+	if f := x.w.freezes[x.int("inc")]; f != nil && f.boot < x.int("sent") && f.int("frozen") > until {
+		until, x.before = f.int("frozen"), f
+	}
+	return min(x.int("now"), x.int("leader")) >= until
+}
+
+func leaseRuns(x *at) bool { return x.is("ever") && x.int("own_lease") > x.int("now") }
+
+func acknowledged(x *at) bool { return x.int("own_lease") <= x.node().acked[x.int("worker")] }
+
+func ownDirectory(x *at) bool { return x.node().file == x.File }
+
+// aboveReserved reports whether the floor is at or above what the process before has reserved. Limit 2 of safety.md is
+// excepted: an old state was put back in place.
+func aboveReserved(x *at) bool {
+	save := x.node().save
+	if save != nil && save.run == x.run {
+		save = x.node().before
+	}
+	x.before = save
+	return save == nil || save.word("worker") != x.word("worker") || x.int("floor") >= save.int("reserved") || x.copied
+}
+
+// waited reports whether the confirming time has passed before the write was sent.
+func waited(x *at) bool { return x.int("sent")-x.waitFrom >= int64(x.w.cluster.Confirm) }
+
+// vouched reports whether a peer has had a heartbeat acknowledged since the first one of this grant, with a chain of
+// heartbeats that is older than the confirming time by now.
+func vouched(x *at) bool {
+	if x.firstBeat == nil {
+		return false
+	}
+	for _, b := range slices.Backward(x.w.beats) {
+		if b.boot < x.firstBeat.int("sent") {
+			return false
+		}
+		began := b.int("sent") - b.int("unbroken_ms")*1e6
+		if b.run != x.run && b.int("inc") == x.int("inc") && x.int("sent")-began >= int64(x.w.cluster.Confirm) {
+			return true
+		}
+	}
+	return false
+}
+
+// disjoint judges the ranges of all tenures of each worker: the promise itself. Limit 2 of safety.md is excepted.
+func (w *world) disjoint() {
+	for _, all := range w.tenures {
+		for k, b := range all {
+			for _, a := range all[:k] {
+				w.Rules["C2"]++
+				if max(a.floor, b.floor) < min(a.high, b.high) && !(b.copied && a.node == b.node) {
+					w.found("C2", fmt.Sprintf("the ranges of worker %d overlap: from %d below %d, and from %d below %d",
+						a.worker,
+						a.floor, a.high, b.floor, b.high), a.top, b.line)
+				}
+			}
+		}
+	}
+}
