@@ -15,14 +15,15 @@ import (
 // traceFile is the trace of all processes of the machine.
 func (m *machine) traceFile() string { return strings.TrimSuffix(m.logFile, ".log") + ".trace" }
 
-// tracePutBack notes in the trace that an old state is put back (limit 2 of docs/safety.md).
-func (m *machine) tracePutBack() error {
+// tracePutBack notes in the trace that an old state is put back (limit 2 of docs/safety.md), and when it was copied, ns
+// of the boot clock.
+func (m *machine) tracePutBack(copied int64) error {
 	file, err := os.OpenFile(m.traceFile(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	_, err = fmt.Fprintf(file, "boot=%d run=- step=put-back\n", timeguard.System().Boot())
+	_, err = fmt.Fprintf(file, "boot=%d run=- step=put-back copied=%d\n", timeguard.System().Boot(), copied)
 	return err
 }
 

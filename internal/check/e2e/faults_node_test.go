@@ -17,6 +17,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // These are the times within which a node must serve again, if ZooKeeper and a worker are
@@ -287,10 +288,11 @@ func stateKinds() []*kind {
 				if err != nil {
 					return err
 				}
+				copied := timeguard.System().Boot()
 				x.holdFor(100*time.Millisecond, 3*time.Second)
 				x.mayRefuse()
 				return x.m.restarted(syscall.SIGKILL, func() error {
-					return errors.Join(x.m.tracePutBack(), os.WriteFile(x.m.stateFile(), old, 0o600))
+					return errors.Join(x.m.tracePutBack(copied), os.WriteFile(x.m.stateFile(), old, 0o600))
 				})
 			}},
 	}

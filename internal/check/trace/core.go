@@ -9,7 +9,7 @@ import (
 type process struct {
 	stage  string
 	since  *Line // the step that has led to the stage
-	copied bool  // an old state was put back before it started, and nothing was saved in between
+	copied *Line // an old state was put back before it started, and nothing was saved in between
 	node   *node
 	// floor and lease bound what the node may issue, Unix ms.
 	floor, lease    int64
@@ -30,6 +30,8 @@ type node struct {
 	nonces map[string]bool
 	acked  map[int64]int64  // the highest confirmed lease bound that was acknowledged, by worker
 	bounds map[string]*Line // of the journal, by the ID of a record
+	beats  []*Line
+	saves  []*Line
 	// save is the record on the disk, and before what an earlier process than that one has left there.
 	save, before *Line
 }
@@ -82,7 +84,7 @@ func (x *at) grant() {
 	if x.Step == "alone" {
 		return
 	}
-	p.versions = map[int64]bool{x.int("version"): true}
+	p.versions[x.int("version")] = true
 	if p.recordConfirmed = x.is("confirmed"); x.Step == "restored" {
 		p.lease = x.int("lease")
 		n.acked[x.int("worker")] = max(n.acked[x.int("worker")], p.lease)
@@ -97,7 +99,7 @@ func (x *at) beat() {
 	if p.firstBeat == nil {
 		p.firstBeat = x.Line
 	}
-	x.w.beats = append(x.w.beats, x.Line)
+	x.w.beats, x.node().beats = append(x.w.beats, x.Line), append(x.node().beats, x.Line)
 	p.stage, p.since = confirming, x.Line
 	if p.recordConfirmed {
 		p.stage, p.lease = confirmed, x.int("lease")
@@ -114,8 +116,8 @@ func (x *at) saved() {
 	if n.save != nil && n.save.run != x.run {
 		n.before = n.save
 	}
-	n.save, x.process.save = x.Line, x.Line
-	if x.copied {
+	n.save, x.process.save, n.saves = x.Line, x.Line, append(n.saves, x.Line)
+	if x.copied != nil {
 		delete(x.w.putBack, x.File)
 	}
 }
@@ -123,7 +125,7 @@ func (x *at) saved() {
 func (x *at) begin() {
 	t := &tenure{worker: x.int("worker"), floor: x.int("floor"), high: x.int("floor"), node: x.process.node,
 		line: x.Line, top: x.Line,
-		copied: x.process.copied}
+		copied: x.process.copied != nil}
 	x.tenure = t
 	x.w.tenures[t.worker] = append(x.w.tenures[t.worker], t)
 }
@@ -189,7 +191,27 @@ func aboveReserved(x *at) bool {
 		save = x.node().before
 	}
 	x.before = save
-	return save == nil || save.word("worker") != x.word("worker") || x.int("floor") >= save.int("reserved") || x.copied
+	return save == nil || save.word("worker") != x.word("worker") || x.int("floor") >= save.int("reserved") ||
+		x.outdated()
+}
+
+// outdated reports whether limit 2 of safety.md covers a start from an old state: the node could not ask ZooKeeper, or
+// ZooKeeper has acknowledged no heartbeat since the state was outdated. A first one may have been under way.
+func (x *at) outdated() bool {
+	if x.copied == nil || x.Step == "alone" {
+		return x.copied != nil
+	}
+	next := slices.IndexFunc(x.node().saves, func(s *Line) bool {
+		return s.boot > x.copied.int("copied") &&
+			s.run != x.run
+	})
+	since := 0
+	for _, b := range x.node().beats {
+		if next >= 0 && b.int("sent") > x.node().saves[next].boot {
+			since++
+		}
+	}
+	return since < 2
 }
 
 // waited reports whether the confirming time has passed before the write was sent.
@@ -226,5 +248,12 @@ func (w *world) disjoint() {
 				}
 			}
 		}
+	}
+}
+
+// wasPutBack notes that an old state was put back, which was copied at the time "copied", ns.
+func (x *at) wasPutBack() {
+	if x.int("copied") > 0 {
+		x.w.putBack[x.File] = x.Line
 	}
 }

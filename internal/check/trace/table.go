@@ -28,8 +28,8 @@ var table map[string]row
 
 func init() {
 	table = map[string]row{
-		"start":    {changes: func(x *at) { x.since, x.copied = x.Line, x.w.putBack[x.File] != nil }},
-		"put-back": {changes: func(x *at) { x.w.putBack[x.File] = x.Line }}, // by the campaign, not by a node
+		"start":    {changes: func(x *at) { x.since, x.copied = x.Line, x.w.putBack[x.File] }},
+		"put-back": {changes: (*at).wasPutBack}, // by the campaign, not by a node
 
 		"acquired": {from: seeking + " " + confirming + " " + confirmed, to: confirming, changes: (*at).grant,
 			rules: []rule{
@@ -171,9 +171,12 @@ func init() {
 				return x.int("now") < x.owner().until
 			}, func(x *at) bool { o := x.owner(); return o != nil && o.nonce == x.word("owner") }},
 			{"O4", "no two leases of a section overlap", func(x *at) bool {
-				x.before = x.owner().line // a step that comes later has made it shorter
+				x.before = x.owner().line
 				return x.boot >= x.owner().until
-			}, func(x *at) bool { o := x.owner(); return o != nil && o.nonce != x.word("owner") }},
+			}, func(x *at) bool {
+				o := x.owner()
+				return o != nil && o.nonce != x.word("owner") && x.boot < x.int("until")
+			}},
 		}},
 		"disowns": {changes: func(x *at) { x.disown(x.word("owner")) }},
 	}

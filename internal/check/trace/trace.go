@@ -86,7 +86,8 @@ func (v *Verdict) String() string {
 	for _, n := range v.Broken {
 		broken += n
 	}
-	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %s\n  rules: %s\n", steps, broken, counts(v.Broken),
+	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %s\n  rules: %s\n", steps, broken,
+		counts(v.Broken),
 		counts(v.Steps), counts(v.Rules))
 }
 
