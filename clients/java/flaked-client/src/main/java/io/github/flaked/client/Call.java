@@ -39,22 +39,22 @@ final class Call {
     private final long[] values;
     private int got;
 
-    Call(String request, int lines, int perLine, boolean ofSequence, long deadline) {
-        this(request, new long[lines * perLine], perLine, ofSequence, deadline, false);
+    Call(String request, int lines, int perLine, boolean ofSequence, long timeout) {
+        this(request, new long[lines * perLine], perLine, ofSequence, timeout, false);
     }
 
-    private Call(String request, long[] values, int perLine, boolean ofSequence, long deadline, boolean pinned) {
+    private Call(String request, long[] values, int perLine, boolean ofSequence, long timeout, boolean pinned) {
         this.request = request;
         this.values = values;
         this.perLine = perLine;
         this.ofSequence = ofSequence;
-        this.deadline = deadline;
+        deadline = System.nanoTime() + timeout;
         this.pinned = pinned;
     }
 
     /** Returns a call that is answered with OK. */
-    static Call pinned(String request, long deadline) {
-        return new Call(request, new long[0], 0, false, deadline, true);
+    static Call pinned(String request) {
+        return new Call(request, new long[0], 0, false, TimeUnit.DAYS.toNanos(1), true); // its limit ends it
     }
 
     /** Prepares the call for the node that is asked next. */
@@ -73,7 +73,7 @@ final class Call {
         }
         boolean good = Reply.numbers(line, from, to, values, got, perLine, ofSequence ? 0 : 1);
         got += perLine;
-        return good;
+        return good && (perLine == 1 || values[0] <= values[1]);
     }
 
     boolean hasBegun() {
@@ -109,6 +109,20 @@ final class Call {
         String silent =
                 asked == null || error != null ? "" : ": " + asked.address().text() + " is silent";
         fail(new UnavailableException("no flaked node answered in time" + silent, error));
+    }
+
+    /** Returns a future of a single value, whose dependents run in the common pool: they may block. */
+    CompletableFuture<Long> inPool() {
+        CompletableFuture<Long> result = new CompletableFuture<>();
+        future.whenCompleteAsync((values, error) -> {
+            if (error == null) {
+                result.complete(values[0]);
+            } else {
+                result.completeExceptionally(error);
+            }
+        });
+        result.whenComplete((value, error) -> future.cancel(false));
+        return result;
     }
 
     /** Waits for the values. */

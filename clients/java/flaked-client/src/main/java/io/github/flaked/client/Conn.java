@@ -38,6 +38,10 @@ final class Conn {
     private Tls tls; // null without TLS
     private boolean connected;
     private boolean closed;
+    /** Bytes have come from the node. */
+    private boolean heard;
+    /** Requests were sent after a time without any, and nothing has come since: the node may have closed before. */
+    private boolean resumed;
 
     Conn(Dispatcher dispatcher, Node node) {
         this.dispatcher = dispatcher;
@@ -45,7 +49,7 @@ final class Conn {
         dispatcher.conns().add(this);
         String token = dispatcher.config().token();
         if (token != null) {
-            Call auth = Call.pinned("AUTH " + token, dispatcher.now());
+            Call auth = Call.pinned("AUTH " + token);
             auth.limit = Long.MAX_VALUE; // the requests behind it have limits
             auth.future.whenComplete((ok, error) -> {
                 if (error instanceof Exception e) {
@@ -59,8 +63,10 @@ final class Conn {
 
     /** Adds a call's request to what is sent at the end of the dispatcher's turn. */
     void send(Call call) {
+        resumed |= heard && pending.isEmpty();
         add(call);
-        dispatcher.alarm(Dispatcher.earlier(call.sentAt + call.limit, call.deadline));
+        dispatcher.alarm(call.sentAt + call.limit);
+        dispatcher.alarm(call.deadline);
         dispatcher.dirty(this);
     }
 
@@ -159,7 +165,7 @@ final class Conn {
             }
             proceed();
         } catch (IOException e) {
-            fail(inWords(e), false);
+            broken(e);
         }
     }
 
@@ -170,9 +176,10 @@ final class Conn {
         }
         for (int n = -1; (n = tls == null ? channel.read(in) : tls.read(in)) != 0; ) {
             if (n < 0) {
-                fail(new IOException(node.address().text() + " closed the connection before it had answered"), false);
-                return;
+                throw new IOException("the node closed the connection before it had answered");
             }
+            heard = true;
+            resumed = false;
             lines();
             if (closed) {
                 return;
@@ -204,7 +211,7 @@ final class Conn {
                 key.interestOps(ops);
             }
         } catch (IOException e) {
-            fail(inWords(e), false);
+            broken(e);
         }
     }
 
@@ -266,10 +273,10 @@ final class Conn {
             if (call.limit == Long.MAX_VALUE) {
                 continue;
             }
-            if (!call.pinned && call.deadline - now <= 0) {
-                call.expire();
-            } else {
+            if (call.deadline - now > 0) {
                 dispatcher.alarm(call.deadline);
+            } else if (!call.isDone()) {
+                call.expire();
             }
             if (call.sentAt + call.limit - now <= 0) {
                 late = late == null ? call : late;
@@ -281,6 +288,15 @@ final class Conn {
             long ms = TimeUnit.NANOSECONDS.toMillis(late.limit);
             boolean hurried = late.limit < dispatcher.config().nodeTimeout();
             fail(new IOException(node.address().text() + " has not answered for " + ms + " ms"), hurried);
+        }
+    }
+
+    /** Handles the end of the connection. What an idle connection has lost is sent to the node once more. */
+    private void broken(IOException e) {
+        if (resumed) {
+            close().forEach(call -> dispatcher.ask(node, call));
+        } else {
+            fail(inWords(e), false);
         }
     }
 

@@ -18,6 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAdder;
 
 /**
  * Chooses the node for each call. One thread does all I/O and owns all state, so nothing needs a lock, and an interrupt
@@ -43,6 +44,8 @@ final class Dispatcher {
     private final AtomicBoolean asleep = new AtomicBoolean();
     private volatile boolean closed;
     private volatile boolean ended;
+    private final LongAdder calls = new LongAdder();
+    private final LongAdder failures = new LongAdder();
 
     private final Set<Conn> conns = new LinkedHashSet<>();
     private final Set<Conn> dirty = new LinkedHashSet<>();
@@ -75,6 +78,18 @@ final class Dispatcher {
 
     // What any thread may call.
 
+    /** Submits a caller's call, which is counted. */
+    Call start(Call call) {
+        calls.increment();
+        call.future.whenComplete((values, error) -> {
+            if (error != null) {
+                failures.increment();
+            }
+        });
+        submit(call);
+        return call;
+    }
+
     void submit(Call call) {
         post(() -> route(call));
     }
@@ -92,8 +107,14 @@ final class Dispatcher {
         return closed;
     }
 
-    List<Stats.Node> nodes() {
-        return nodes.stream().map(Node::stats).toList();
+    Stats stats() {
+        return new Stats(
+                calls.sum(), failures.sum(), nodes.stream().map(Node::stats).toList());
+    }
+
+    /** Counts a call that was answered from a stock. */
+    void served() {
+        calls.increment();
     }
 
     void close() {
@@ -224,8 +245,7 @@ final class Dispatcher {
         Node best = pick(call);
         boolean ready = best != null && best.mayBeAsked(now);
         if (ready) {
-            call.ask(best, now, limit(call, best));
-            best.connection(this, call.ofSequence).send(call);
+            ask(best, call);
         } else if (!call.refused.isEmpty()) {
             retryLater(call);
         } else if (best.until() - call.deadline >= 0 || nodes.stream().allMatch(Node::refusesLastingly)) {
@@ -234,6 +254,11 @@ final class Dispatcher {
         } else {
             suspend(call, best.until());
         }
+    }
+
+    void ask(Node node, Call call) {
+        call.ask(node, now, limit(call, node));
+        node.connection(this, call.ofSequence).send(call);
     }
 
     /** Returns the best node that has not refused the call, null if all have. */
@@ -333,7 +358,7 @@ final class Dispatcher {
                 continue;
             }
             node.probing = true;
-            Call ready = Call.pinned("READY", now + config.nodeTimeout());
+            Call ready = Call.pinned("READY");
             ready.ask(node, now, config.nodeTimeout());
             Conn conn = new Conn(this, node);
             ready.future.whenComplete((ok, error) -> {

@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.LongAdder;
 import javax.net.ssl.SSLContext;
 
 /**
@@ -20,16 +19,13 @@ import javax.net.ssl.SSLContext;
  */
 public final class FlakedClient implements AutoCloseable {
     private final Dispatcher dispatcher;
-    private final long timeout;
     private final Stock stock;
-    private final LongAdder calls = new LongAdder();
-    private final LongAdder failures = new LongAdder();
+    private final long timeout;
 
-    private FlakedClient(Builder b) {
-        List<Node> nodes = b.addresses.stream().map(Node::new).toList();
-        timeout = b.timeout;
-        dispatcher = new Dispatcher(nodes, new Config(b.token, b.tls, b.nodeTimeout));
-        stock = Stock.of(this, "GET", false, b.prefetch, b.maxAge);
+    private FlakedClient(Dispatcher dispatcher, Stock stock, long timeout) {
+        this.dispatcher = dispatcher;
+        this.stock = stock;
+        this.timeout = timeout;
     }
 
     /**
@@ -50,7 +46,7 @@ public final class FlakedClient implements AutoCloseable {
      * @throws ClosedException if the client is closed
      */
     public long next() {
-        return one(stock, "GET", false, timeout);
+        return one(stock, "GET", false);
     }
 
     /**
@@ -60,7 +56,7 @@ public final class FlakedClient implements AutoCloseable {
      * @return the ID
      */
     public long next(Duration timeout) {
-        return one(stock, "GET", false, Check.nanos("the timeout", timeout, Duration.ofNanos(1)));
+        return withTimeout(timeout).next();
     }
 
     /**
@@ -71,7 +67,7 @@ public final class FlakedClient implements AutoCloseable {
      */
     public long[] next(int n) {
         Check.count("the number of IDs", n, 1, Check.MAX_COUNT);
-        return await(call(n == 1 ? "GET" : "GET " + n, n, 1, false, timeout));
+        return many(n == 1 ? "GET" : "GET " + n, n, 1, false);
     }
 
     /**
@@ -91,7 +87,7 @@ public final class FlakedClient implements AutoCloseable {
      * @return the sequence
      */
     public Sequence sequence(String name) {
-        return new Sequence(this, Check.name(name), 0, Builder.DEFAULT_MAX_AGE);
+        return new Sequence(this, Check.name(name), null);
     }
 
     /**
@@ -105,7 +101,21 @@ public final class FlakedClient implements AutoCloseable {
      */
     public Sequence sequence(String name, int prefetch, Duration maxAge) {
         Check.count("prefetch", prefetch, 0, Check.MAX_PREFETCH);
-        return new Sequence(this, Check.name(name), prefetch, Check.nanos("maxAge", maxAge, Builder.MIN_TIME));
+        String request = Sequence.request(Check.name(name));
+        long age = Check.nanos("maxAge", maxAge, Builder.MIN_TIME);
+        Stock stock = prefetch == 0 ? null : new Stock(dispatcher, request, true, prefetch, age, timeout);
+        return new Sequence(this, name, stock);
+    }
+
+    /**
+     * Returns this client with another timeout of its calls, and of those of its sequences. All else is shared: if one
+     * of the two is closed, both are.
+     *
+     * @param timeout how long a call may take
+     * @return the view
+     */
+    public FlakedClient withTimeout(Duration timeout) {
+        return new FlakedClient(dispatcher, stock, Check.nanos("the timeout", timeout, Duration.ofNanos(1)));
     }
 
     /**
@@ -114,7 +124,7 @@ public final class FlakedClient implements AutoCloseable {
      * @return a snapshot
      */
     public Stats stats() {
-        return new Stats(calls.sum(), failures.sum(), dispatcher.nodes());
+        return dispatcher.stats();
     }
 
     /** Ends the connections. Calls that wait, and later ones, fail with {@link ClosedException}. */
@@ -123,66 +133,22 @@ public final class FlakedClient implements AutoCloseable {
         dispatcher.close();
     }
 
-    long timeout() {
-        return timeout;
-    }
-
-    Call call(String request, int lines, int perLine, boolean ofSequence, long timeout) {
-        return new Call(request, lines, perLine, ofSequence, System.nanoTime() + timeout);
-    }
-
-    Dispatcher dispatcher() {
-        return dispatcher;
-    }
-
-    /** Returns a value of the stock, -1 if it has none. */
-    private long prefetched(Stock stock) {
-        long value = stock == null || dispatcher.isClosed() ? -1 : stock.take();
-        if (value >= 0) {
-            calls.increment();
-        }
-        return value;
-    }
-
-    long one(Stock stock, String request, boolean ofSequence, long timeout) {
-        long value = prefetched(stock);
-        if (value >= 0) {
-            return value;
-        }
-        return await(call(request, 1, 1, ofSequence, timeout))[0];
+    long one(Stock stock, String request, boolean ofSequence) {
+        long value = stock == null ? -1 : stock.take();
+        return value >= 0 ? value : many(request, 1, 1, ofSequence)[0];
     }
 
     CompletableFuture<Long> oneAsync(Stock stock, String request, boolean ofSequence) {
-        long prefetched = prefetched(stock);
-        if (prefetched >= 0) {
-            return CompletableFuture.completedFuture(prefetched);
-        }
-        calls.increment();
-        Call call = call(request, 1, 1, ofSequence, timeout);
-        CompletableFuture<Long> result = new CompletableFuture<>();
-        // The dispatcher's thread must not run the caller's code, which may block.
-        call.future.whenCompleteAsync((values, error) -> {
-            if (error == null) {
-                result.complete(values[0]);
-            } else {
-                failures.increment();
-                result.completeExceptionally(error);
-            }
-        });
-        result.whenComplete((value, error) -> call.future.cancel(false));
-        dispatcher.submit(call);
-        return result;
+        long value = stock == null ? -1 : stock.take();
+        return value >= 0
+                ? CompletableFuture.completedFuture(value)
+                : dispatcher.start(new Call(request, 1, 1, ofSequence, timeout)).inPool();
     }
 
-    long[] await(Call call) {
-        calls.increment();
-        dispatcher.submit(call);
-        try {
-            return call.await();
-        } catch (FlakedException e) {
-            failures.increment();
-            throw e;
-        }
+    long[] many(String request, int lines, int perLine, boolean ofSequence) {
+        return dispatcher
+                .start(new Call(request, lines, perLine, ofSequence, timeout))
+                .await();
     }
 
     /** Builds a client. Only the addresses have no default that fits most programs. */
@@ -298,7 +264,10 @@ public final class FlakedClient implements AutoCloseable {
          * @return the client
          */
         public FlakedClient build() {
-            return new FlakedClient(this);
+            List<Node> nodes = addresses.stream().map(Node::new).toList();
+            Dispatcher dispatcher = new Dispatcher(nodes, new Config(token, tls, nodeTimeout));
+            Stock stock = prefetch == 0 ? null : new Stock(dispatcher, "GET", false, prefetch, maxAge, timeout);
+            return new FlakedClient(dispatcher, stock, timeout);
         }
     }
 }

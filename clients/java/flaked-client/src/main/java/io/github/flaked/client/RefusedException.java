@@ -69,11 +69,11 @@ public final class RefusedException extends FlakedException {
         return code().equals("ERR") || code().equals("NOPERM");
     }
 
-    /** Reports whether no other node and no later time would give a value of the sequence. */
+    /** Reports whether the request is wrong, or no node and no later time would give a value of the sequence. */
     boolean isOfSequenceForGood() {
         return switch (reason()) {
             case "no-sequence", "frozen", "wrong-mode", "no-right", "exhausted", "too-many" -> true;
-            default -> isOfRequest();
+            default -> !code().equals("NOTREADY");
         };
     }
 }

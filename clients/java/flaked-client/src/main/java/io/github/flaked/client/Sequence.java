@@ -1,5 +1,6 @@
 package io.github.flaked.client;
 
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -14,11 +15,15 @@ public final class Sequence {
     private final String next;
     private final Stock stock;
 
-    Sequence(FlakedClient client, String name, int prefetch, long maxAge) {
+    Sequence(FlakedClient client, String name, Stock stock) {
         this.client = client;
         this.name = name;
-        next = "NEXT " + name;
-        stock = Stock.of(client, next, true, prefetch, maxAge);
+        this.stock = stock;
+        next = request(name);
+    }
+
+    static String request(String name) {
+        return "NEXT " + name;
     }
 
     /**
@@ -31,12 +36,22 @@ public final class Sequence {
     }
 
     /**
+     * Returns this sequence with another timeout of its calls. Prefetched values are shared.
+     *
+     * @param timeout how long a call may take
+     * @return the view
+     */
+    public Sequence withTimeout(Duration timeout) {
+        return new Sequence(client.withTimeout(timeout), name, stock);
+    }
+
+    /**
      * Returns one value.
      *
      * @return the value
      */
     public long next() {
-        return client.one(stock, next, true, client.timeout());
+        return client.one(stock, next, true);
     }
 
     /**
@@ -56,7 +71,7 @@ public final class Sequence {
      */
     public long[] next(int n) {
         Check.count("the number of values", n, 1, Check.MAX_COUNT);
-        return client.await(client.call(n == 1 ? next : next + " " + n, n, 1, true, client.timeout()));
+        return client.many(n == 1 ? next : next + " " + n, n, 1, true);
     }
 
     /**
@@ -67,7 +82,7 @@ public final class Sequence {
      * @return the value
      */
     public long next(String key) {
-        return client.one(null, next + " " + Check.key(key), true, client.timeout());
+        return client.one(null, next + " " + Check.key(key), true);
     }
 
     /**
@@ -78,7 +93,7 @@ public final class Sequence {
      */
     public Range range(int n) {
         Check.count("the number of values", n, 1, Check.MAX_RANGE);
-        long[] ends = client.await(client.call("RANGE " + name + " " + n, 1, 2, true, client.timeout()));
+        long[] ends = client.many("RANGE " + name + " " + n, 1, 2, true);
         return new Range(ends[0], ends[1]);
     }
 }

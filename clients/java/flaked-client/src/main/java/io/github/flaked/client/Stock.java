@@ -7,11 +7,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Values that were requested in advance. Any thread may take one, without a lock. */
 final class Stock {
-    private final FlakedClient client;
+    private final Dispatcher dispatcher;
     private final String request;
     private final boolean ofSequence;
     private final int size;
     private final long maxAge;
+    private final long timeout;
     /** The answers to the requests, the oldest first. */
     private final Queue<Parcel> parcels = new ConcurrentLinkedQueue<>();
 
@@ -20,21 +21,20 @@ final class Stock {
     /** The values of one reply, of which those before used are taken. Their age counts from the request. */
     private record Parcel(long[] values, long asked, AtomicInteger used) {}
 
-    private Stock(FlakedClient client, String request, boolean ofSequence, int size, long maxAge) {
-        this.client = client;
+    Stock(Dispatcher dispatcher, String request, boolean ofSequence, int size, long maxAge, long timeout) {
+        this.dispatcher = dispatcher;
         this.request = request;
         this.ofSequence = ofSequence;
         this.size = size;
         this.maxAge = maxAge;
-    }
-
-    /** Returns a stock for the replies to a request that takes a count, null if size is 0. */
-    static Stock of(FlakedClient client, String request, boolean ofSequence, int size, long maxAge) {
-        return size == 0 ? null : new Stock(client, request, ofSequence, size, maxAge);
+        this.timeout = timeout;
     }
 
     /** Returns a value, or -1 if there is none. Requests more if half or less are left. */
     long take() {
+        if (dispatcher.isClosed()) {
+            return -1;
+        }
         long now = System.nanoTime();
         long value = -1;
         for (Parcel p; value < 0 && (p = parcels.peek()) != null; ) {
@@ -49,6 +49,9 @@ final class Stock {
         if (left <= size / 2 && filling.compareAndSet(false, true)) {
             fill(Math.min(size - left, Check.MAX_COUNT));
         }
+        if (value >= 0) {
+            dispatcher.served();
+        }
         return value;
     }
 
@@ -62,13 +65,13 @@ final class Stock {
 
     private void fill(int n) {
         String counted = n == 1 ? request : request + " " + n;
-        Call call = client.call(counted, n, 1, ofSequence, client.timeout());
+        Call call = new Call(counted, n, 1, ofSequence, timeout);
         call.future.whenComplete((values, error) -> {
             if (error == null) {
                 parcels.add(new Parcel(values, call.sentAt, new AtomicInteger()));
             }
             filling.set(false);
         });
-        client.dispatcher().submit(call);
+        dispatcher.submit(call);
     }
 }
