@@ -1,0 +1,133 @@
+package io.github.flaked.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class FlakedClientTest {
+    @Test
+    void aThousandThreadsGetDifferentIds() throws Exception {
+        try (FakeNode node = new FakeNode(false);
+                FlakedClient client = FlakedClient.builder()
+                        .addresses(node.address())
+                        .prefetch(100)
+                        .build()) {
+            Set<Long> ids = ConcurrentHashMap.newKeySet();
+            List<Thread> threads = new ArrayList<>();
+            for (int i = 0; i < 1000; i++) {
+                threads.add(new Thread(() -> {
+                    for (int k = 0; k < 20; k++) {
+                        ids.add(client.next());
+                    }
+                }));
+            }
+            threads.forEach(Thread::start);
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertEquals(20_000, ids.size());
+            assertEquals(20_000, client.stats().calls());
+            assertEquals(0, client.stats().failures());
+        }
+    }
+
+    @Test
+    void anInterruptEndsACallAndLeavesTheConnectionAlone() throws Exception {
+        try (FakeNode node = new FakeNode(true);
+                FlakedClient client = FlakedClient.builder()
+                        .addresses(node.address())
+                        .nodeTimeout(Duration.ofMinutes(1))
+                        .build()) {
+            CompletableFuture<Throwable> thrown = new CompletableFuture<>();
+            Thread caller = new Thread(() -> {
+                Throwable e = assertThrows(FlakedException.class, client::next);
+                thrown.complete(Thread.currentThread().isInterrupted() ? e : null);
+            });
+            caller.start();
+            node.asked.await();
+            caller.interrupt();
+            assertInstanceOf(InterruptedException.class, thrown.get().getCause());
+            assertTrue(client.stats().nodes().get(0).healthy());
+        }
+    }
+
+    @Test
+    void closeEndsCallsThatWait() throws Exception {
+        FakeNode node = new FakeNode(true);
+        FlakedClient client = FlakedClient.builder().addresses(node.address()).build();
+        CompletableFuture<Long> waiting = client.nextAsync();
+        node.asked.await();
+        client.close();
+        client.close();
+        Throwable e = assertThrows(ExecutionException.class, () -> waiting.get(10, TimeUnit.SECONDS));
+        assertInstanceOf(ClosedException.class, e.getCause());
+        assertThrows(ClosedException.class, client::next);
+        node.close();
+    }
+
+    @Test
+    void aDependentOfAFutureMayCallTheClient() throws Exception {
+        try (FakeNode node = new FakeNode(false);
+                FlakedClient client =
+                        FlakedClient.builder().addresses(node.address()).build()) {
+            assertEquals(2L, client.nextAsync().thenApply(id -> client.next()).get());
+        }
+    }
+
+    @Test
+    void aSilentNodeHoldsUpACallForItsTimeoutOnly() throws Exception {
+        try (FakeNode node = new FakeNode(true);
+                FlakedClient client =
+                        FlakedClient.builder().addresses(node.address()).build()) {
+            UnavailableException e = assertThrows(UnavailableException.class, () -> client.next(Duration.ofMillis(50)));
+            assertTrue(e.getMessage().contains(node.address()), e.getMessage());
+            assertEquals(1, client.stats().failures());
+        }
+    }
+
+    @Test
+    void theCodeOfTheReadmeWorks() throws Exception {
+        String code;
+        try (FakeNode first = new FakeNode(false)) {
+            // begin
+            try (FlakedClient flaked = FlakedClient.builder()
+                    .addresses(first.address(), "unix:/run/flaked/flaked.sock")
+                    .timeout(Duration.ofSeconds(2))
+                    .build()) {
+                long id = flaked.next();
+                long[] ids = flaked.next(500);
+                Sequence orders = flaked.sequence("order");
+                long number = orders.next();
+                Range block = orders.range(100);
+                System.out.println(id + " " + ids.length + " " + number + " " + block.first() + " " + block.last());
+            }
+            // end
+            code = Files.readString(Path.of("src/test/java/io/github/flaked/client/FlakedClientTest.java"));
+        }
+        String begin = "// " + "begin";
+        String tested = code.substring(code.indexOf(begin) + begin.length(), code.indexOf("// " + "end"));
+        String readme = Files.readString(Path.of("../README.md"));
+        String shown =
+                readme.substring(readme.indexOf("```java") + 7, readme.indexOf("```\n", readme.indexOf("```java") + 7));
+        assertFalse(shown.isBlank());
+        assertEquals(
+                tested.replaceAll("\\s+", ""),
+                shown.replace("\"ids-1.example.com:7609\"", "first.address()").replaceAll("\\s+", ""));
+    }
+}
