@@ -1,0 +1,45 @@
+import type { Refusal } from "./protocol.js";
+
+/** The base of all errors of this package. Wrong arguments are a `TypeError` or a `RangeError` instead. */
+export class FlakedError extends Error {
+  /** The code of the last refusal, such as `NOTREADY`, if a node refused. docs/protocol.md lists the codes. */
+  readonly code: string | undefined;
+  /** The reason in that refusal, such as `no-sequence` or `frozen`. */
+  readonly reason: string | undefined;
+  /** How long the node asks not to be asked again, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  /** @internal */
+  constructor(message: string, refusal?: Pick<FlakedError, "code" | "reason" | "retryAfterMs">, cause?: Error) {
+    super(message, cause && { cause });
+    this.code = refusal?.code;
+    this.reason = refusal?.reason;
+    this.retryAfterMs = refusal?.retryAfterMs;
+  }
+}
+
+/** A node refused, and no other node would have helped. */
+export class RefusedError extends FlakedError {
+  /** @internal */
+  constructor(
+    /** The address of the node, as it was given to the client. */
+    readonly address: string,
+    refusal: Refusal,
+    /** What the node said after the code. It is for people and may change. */
+    readonly text: string = refusal.text,
+  ) {
+    super(`${address} answered -${refusal.code} ${text}`.trimEnd(), refusal);
+  }
+}
+
+/** No node answered in time. `cause` is the last refusal (a {@link RefusedError}) or error of the network. */
+export class UnavailableError extends FlakedError {}
+
+/** The client was closed before or during the call. */
+export class ClosedError extends FlakedError {}
+
+// Not fields, so that stack traces begin with the names.
+FlakedError.prototype.name = "FlakedError";
+RefusedError.prototype.name = "RefusedError";
+UnavailableError.prototype.name = "UnavailableError";
+ClosedError.prototype.name = "ClosedError";

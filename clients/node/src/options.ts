@@ -1,0 +1,123 @@
+import { isIP } from "node:net";
+import { createSecureContext, type ConnectionOptions } from "node:tls";
+
+/** What is requested in advance. */
+export interface PrefetchOptions {
+  /**
+   * How many IDs or values are requested in advance, 0 to 100,000, so that `next()` need not wait. Those that are left
+   * at the end are lost. Do not use it for strict or ordered sequences: the order would be lost. Default: 0.
+   */
+  prefetch?: number | undefined;
+  /** How long an ID or value that was requested in advance may be kept, in milliseconds. Default: 1000. */
+  maxAgeMs?: number | undefined;
+}
+
+/** The settings of a {@link Client}. Prefetching is that of IDs. */
+export interface ClientOptions extends PrefetchOptions {
+  /** Nodes, asked in this order: `host:port`, `host` (port 7609) or `unix:/path`. Default: `["127.0.0.1:7609"]`. */
+  addresses?: readonly string[] | undefined;
+  /** The token, if the nodes ask for one. */
+  token?: string | undefined;
+  /** `true`, or options of `tls.connect`, if the nodes speak TLS. Unix sockets are always plain. */
+  tls?: boolean | ConnectionOptions | undefined;
+  /** The time limit of a call in milliseconds. Default: 5000. */
+  timeoutMs?: number | undefined;
+  /** How long a node may be silent before the next one is asked, in milliseconds. Default: 1000. */
+  nodeTimeoutMs?: number | undefined;
+}
+
+/** The limits of one call. */
+export interface CallOptions {
+  /** Ends the call. It then fails with the signal's reason, and its reply is thrown away. */
+  signal?: AbortSignal | undefined;
+  /** The time limit of this call in milliseconds, in place of {@link ClientOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+}
+
+/** Where a node listens. `name` is the address as it was given. */
+export type Endpoint = { name: string; path: string } | { name: string; host: string; port: number };
+
+/** The settings of a client, checked. */
+export type Config = Readonly<ReturnType<typeof checkOptions>>;
+
+/** Returns the settings, or throws a `TypeError` or `RangeError`. */
+export function checkOptions(options: ClientOptions) {
+  const { addresses = ["127.0.0.1:7609"], token } = options;
+  if (!Array.isArray(addresses)) throw new TypeError('addresses must be an array, such as ["127.0.0.1:7609"]');
+  if (addresses.length === 0) throw new RangeError("addresses is empty. Name a node, such as 127.0.0.1:7609");
+  if (token !== undefined && !/^[!-~]{1,256}$/.test(token)) {
+    throw new RangeError("token must be 1 to 256 printable ASCII characters without blanks");
+  }
+  return {
+    endpoints: addresses.map(parseAddress),
+    token,
+    tls: checkTLS(options.tls),
+    timeoutMs: checkMs("timeoutMs", options.timeoutMs, 5000),
+    nodeTimeoutMs: checkMs("nodeTimeoutMs", options.nodeTimeoutMs, 1000),
+  };
+}
+
+/** The most that a timer of Node.js waits. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** Returns a time limit in milliseconds, or the default if there is none. */
+export function checkMs(name: string, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise;
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number of milliseconds`);
+  if (value >= 1 && value <= maxTimerMs) return value;
+  throw new RangeError(`${name} is ${value} and must be 1 to ${maxTimerMs} milliseconds`);
+}
+
+/** Returns a whole number from least to most, or throws. */
+export function checkCount(name: string, value: number, least: number, most: number): number {
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number`);
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new RangeError(`${name} is ${value} and must be a whole number from ${least} to ${most}`);
+}
+
+export function checkName(name: string): string {
+  if (/^[A-Za-z0-9_{][A-Za-z0-9_.:{}/-]{0,127}$/.test(name) && !/^[0-9]+$/.test(name)) return name;
+  const rule =
+    "must be 1 to 128 letters, digits and _ . : - { } /, begin with none of . : - } /, and not be digits alone";
+  throw new RangeError(`the name of a sequence, ${JSON.stringify(name)}, ${rule}`);
+}
+
+export function checkKey(key: string): string {
+  if (/^[A-Za-z][A-Za-z0-9_.:-]{0,63}$/.test(key)) return key;
+  const rule = "must begin with a letter, go on with letters, digits and _ . : -, and have at most 64 characters";
+  throw new RangeError(`the key ${JSON.stringify(key)} ${rule}`);
+}
+
+function checkTLS(given: ClientOptions["tls"]): ConnectionOptions | undefined {
+  if (given === undefined || given === false) return undefined;
+  const options = given === true ? {} : given;
+  try {
+    // Made once, because reading certificates takes longer than a connection.
+    return { ...options, secureContext: options.secureContext ?? createSecureContext(options) };
+  } catch (error) {
+    throw new TypeError(`tls: ${(error as Error).message}. Correct the certificates or keys`, { cause: error });
+  }
+}
+
+/** Returns the endpoint of an address. It looks up no host names. */
+export function parseAddress(name: string): Endpoint {
+  if (typeof name !== "string") throw new TypeError("an address must be a string, such as 127.0.0.1:7609");
+  const wrong = (why: string) => new RangeError(`the address ${JSON.stringify(name)} ${why}`);
+  if (name.startsWith("unix:")) {
+    const path = name.slice("unix:".length);
+    if (!path.startsWith("/")) throw wrong("must have an absolute path, as in unix:/run/flaked/flaked.sock");
+    if (Buffer.byteLength(path) > 107) throw wrong("has a path of more than 107 bytes. Choose a shorter one");
+    return { name, path };
+  }
+  if (name.includes("://")) throw wrong("is a URL. Write HOST:PORT");
+  if (name.startsWith("/")) throw wrong(`is a path. For a unix socket write unix:${name}`);
+  if (isIP(name) !== 0) return { name, host: name, port: 7609 };
+  const match = /^(?:\[([^\]]*)\]|([^:[\]\s/]+))(?::([0-9]{1,5}))?$/.exec(name);
+  const [, ipv6, host = ipv6, port = "7609"] = match ?? [];
+  if (host === undefined || (ipv6 !== undefined && isIP(ipv6) !== 6)) {
+    throw wrong("must be HOST:PORT, HOST, [IPv6]:PORT or unix:/PATH");
+  }
+  if (/^[0-9]+$/.test(host)) throw wrong(`has no host. Write HOST:PORT, such as 127.0.0.1:${host}`);
+  if (Number(port) < 1 || Number(port) > 65535) throw wrong("has a wrong port. It must be 1 to 65535");
+  return { name, host, port: Number(port) };
+}
