@@ -139,6 +139,13 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a pod with one CPU
 	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./internal/core/node/...
 
+.PHONY: test-clients
+test-clients: ## the clients of clients/: their own tests, the cases, real nodes. ONLY='python node' for some
+	@mkdir -p bin
+	zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	FLAKED_TEST_ZK=require scripts/test-clients.sh $(ONLY)
+
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)

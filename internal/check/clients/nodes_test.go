@@ -41,6 +41,7 @@ func TestRealNodes(t *testing.T) {
 			n.ready(token)
 		}
 	}
+	j.warm()
 	j.during("before all faults", func() { time.Sleep(3 * time.Second) })
 	j.during("kill -9 of the node that is used", func() { a.signal(syscall.SIGKILL); time.Sleep(2 * time.Second) })
 	j.during("its restart", func() { restart(a); time.Sleep(2 * time.Second) })
@@ -113,6 +114,25 @@ func (j *judge) watch(name string, d *driver, addrs []string) {
 	}
 	if a, err := d.wait(command, got, 0); err != nil || a.Error != nil {
 		j.t.Fatalf("%s: load: %v, %v", name, err, a.Error)
+	}
+}
+
+// warm blocks until each client has made some calls of each kind. A virtual machine starts slowly.
+func (j *judge) warm() {
+	j.t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		j.mu.Lock()
+		cold := slices.IndexFunc(j.watched, func(w *watched) bool { return w.calls["seq_key"] < 100 })
+		for _, w := range j.watched {
+			clear(w.gap)
+		}
+		j.mu.Unlock()
+		if cold < 0 {
+			return
+		}
+		if time.Since(began) > patience {
+			j.t.Fatalf("%s has not made 100 calls of each kind within %s", j.watched[cold].name, patience)
+		}
 	}
 }
 

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+#
+# test-clients.sh tests the clients in clients/, each with its language's own tools. Then it runs the cases of all
+# clients, and the test with real nodes. Its messages go to stderr.
+#
+#   scripts/test-clients.sh [LANGUAGE...]      java, python and node, if none is given. Go is always there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. scripts/lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib-clients.sh
+. scripts/lib-clients.sh
+
+(($#)) || set -- java python node
+venv=bin/clients-python node=clients/node java=clients/java
+
+test_java() { (cd "$java" && mvn -B -q -ntp verify); }
+
+# The venv has the packages that the client is tested with. It is made anew if their list changes.
+test_python() {
+  if ! cmp -s clients/python/pyproject.toml "$venv/installed.toml"; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    quietly "$venv/bin/pip" install --disable-pip-version-check -e 'clients/python[dev]'
+    cp clients/python/pyproject.toml "$venv/installed.toml"
+  fi
+  local tools=$PWD/$venv/bin
+  cd clients/python
+  "$tools/ruff" format --check -q .
+  "$tools/ruff" check -q .
+  "$tools/mypy" --no-error-summary
+  "$tools/pytest" -q
+}
+
+test_node() {
+  cd "$node"
+  install_node_modules
+  npm run --silent lint
+  npm test --silent
+}
+
+failed=() drivers=(-driver go=build)
+for language; do
+  say "$language ..."
+  if ! tools_of "$language"; then
+    say "NOT RUN: $language: its tools are missing"
+    continue
+  fi
+  began=$SECONDS
+  # In a condition, bash would go on after a command that fails.
+  set +e
+  (
+    set -e
+    case $language in
+      java) test_java ;;
+      python) test_python ;;
+      node) test_node ;;
+      *) die "there is no client for $language" ;;
+    esac
+  ) >&2
+  status=$?
+  set -e
+  ((status == 0)) || failed+=("$language")
+  say "$language: done in $((SECONDS - began)) s"
+  case $language in
+    java) drivers+=(-driver "java=java -cp $java/flaked-client/target/classes:$java/flaked-client/target/test-classes io.github.flaked.client.Driver") ;;
+    python)
+      drivers+=(-driver "python=$venv/bin/python clients/python/tests/driver.py sync"
+        -driver "asyncio=$venv/bin/python clients/python/tests/driver.py asyncio")
+      ;;
+    node) drivers+=(-driver "node=node $node/test/driver.mjs") ;;
+  esac
+done
+
+say 'the cases, and real nodes ...'
+go test -vet=off -count=1 -timeout 10m -v ./internal/check/clients -run 'Cases|RealNodes' -args "${drivers[@]}" |
+  grep -vE '^ *(=== |--- PASS: TestCases/)' || failed+=('the cases, or real nodes')
+((${#failed[@]} == 0)) || die "FAILED: ${failed[*]}"
