@@ -131,8 +131,8 @@ final class Dispatcher {
     void help(Runnable task) {
         try {
             helpers.execute(task);
-        } catch (RejectedExecutionException e) {
-            // The client is closed, and so is the connection that needs the task.
+        } catch (RejectedExecutionException | OutOfMemoryError e) {
+            // The client is closed, or there is no thread: the connection that needs the task ends when its time is up.
         }
     }
 

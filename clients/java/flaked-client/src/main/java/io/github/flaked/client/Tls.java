@@ -54,6 +54,9 @@ final class Tls {
         if (in.position() > before) {
             return in.position() - before;
         }
+        if (engine.isInboundDone()) {
+            engine.wrap(NOTHING, netOut); // throws what was wrong with the certificate, if that is why
+        }
         return end || engine.isInboundDone() ? -1 : 0;
     }
 
