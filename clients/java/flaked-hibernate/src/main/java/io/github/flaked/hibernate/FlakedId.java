@@ -1,0 +1,35 @@
+package io.github.flaked.hibernate;
+
+import static java.lang.annotation.ElementType.FIELD;
+import static java.lang.annotation.ElementType.METHOD;
+
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.hibernate.annotations.IdGeneratorType;
+
+/**
+ * Says that flaked nodes give the values of this {@code @Id}, which is a long, Long or String.
+ *
+ * <p>The client is the one of the settings: {@code flaked.client} (an object), else the bean of Spring, else one of
+ * {@code flaked.addresses} and the other settings in {@link FlakedClients}. Set {@code flaked.prefetch} to 1000, for
+ * example, so that inserts of many rows do not ask a node for each.
+ */
+@IdGeneratorType(FlakedIdGenerator.class)
+@Retention(RetentionPolicy.RUNTIME)
+@Target({FIELD, METHOD})
+public @interface FlakedId {
+    /**
+     * Names a sequence whose values are the IDs.
+     *
+     * @return the name, "" for snowflake IDs
+     */
+    String sequence() default "";
+
+    /**
+     * Says how many values of the sequence are requested in advance. Do not prefetch from a strict or ordered sequence.
+     *
+     * @return 0 to 100,000. For snowflake IDs, the client's own setting counts
+     */
+    int prefetch() default 0;
+}

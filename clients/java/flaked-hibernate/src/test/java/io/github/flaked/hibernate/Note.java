@@ -1,0 +1,11 @@
+package io.github.flaked.hibernate;
+
+import jakarta.persistence.Entity;
+import jakarta.persistence.Id;
+
+@Entity
+class Note {
+    @Id
+    @FlakedId
+    String id;
+}

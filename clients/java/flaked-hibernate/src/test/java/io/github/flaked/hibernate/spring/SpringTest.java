@@ -1,0 +1,48 @@
+package io.github.flaked.hibernate.spring;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.github.flaked.client.FlakedClient;
+import io.github.flaked.hibernate.FlakedId;
+import io.github.flaked.test.Cluster;
+import jakarta.persistence.Entity;
+import jakarta.persistence.EntityManager;
+import jakarta.persistence.Id;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** A Spring Boot application with JPA uses the client of the starter, on a real node (flaked serve with ZooKeeper). */
+class SpringTest {
+    @SpringBootApplication
+    static class Application {}
+
+    @Entity
+    static class Book {
+        @Id
+        @FlakedId
+        Long id;
+    }
+
+    @Test
+    void generatorUsesTheBean() {
+        try (Cluster cluster = Cluster.start();
+                var context = new SpringApplicationBuilder(Application.class)
+                        .web(WebApplicationType.NONE)
+                        .properties("logging.level.root=WARN", "spring.jpa.hibernate.ddl-auto=create")
+                        .run("--flaked.addresses=" + cluster.node().address())) {
+            EntityManager entities = context.getBean(EntityManager.class);
+            context.getBean(TransactionTemplate.class).executeWithoutResult(status -> {
+                entities.persist(new Book());
+                entities.persist(new Book());
+            });
+            assertEquals(
+                    2L,
+                    entities.createQuery("select count(b) from SpringTest$Book b")
+                            .getSingleResult());
+            assertEquals(2, context.getBean(FlakedClient.class).stats().calls());
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** IDs of MyBatis-Plus from flaked nodes. */
+package io.github.flaked.mybatisplus;

@@ -1,0 +1,2 @@
+/** Keys of ShardingSphere-JDBC from flaked nodes. */
+package io.github.flaked.shardingsphere;

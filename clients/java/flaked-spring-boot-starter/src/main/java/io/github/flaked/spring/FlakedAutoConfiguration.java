@@ -1,0 +1,65 @@
+package io.github.flaked.spring;
+
+import io.github.flaked.client.FlakedClient;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator;
+import org.springframework.boot.actuate.health.HealthIndicator;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.ssl.SslAutoConfiguration;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.ssl.SslBundles;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+/** Makes a {@link FlakedClient} from flaked.*, unless the program has one, and reports its health and metrics. */
+@AutoConfiguration(after = SslAutoConfiguration.class)
+@EnableConfigurationProperties(FlakedProperties.class)
+public class FlakedAutoConfiguration {
+    @Bean
+    @ConditionalOnMissingBean
+    FlakedClient flakedClient(FlakedProperties properties, ObjectProvider<SslBundles> bundles) {
+        FlakedClient.Builder builder = FlakedClient.builder();
+        set("addresses", () -> builder.addresses(properties.addresses()));
+        set("token", () -> builder.token(properties.token()));
+        set("timeout", () -> builder.timeout(properties.timeout()));
+        set("node-timeout", () -> builder.nodeTimeout(properties.nodeTimeout()));
+        set("prefetch", () -> builder.prefetch(properties.prefetch()));
+        set("max-age", () -> builder.maxAge(properties.maxAge()));
+        if (properties.sslBundle() != null) {
+            builder.tls(bundles.getObject().getBundle(properties.sslBundle()).createSslContext());
+        }
+        return builder.build();
+    }
+
+    private static void set(String property, Runnable setter) {
+        try {
+            setter.run();
+        } catch (IllegalArgumentException e) {
+            throw new InvalidPropertyException("flaked." + property, e);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
+    static class Health {
+        @Bean
+        @ConditionalOnEnabledHealthIndicator("flaked")
+        @ConditionalOnMissingBean(name = "flakedHealthIndicator")
+        HealthIndicator flakedHealthIndicator(FlakedClient client) {
+            return new FlakedHealthIndicator(client);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(MeterBinder.class)
+    static class Metrics {
+        @Bean
+        @ConditionalOnMissingBean(name = "flakedMetrics")
+        MeterBinder flakedMetrics(FlakedClient client) {
+            return new FlakedMetrics(client);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.github.flaked.spring;
+
+import io.github.flaked.client.FlakedClient;
+import io.github.flaked.client.Stats;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+
+/** Counts the client's calls, and shows which nodes are healthy. */
+final class FlakedMetrics implements MeterBinder {
+    private final FlakedClient client;
+
+    FlakedMetrics(FlakedClient client) {
+        this.client = client;
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        FunctionCounter.builder("flaked.client.calls", client, c -> c.stats().calls())
+                .description("calls that have begun")
+                .register(registry);
+        FunctionCounter.builder("flaked.client.failures", client, c -> c.stats().failures())
+                .description("calls that ended with an exception")
+                .register(registry);
+        for (int i = 0; i < client.stats().nodes().size(); i++) {
+            bindNode(registry, i);
+        }
+    }
+
+    private void bindNode(MeterRegistry registry, int index) {
+        String address = node(client, index).address();
+        Gauge.builder("flaked.client.node.healthy", client, c -> node(c, index).healthy() ? 1 : 0)
+                .description("1 if the node answered the last time it was asked, or was never asked")
+                .tag("address", address)
+                .register(registry);
+        FunctionCounter.builder("flaked.client.node.failures", client, c -> node(c, index)
+                        .failures())
+                .description("failures of the node, after which its calls went to another one")
+                .tag("address", address)
+                .register(registry);
+    }
+
+    private static Stats.Node node(FlakedClient client, int index) {
+        return client.stats().nodes().get(index);
+    }
+}
