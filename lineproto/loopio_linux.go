@@ -103,8 +103,17 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 	}
 	c.late = l.e.draining.Load()
 	c.began = l.woke
-	l.answer(ctx, c, l.in[:k+n], l.queue.atOnce(l.taken))
+	l.answer(ctx, c, l.in[:k+n], l.atOnce())
 	l.taken += c.s.took
+}
+
+// atOnce returns how many IDs a connection may take when its request is read.
+func (l *loop) atOnce() int {
+	//mutant:w-joins-a-wait by TestLoopWaitsForAClockAsItsRuleSays -> if false {
+	if l.paused && l.waited > 0 { // a request that joins the wait for a clock waits to its end
+		return 0
+	}
+	return l.queue.atOnce(l.taken)
 }
 
 // answer executes the requests in in, up to one flush of output and up to may IDs. Then

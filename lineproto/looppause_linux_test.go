@@ -100,4 +100,13 @@ func TestLoopWaitsForAClockAsItsRuleSays(t *testing.T) {
 	if want := []time.Duration{0, ms, ms, 0, ms, ms}; !slices.Equal(b.waited, want) {
 		t.Errorf("asked with %v, want %v", b.waited, want)
 	}
+
+	// Those that wait want many IDs, so no line is before a small request. It joins the wait all the same.
+	b.waited = nil
+	l.sent(t, c, client, "GET 300\n", 0)
+	l.giveTurns(t.Context())
+	l.sent(t, other, otherClient, "GET\n", 0)
+	if want := []time.Duration{0}; !slices.Equal(b.waited, want) {
+		t.Errorf("asked with %v during the wait, want %v", b.waited, want)
+	}
 }
