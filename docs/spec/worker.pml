@@ -184,7 +184,8 @@ proctype Holder(byte i; byte ahead) {
        :: n.req == heartbeat && late -> n.doubt = 1; n.firm = 1; n.wait = now + CONFIRM;
             if :: !n.rconf -> n.st = confirming; n.bound = n.rlease :: else fi
        :: n.req == heartbeat && !late && n.rconf -> if :: !leased -> n.above = n.above || x < clock :: else fi;
-            if :: n.st == confirming -> assert(n.above || !top); top = n.above :: else fi;  /* floors rise */
+            if :: n.st == confirming && top && !n.above -> printf("| an earlier floor was higher\n"); assert(0)
+               :: n.st == confirming && (!top || n.above) -> top = n.above :: else fi;  /* floors rise */
             n.lease = n.rlease; n.bound = n.rlease; n.ever = 1; n.wait = 0; n.firm = 0; n.doubt = 0; n.st = holding
        :: n.req == heartbeat && !late && !n.rconf -> n.st = confirming; n.bound = n.rlease;
             if :: n.wait == 255 -> n.wait = now + CONFIRM :: else fi
