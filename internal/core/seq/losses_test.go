@@ -291,3 +291,15 @@ func TestTimeOfASecondPutBack(t *testing.T) {
 		t.Errorf("puts back %d", least)
 	}
 }
+
+// All nodes stand still for ten minutes. One reads the time, another one then raises it, and a third one counts on from
+// there. After a loss the first one must put back a time above theirs: it knows of neither.
+func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
+	const pause = 10 * time.Minute
+	k := knowledge{state: &State{Time: 1000}}
+	raised := State{Time: k.now(int64(pause))}
+	latest := raised.at(pause)
+	if least := (reading{time: 1000, mono: int64(pause)}).atMost(int64(pause)); least < latest {
+		t.Errorf("puts back %d, another node counts %d", least, latest)
+	}
+}

@@ -20,7 +20,7 @@ const (
 
 // at returns the sequence time for a node that has known the state for this long (S23).
 func (s State) at(passed time.Duration) int64 {
-	//mutant:s23-raise by seqsim -> return s.Time + max(passed, 0).Milliseconds()
+	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
