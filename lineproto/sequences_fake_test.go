@@ -56,6 +56,7 @@ func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeS
 		if by, ok := strings.CutPrefix(string(name), "by:"); ok {
 			s.start = 0
 			s.step, _ = strconv.ParseInt(by, 10, 64)
+			s.step = max(1, min(s.step, 1000)) // as a sequence has it, also for names that FuzzParser makes up
 		} else if string(name) == "three" {
 			s.most = 3
 		}
