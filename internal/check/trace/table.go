@@ -157,7 +157,8 @@ func init() {
 				func(x *at) bool { return x.unheld(x.int("first"), x.int("end"), nil) }, nil},
 			{"S13", "blocks of a later incarnation lie above all earlier ones", aboveEarlier, nil},
 		}},
-		"journal": {from: holding, changes: func(x *at) { x.node().bounds[x.word("id")] = x.Line }},
+		// Blocks outlast a worker: a node that is fenced issues values from them, and raises their bounds.
+		"journal": {changes: func(x *at) { x.node().bounds[x.word("id")] = x.Line }},
 		"resumes": {from: holding, changes: (*at).resume, rules: []rule{
 			{"S30", "the journal has no position that may have been issued", aboveBound, nil},
 			{"S31", "the journal has only what the node held", heldBefore, nil},
