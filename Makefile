@@ -64,7 +64,7 @@ fi
 endef
 
 .PHONY: release
-release: ## archives, SBOMs, Debian packages and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
+release: ## archives, SBOMs, Debian packages, the clients and SHA256SUMS, in dist/. PLATFORMS=linux/amd64 for some
 	$(RELEASE) dist $(PLATFORMS)
 
 define RUN_HELP

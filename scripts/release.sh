@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
 # release.sh makes the files of a release in a directory: for each platform an archive and an SBOM,
-# for Linux a Debian package, and SHA256SUMS. `make release` calls it, on Linux:
+# for Linux a Debian package. Then the packages of the clients for Java, Python and Node, and SHA256SUMS.
+# `make release` calls it, on Linux:
 #
 #   scripts/release.sh VERSION EPOCH DIR OS/ARCH...
 #
@@ -17,6 +18,10 @@ nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 cyclonedx=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. scripts/lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib-clients.sh
+. scripts/lib-clients.sh
 version=$1 out=$3
 export SOURCE_DATE_EPOCH=$2
 shift 3
@@ -24,6 +29,7 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 rm -rf "$out"
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 
 # deb_version prints the package's version for one of `git describe`. dpkg sorts release candidates
 # before their version, later commits after it, and versions without a tag before all others.
@@ -84,5 +90,33 @@ platform() {
     gzip -9 -n >"$out/$name.tar.gz"
 }
 
+# The clients have versions of their own. They are built in a copy, without what other builds have left.
+clients() {
+  local built=$stage/tree/clients now
+  mkdir "$stage/tree"
+  tar --exclude=target --exclude=node_modules --exclude=dist --exclude=__pycache__ --exclude='*.egg-info' --exclude='.?*' \
+    -c LICENSE clients | tar -C "$stage/tree" -x
+  now=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+  if tools_of java; then
+    (cd "$built/java" && quietly mvn -B -ntp -DskipTests -Dproject.build.outputTimestamp="$now" package)
+    find "$built/java" -path '*/target/*.jar' ! -name 'original-*' ! -name '*-tests.jar' -exec cp -t "$out" {} +
+  else
+    say 'NOT BUILT: the jars, because tools are missing'
+  fi
+  if tools_of python; then
+    python3 -m venv "$stage/venv"
+    quietly "$stage/venv/bin/pip" install --disable-pip-version-check build==1.3.0
+    quietly "$stage/venv/bin/python" -m build --outdir "$out" "$built/python"
+  else
+    say 'NOT BUILT: the wheel, because tools are missing'
+  fi
+  if tools_of node; then
+    (cd "$built/node" && install_node_modules && quietly npm pack --pack-destination "$out")
+  else
+    say "NOT BUILT: npm's package, because tools are missing"
+  fi
+}
+
+clients
 for target; do platform "${target%/*}" "${target#*/}"; done
 (cd "$out" && sha256sum -- * >"$stage/sums" && cp "$stage/sums" SHA256SUMS && ls)

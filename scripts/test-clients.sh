@@ -35,8 +35,8 @@ test_python() {
 test_node() {
   cd "$node"
   install_node_modules
-  npm run --silent lint
   npm test --silent
+  npm run --silent lint
 }
 
 failed=() drivers=(-driver go=build)
