@@ -20,57 +20,42 @@ import (
 // fields is a mapping of a manifest.
 type fields = map[string]any
 
-// manifests returns the objects of a directory of deploy/kubernetes.
-func manifests(t testing.TB, dir string) []fields {
+// manifests returns the objects that a chart renders, with helm of the module internal/check/kubernetes.
+func manifests(t testing.TB, chart string, values ...string) []fields {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "deploy/kubernetes", dir, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: no manifests: %v", dir, err)
-	}
+	helm := do(t, "env", "GOWORK=off", "CGO_ENABLED=0", "go", "-C", "internal/check/kubernetes", "tool", "-n", "helm")
+	source := do(t, strings.TrimSpace(helm), "template", "flaked", chart, "--kube-version", "1.36",
+		"--set", strings.Join(values, ","))
 	var objects []fields
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for documents := yaml.NewDecoder(strings.NewReader(source)); ; {
+		var object fields
+		if err := documents.Decode(&object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatalf("%s: %v", chart, err)
 		}
-		for documents := yaml.NewDecoder(bytes.NewReader(source)); ; {
-			var object fields
-			if err := documents.Decode(&object); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			objects = append(objects, object)
-		}
+		objects = append(objects, object)
 	}
-	return objects
 }
 
-// A site is a network with a ZooKeeper, and the objects that pods of it refer to.
+// A site is a network with a ZooKeeper, and the Secret that pods of it refer to.
 type site struct {
 	t       testing.TB
 	network string
-	shared  []fields
+	zk      string
+	secret  fields
 }
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{t: t, network: unique(t, "kube")}
+	s := &site{t: t, network: unique(t, "kube"), zk: unique(t, "zk"), secret: fields{
+		"apiVersion": "v1", "kind": "Secret", "metadata": fields{"name": "flaked-tokens"},
+		"data": fields{"tokens": kubeToken}, // podman does not decode the base64
+	}}
 	podman(t, "network", "create", s.network)
 	t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "network", "rm", "--force", s.network) })
-	zk := unique(t, "zk")
-	removed(t, zk)
-	podman(t, "run", "--detach", "--name", zk, "--network", s.network, "docker.io/library/zookeeper:3.9")
-	for _, object := range manifests(t, "config") {
-		if object["kind"] == "ConfigMap" {
-			object["data"].(fields)["FLAKED_ZK"] = zk + ":2181"
-			s.shared = append(s.shared, object)
-		}
-	}
-	s.shared = append(s.shared, fields{
-		"apiVersion": "v1", "kind": "Secret", "metadata": fields{"name": "flaked-tokens"},
-		"data": fields{"tokens": kubeToken}, // it does not decode the base64
-	})
+	removed(t, s.zk)
+	podman(t, "run", "--detach", "--name", s.zk, "--network", s.network, "docker.io/library/zookeeper:3.9")
 	// podman keeps a secret, and a volume with its files, under the secret's name.
 	forget := func() {
 		_, _ = try(context.Background(), ".", "podman", "secret", "rm", "flaked-tokens")
@@ -81,26 +66,39 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// kubeToken is the token that the pods of shared and stateful require.
+// kubeToken is the token that the nodes of the chart require.
 const kubeToken = "0123456789abcdef0123456789abcdef"
 
 // authenticate is the line that sends kubeToken.
 const authenticate = "AUTH " + kubeToken
 
-// pod returns the pod of the workload in a directory. adapt changes what podman 4.3.1 cannot run.
-// docs/deploy.md lists it, field by field.
-func (s *site) pod(dir, name string) fields {
+// nodes renders the chart deploy/helm/flaked.
+func (s *site) nodes(kind string) []fields {
+	return manifests(s.t, "deploy/helm/flaked", "kind="+kind, "tokensSecret=flaked-tokens", "image.tag=dev",
+		"image.repository=localhost/flaked", "zookeeper.servers="+s.zk+":2181")
+}
+
+// sidecar renders the chart of examples/webapp.
+func (s *site) sidecar() []fields {
 	s.t.Helper()
-	for _, object := range manifests(s.t, dir) {
-		spec, _ := object["spec"].(fields)
-		template, ok := spec["template"].(fields)
-		if !ok {
+	chart := s.t.TempDir()
+	do(s.t, "cp", "-r", "examples/webapp/chart/.", chart)
+	do(s.t, "mkdir", chart+"/charts")
+	do(s.t, "cp", "-rL", "deploy/helm/flaked", chart+"/charts")
+	return manifests(s.t, chart, "image=localhost/webapp:dev", "flaked.image.tag=dev",
+		"flaked.image.repository=localhost/flaked", "flaked.zookeeper.servers="+s.zk+":2181")
+}
+
+// pod returns the pod of a workload. adapt changes what podman 4.3.1 cannot run.
+func (s *site) pod(objects []fields, kind, name string) fields {
+	s.t.Helper()
+	for _, object := range objects {
+		if object["kind"] != kind {
 			continue
 		}
-		metadata, _ := template["metadata"].(fields)
-		if metadata == nil {
-			metadata = fields{}
-		}
+		spec := object["spec"].(fields)
+		template := spec["template"].(fields)
+		metadata := template["metadata"].(fields)
 		metadata["name"] = name
 		pod := template["spec"].(fields)
 		for _, claim := range list(spec["volumeClaimTemplates"]) {
@@ -112,7 +110,7 @@ func (s *site) pod(dir, name string) fields {
 		adapt(name, pod)
 		return fields{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
 	}
-	s.t.Fatalf("%s has no workload", dir)
+	s.t.Fatalf("the chart has no %s", kind)
 	return nil
 }
 
@@ -122,12 +120,11 @@ func adapt(name string, pod fields) {
 	// It does not know restartPolicy of init containers, so a sidecar is one of the containers.
 	pod["containers"] = append(list(pod["initContainers"]), list(pod["containers"])...)
 	delete(pod, "initContainers")
-	security := pod["securityContext"].(fields)
+	security, _ := pod["securityContext"].(fields)
 	for _, c := range pod["containers"].([]any) {
 		c := c.(fields)
 		delete(c, "restartPolicy")
 		delete(c, "ports") // it publishes them on the host
-		c["image"] = "localhost/" + c["image"].(string) + ":dev"
 		var env []any
 		for _, e := range list(c["env"]) {
 			if _, ok := e.(fields)["valueFrom"]; !ok { // it does not know status.podIP
@@ -162,7 +159,7 @@ func (s *site) play(t testing.TB, pod fields) *kubePod {
 	t.Helper()
 	var all bytes.Buffer
 	documents := yaml.NewEncoder(&all)
-	for _, object := range append(s.shared[:len(s.shared):len(s.shared)], pod) {
+	for _, object := range []fields{s.secret, pod} {
 		if err := documents.Encode(object); err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +254,7 @@ func (p *kubePod) flaked(container string, args ...string) string {
 // cluster runs the Job that creates the cluster.
 func (s *site) cluster() {
 	s.t.Helper()
-	job := s.play(s.t, s.pod("cluster-init", unique(s.t, "init")))
+	job := s.play(s.t, s.pod(s.nodes("StatefulSet"), "Job", unique(s.t, "init")))
 	if code := strings.TrimSpace(podman(s.t, "wait", job.in("flaked"))); code != "0" {
 		s.t.Fatalf("the Job ended with %s", code)
 	}

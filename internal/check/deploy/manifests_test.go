@@ -26,21 +26,24 @@ func (d drawn) draw(p *kubePod, container string, n int) {
 	}
 }
 
-// TestManifestsInPods runs the manifests of deploy/kubernetes as pods.
+// TestManifestsInPods runs what the charts deploy/helm/flaked and examples/webapp/chart render as pods.
 func TestManifestsInPods(t *testing.T) {
 	needsImage(t)
 	needsNetwork(t)
 	s := newSite(t)
 	s.cluster()
 	d := drawn{}
-	t.Run("shared", func(t *testing.T) { s.sharedPods(t, d) })
-	t.Run("stateful", func(t *testing.T) { s.statefulPod(t, d) })
+	t.Run("Deployment", func(t *testing.T) { s.deploymentPods(t, d) })
+	t.Run("StatefulSet", func(t *testing.T) { s.statefulPod(t, d) })
 	t.Run("sidecar", func(t *testing.T) { s.sidecarPod(t, d) })
 	t.Logf("%d different IDs", len(d))
 }
 
-func (s *site) sharedPods(t *testing.T, d drawn) {
-	first, second := s.play(t, s.pod("shared", unique(t, "a"))), s.play(t, s.pod("shared", unique(t, "b")))
+func (s *site) deploymentPods(t *testing.T, d drawn) {
+	start := func(name string) *kubePod {
+		return s.play(t, s.pod(s.nodes("Deployment"), "Deployment", unique(t, name)))
+	}
+	first, second := start("a"), start("b")
 	for _, p := range []*kubePod{first, second} {
 		p.probe("/readyz")
 		p.probe("/livez")
@@ -64,7 +67,7 @@ func (s *site) sharedPods(t *testing.T, d drawn) {
 func (s *site) statefulPod(t *testing.T, d drawn) {
 	claim := unique(t, "stateful")
 	t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "volume", "rm", "--force", claim+"-claim") })
-	pod := s.pod("stateful", claim)
+	pod := s.pod(s.nodes("StatefulSet"), "StatefulSet", claim)
 	p := s.play(t, pod)
 	p.probe("/readyz")
 	d.draw(p, "flaked", 1000)
@@ -79,7 +82,7 @@ func (s *site) statefulPod(t *testing.T, d drawn) {
 
 func (s *site) sidecarPod(t *testing.T, d drawn) {
 	buildWebapp(t)
-	p := s.play(t, s.pod("sidecar", unique(t, "webapp")))
+	p := s.play(t, s.pod(s.sidecar(), "Deployment", unique(t, "webapp")))
 	p.probe("/readyz")
 	d.draw(p, "flaked", 1000)
 	until(t, 30*time.Second, "an order", func() error {

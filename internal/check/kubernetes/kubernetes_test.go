@@ -1,6 +1,6 @@
-// Package kubernetes checks the kustomizations in deploy/kubernetes with Kubernetes' own code: kustomize, strict
-// decoding, the API server's validation and warnings, and the restricted level of Pod Security. It is a module of its
-// own, so that flaked does not depend on Kubernetes. `make kubernetes` runs it.
+// Package kubernetes checks the Helm chart deploy/helm/flaked with Helm's and Kubernetes' own code: helm lint and helm
+// template, strict decoding, the API server's validation and warnings, and the restricted level of Pod Security. It is
+// a module of its own, so that flaked does not depend on Kubernetes. `make kubernetes` runs it.
 package kubernetes
 
 import (
@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
@@ -36,39 +33,7 @@ import (
 	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
 	security "k8s.io/pod-security-admission/api"
 	securitypolicy "k8s.io/pod-security-admission/policy"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
-
-func TestKustomizations(t *testing.T) {
-	files, err := filepath.Glob("../../../deploy/kubernetes/*/kustomization.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no kustomizations")
-	}
-	strict := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDecoder()
-	for _, file := range files {
-		dir := filepath.Dir(file)
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-		if err != nil {
-			t.Errorf("%s: %v", dir, err)
-			continue
-		}
-		for _, r := range built.Resources() {
-			text, err := r.AsYAML()
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Decode returns the form that the API server validates, with defaults filled in.
-			obj, err := runtime.Decode(strict, text)
-			if err == nil {
-				err = validate(obj)
-			}
-			if err != nil {
-				t.Errorf("%s: %s %s: %v", dir, r.GetKind(), r.GetName(), err)
-			}
-		}
-	}
-}
 
 func validate(obj runtime.Object) error {
 	m, err := meta.Accessor(obj)
@@ -82,8 +47,6 @@ func validate(obj runtime.Object) error {
 	var pods *core.PodTemplateSpec
 	var found field.ErrorList
 	switch obj := obj.(type) {
-	case *core.ConfigMap:
-		found = corevalidation.ValidateConfigMap(obj)
 	case *core.Service:
 		if obj.Spec.ClusterIP != "" {
 			obj.Spec.ClusterIPs = []string{obj.Spec.ClusterIP} // the API server does so first

@@ -1,0 +1,74 @@
+{{/* The name of all objects. The alerts need "flaked" in it, because the job of the metrics is named after it. */}}
+{{- define "flaked.name" -}}
+{{- $name := trunc 40 .Release.Name | trimSuffix "-" -}}
+{{- contains "flaked" $name | ternary $name (printf "%s-flaked" $name) -}}
+{{- end }}
+
+{{- define "flaked.selector" -}}
+app.kubernetes.io/name: flaked
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "flaked.labels" -}}
+{{ include "flaked.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* What all containers of flaked have. */}}
+{{- define "flaked.container" -}}
+name: flaked
+image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{/* ZooKeeper and the cluster, in the environment, so that commands run by kubectl exec find them too. */}}
+{{- define "flaked.cluster.env" -}}
+- {name: FLAKED_ZK, value: {{ .Values.zookeeper.servers | quote }}}
+- {name: FLAKED_CLUSTER, value: {{ .Values.cluster.name | quote }}}
+{{- range $flag, $value := .Values.cluster.settings }}
+- {name: FLAKED_{{ $flag | upper | replace "-" "_" }}, value: {{ $value | toString | quote }}}
+{{- end }}
+{{- with .Values.zookeeper.authSecret }}
+- {name: FLAKED_ZK_AUTH, valueFrom: {secretKeyRef: {name: {{ quote . }}, key: auth}}}
+{{- end }}
+{{- with .Values.zookeeper.tls }}
+{{- if .secret }}
+- {name: FLAKED_ZK_TLS_CA, value: /etc/flaked/zookeeper/ca.crt}
+{{- if .clientCertificate }}
+- {name: FLAKED_ZK_TLS_CERT, value: /etc/flaked/zookeeper/tls.crt}
+- {name: FLAKED_ZK_TLS_KEY, value: /etc/flaked/zookeeper/tls.key}
+{{- end }}
+{{- with .serverName }}
+- {name: FLAKED_ZK_TLS_SERVER_NAME, value: {{ . | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "flaked.cluster.mounts" -}}
+{{- if .Values.zookeeper.tls.secret -}}
+- {name: flaked-zookeeper, mountPath: /etc/flaked/zookeeper, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* Only containers of flaked mount the Secret. Its mode lets them read it in pods without flaked's fsGroup. */}}
+{{- define "flaked.cluster.volumes" -}}
+{{- with .Values.zookeeper.tls.secret -}}
+- {name: flaked-zookeeper, secret: {secretName: {{ quote . }}, defaultMode: 0444}}
+{{- end }}
+{{- end }}
+
+{{- define "flaked.args" -}}
+{{- range $flag, $value := .Values.flags }}
+- {{ printf "--%s=%v" $flag $value | quote }}
+{{- end }}
+{{- end }}
