@@ -41,7 +41,12 @@ func TestManifestsInPods(t *testing.T) {
 
 func (s *site) deploymentPods(t *testing.T, d drawn) {
 	start := func(name string) *kubePod {
-		return s.play(t, s.pod(s.nodes("Deployment"), "Deployment", unique(t, name)))
+		pod := s.pod(s.nodes("Deployment"), "Deployment", unique(t, name))
+		// podman stops a pod whose last container has ended, even if that container is just being started again.
+		spec := pod["spec"].(fields)
+		spec["containers"] = append(list(spec["containers"]), fields{"name": "other", "image": image,
+			"args": []string{"serve", "--dev", "--listen=127.0.0.1:7700", "--admin=off"}})
+		return s.play(t, pod)
 	}
 	first, second := start("a"), start("b")
 	for _, p := range []*kubePod{first, second} {

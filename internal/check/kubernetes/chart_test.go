@@ -84,7 +84,8 @@ func TestSidecar(t *testing.T) {
 	}
 	flaked, err := filepath.Abs(chart)
 	if err == nil {
-		err = errors.Join(os.Mkdir(filepath.Join(dir, "charts"), 0o700), os.Symlink(flaked, filepath.Join(dir, "charts/flaked")))
+		charts := filepath.Join(dir, "charts")
+		err = errors.Join(os.Mkdir(charts, 0o700), os.Symlink(flaked, filepath.Join(charts, "flaked")))
 	}
 	if err != nil {
 		t.Fatal(err)
