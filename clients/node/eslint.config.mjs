@@ -2,13 +2,33 @@ import js from "@eslint/js";
 import { defineConfig, globalIgnores } from "eslint/config";
 import tseslint from "typescript-eslint";
 
-export default defineConfig(globalIgnores(["dist/", "examples/"]), js.configs.recommended, {
-  files: ["src/**"],
-  extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
-  // A function of one call is plain enough: () => this.#flush()
-  rules: {
-    "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
-    "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+const globals = [
+  "setTimeout",
+  "clearTimeout",
+  "AbortController",
+  "AbortSignal",
+  "Buffer",
+  "console",
+  "performance",
+  "process",
+  "setImmediate",
+];
+
+export default defineConfig(
+  globalIgnores(["dist/"]),
+  js.configs.recommended,
+  {
+    files: ["**/*.mjs"],
+    languageOptions: { globals: Object.fromEntries(globals.map((name) => [name, "readonly"])) },
   },
-  languageOptions: { parserOptions: { projectService: true } },
-});
+  {
+    files: ["src/**"],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      // A function of one call is plain enough: () => this.#flush()
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+    },
+  },
+);

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+import { Client, ClosedError, FlakedError, RefusedError, UnavailableError } from "../dist/index.mjs";
+import { startFake } from "./fake.mjs";
+
+/** Starts a fake and a client, which end with the test. */
+async function start(t, fakeOptions, options = {}) {
+  const fake = await startFake(fakeOptions);
+  const client = new Client({ addresses: [fake.address], ...options });
+  t.after(async () => {
+    await client.close();
+    await fake.close();
+  });
+  return { fake, client };
+}
+
+test("10,000 calls at once share a connection, and each gets its own ID", async (t) => {
+  const { fake, client } = await start(t);
+  const ids = await Promise.all(Array.from({ length: 10_000 }, () => client.next()));
+  assert.equal(new Set(ids).size, 10_000);
+  assert.equal(fake.connections, 1);
+});
+
+test("the requests of one turn of the event loop are written together, after the token", async (t) => {
+  const chunks = [];
+  const seen = new Set();
+  const { fake, client } = await start(
+    t,
+    {
+      reply: (line, socket) => {
+        if (!seen.has(socket)) socket.prependListener("data", (chunk) => chunks.push(String(chunk)));
+        seen.add(socket);
+        return line.startsWith("AUTH") ? "OK" : fake.count(line);
+      },
+    },
+    { token: "secret" },
+  );
+  await Promise.all([client.next(), client.next()]);
+  assert.deepEqual(fake.requests, ["AUTH secret", "GET", "GET"]);
+  await Promise.all([client.next(), client.nextMany(2), Promise.resolve().then(() => client.next())]);
+  assert.deepEqual(chunks, ["GET\nGET 2\nGET\n"]);
+});
+
+test("an aborted call fails with the signal's reason, and its reply goes to nobody", async (t) => {
+  const { fake, client } = await start(t, { reply: () => undefined });
+  const abort = new AbortController();
+  const first = client.next();
+  const second = client.next({ signal: abort.signal });
+  const third = client.next();
+  await fake.requested(3);
+  const reason = new Error("enough");
+  abort.abort(reason);
+  await assert.rejects(second, (error) => error === reason);
+  for (const socket of fake.sockets) socket.write("1\n2\n3\n");
+  assert.deepEqual(await Promise.all([first, third]), [1n, 3n]);
+});
+
+test("a call that is aborted before it is sent is not sent", async (t) => {
+  const { fake, client } = await start(t);
+  await assert.rejects(client.next({ signal: AbortSignal.abort() }), { name: "AbortError" });
+  const abort = new AbortController();
+  const aborted = client.next({ signal: abort.signal });
+  const kept = client.next();
+  abort.abort();
+  await assert.rejects(aborted, { name: "AbortError" });
+  assert.equal(await kept, 1n);
+  assert.deepEqual(fake.requests, ["GET"]);
+});
+
+test("a call leaves no listener at its signal", async (t) => {
+  const { client } = await start(t);
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args) => {
+    listeners++;
+    addEventListener.apply(signal, args);
+  };
+  signal.removeEventListener = (...args) => {
+    listeners--;
+    removeEventListener.apply(signal, args);
+  };
+  await Promise.all(Array.from({ length: 20 }, () => client.next({ signal })));
+  assert.equal(listeners, 0);
+});
+
+test("close fails calls that wait, and later ones", async (t) => {
+  const { fake, client } = await start(t, { reply: () => undefined });
+  const waiting = [client.next(), client.nextMany(3), client.sequence("order").next()];
+  const failed = waiting.map((call) => assert.rejects(call, ClosedError));
+  await fake.requested(3);
+  await Promise.all([client.close(), client.close()]);
+  await Promise.all(failed);
+  await assert.rejects(client.next(), ClosedError);
+  await assert.rejects(client.sequence("order").range(5), ClosedError);
+});
+
+test("await using closes the client", async (t) => {
+  const { client } = await start(t);
+  await client.next();
+  await client[Symbol.asyncDispose]();
+  await assert.rejects(client.next(), ClosedError);
+});
+
+test("a busy event loop is not a silent node", async (t) => {
+  const { fake, client } = await start(t, {}, { nodeTimeoutMs: 50, timeoutMs: 100 });
+  await client.next();
+  const call = client.next();
+  await fake.requested(2);
+  const until = performance.now() + 200;
+  while (performance.now() < until);
+  assert.equal(await call, 2n);
+  assert.equal(fake.connections, 1);
+});
+
+test("a node that answers one request after the other is not silent", async (t) => {
+  const { fake, client } = await start(t, { reply: () => undefined }, { nodeTimeoutMs: 200 });
+  const calls = Array.from({ length: 6 }, () => client.next());
+  await fake.requested(6);
+  const [socket] = fake.sockets;
+  for (let i = 1; i <= 6; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    socket.write(`${i}\n`);
+  }
+  assert.deepEqual(await Promise.all(calls), [1n, 2n, 3n, 4n, 5n, 6n]);
+  assert.equal(fake.connections, 1);
+});
+
+test("prefetched values need no request, and each is given once", async (t) => {
+  const { fake, client } = await start(t, {}, { prefetch: 100, maxAgeMs: 60_000 });
+  const ids = [await client.next()];
+  await fake.requested(2);
+  for (let i = 0; i < 1000; i++) ids.push(await client.next());
+  assert.equal(new Set(ids).size, 1001);
+  assert.deepEqual(fake.requests.slice(0, 2), ["GET", "GET 100"]);
+  assert.ok(fake.requests.length < 200, `${fake.requests.length} requests`);
+});
+
+test("errors have their class, their name and the node's words", async (t) => {
+  const refusal = "-ERR reason=no-sequence no sequence order";
+  const { fake, client } = await start(t, { reply: (line) => (line === "GET" ? "-NOTREADY starting" : refusal) });
+  const refused = await client
+    .sequence("order")
+    .next()
+    .catch((error) => error);
+  assert.ok(refused instanceof RefusedError && refused instanceof FlakedError);
+  assert.match(refused.stack, /^RefusedError: /);
+  const { name, message, code, reason, text, address } = refused;
+  assert.deepEqual(
+    { name, message, code, reason, text, address },
+    {
+      name: "RefusedError",
+      message: `${fake.address} answered ${refusal}`,
+      code: "ERR",
+      reason: "no-sequence",
+      text: "reason=no-sequence no sequence order",
+      address: fake.address,
+    },
+  );
+  const unavailable = await client.next({ timeoutMs: 100 }).catch((error) => error);
+  assert.ok(unavailable instanceof UnavailableError);
+  assert.equal(unavailable.code, "NOTREADY");
+  assert.ok(unavailable.cause instanceof RefusedError);
+  assert.match(unavailable.message, /within 100 ms: 127\.0\.0\.1:\d+ answered -NOTREADY starting$/);
+});
+
+test("localhost is found whether the node listens on IPv4 or IPv6, and a refusal has words", async (t) => {
+  const { fake } = await start(t);
+  const port = fake.address.split(":")[1];
+  const client = new Client({ addresses: [`localhost:${port}`] });
+  t.after(() => client.close());
+  assert.equal(await client.next(), 1n);
+  const nobody = new Client({ addresses: ["localhost:1"], timeoutMs: 50 });
+  await assert.rejects(nobody.next(), /connection refused by localhost:1\. Check that the node runs/);
+});
+
+/** Runs a program and returns its output. It must end by itself. */
+async function run(program, ...args) {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program, ...args], { cwd: import.meta.dirname });
+  let out = "";
+  child.stdout.on("data", (chunk) => (out += chunk));
+  child.stderr.on("data", (chunk) => (out += chunk));
+  const late = setTimeout(() => child.kill(), 10_000);
+  const [code] = await once(child, "close");
+  clearTimeout(late);
+  return { code, out };
+}
+
+const program = (body) => `
+  import { Client } from "../dist/index.mjs";
+  const client = new Client({ addresses: [process.argv[1]], prefetch: 10 });
+  ${body}`;
+
+test("a program ends by itself, though the client is open", async (t) => {
+  const { fake } = await start(t);
+  const { code, out } = await run(program(`console.log(await client.next());`), fake.address);
+  assert.deepEqual({ code, out }, { code: 0, out: "1n\n" });
+});
+
+test("a program waits for its calls, though nothing else keeps it alive", async (t) => {
+  const { fake } = await start(t, { reply: () => undefined });
+  const body = `client.next({ timeoutMs: 300 }).catch((error) => console.log(error.name));`;
+  const { code, out } = await run(program(body), fake.address);
+  assert.deepEqual({ code, out }, { code: 0, out: "UnavailableError\n" });
+});
+
+test("a connection that breaks ends no program", async (t) => {
+  const { fake } = await start(t);
+  const body = `
+    console.log(await client.next());
+    process.stdin.once("data", () => process.exit(0));`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program(body), fake.address], {
+    cwd: import.meta.dirname,
+  });
+  await once(child.stdout, "data");
+  for (const socket of fake.sockets) socket.resetAndDestroy();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  child.stdin.write("end\n");
+  const [code] = await once(child, "close");
+  assert.equal(code, 0);
+});

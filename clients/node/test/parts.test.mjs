@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bigintReplacer, Client } from "../dist/index.mjs";
+import errors from "../dist/errors.js";
+import nodes from "../dist/node.js";
+import options from "../dist/options.js";
+import stocks from "../dist/stock.js";
+
+const { RefusedError } = errors;
+const { chooseNode, needsOperator, Node } = nodes;
+const { parseAddress } = options;
+const { Stock } = stocks;
+
+const refused = (code, reason, retryAfterMs) => new RefusedError("a:1", { code, text: "", reason, retryAfterMs });
+const make = (name, random = 0.5) => new Node(parseAddress(name), () => random);
+
+test("the first healthy node is asked, then a slow one, then the one whose pause ends first", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => make(name));
+  const all = [a, b, c];
+  assert.equal(chooseNode(all, new Set()), a);
+  a.fail(new Error("refused"), false, 100);
+  assert.equal(chooseNode(all, new Set()), b);
+  b.fail(new Error("silent"), true, 100);
+  assert.equal(chooseNode(all, new Set()), c);
+  assert.equal(chooseNode(all, new Set([c])), b);
+  c.fail(new Error("refused"), false, 50);
+  assert.equal(chooseNode(all, new Set()), b);
+  assert.equal(chooseNode(all, new Set([b])), c);
+  assert.equal(chooseNode(all, new Set(all)), undefined);
+  a.restore();
+  assert.equal(chooseNode(all, new Set()), a);
+});
+
+test("a pause doubles from 20 ms to 1 s, varies by half, and begins anew after an answer", () => {
+  const pauses = (random) => {
+    const node = make("a", random);
+    return Array.from({ length: 8 }, () => {
+      node.fail(new Error("down"), false, 0);
+      return node.until;
+    });
+  };
+  assert.deepEqual(pauses(0.5), [20, 40, 80, 160, 320, 640, 1000, 1000]);
+  assert.deepEqual(pauses(0), [10, 20, 40, 80, 160, 320, 500, 500]);
+  assert.deepEqual(pauses(1), [30, 60, 120, 240, 480, 960, 1500, 1500]);
+  const node = make("a");
+  node.fail(new Error("down"), false, 0);
+  node.restore();
+  node.fail(new Error("down"), false, 0);
+  assert.equal(node.until, 20);
+});
+
+test("a refusal can ask for a longer pause, up to 5 s", () => {
+  for (const [error, pause] of [
+    [refused("CLOCK", undefined, 300), 300],
+    [refused("CLOCK", undefined, 5), 20],
+    [refused("CLOCK", undefined, 60_000), 5000],
+    [refused("NOAUTH"), 5000],
+    [refused("WRONGPASS"), 5000],
+    [refused("EXHAUSTED"), 5000],
+  ]) {
+    const node = make("a");
+    node.fail(error, false, 0);
+    assert.equal(node.until, pause, error.message);
+  }
+  assert.equal(needsOperator(refused("EXHAUSTED", "exhausted")), false);
+});
+
+test("a paused node is asked after its pause, and a slow one at any time", () => {
+  const node = make("a");
+  assert.equal(node.mayBeAsked(0), true);
+  node.fail(new Error("down"), false, 0);
+  assert.equal(node.mayBeAsked(19), false);
+  assert.equal(node.mayBeAsked(20), true);
+  node.fail(new Error("silent"), true, 0);
+  assert.equal(node.mayBeAsked(1), true);
+});
+
+test("the stock gives values in order, each once, and none that is too old", () => {
+  const stock = new Stock(4, 1000);
+  assert.equal(stock.take(0), undefined);
+  assert.equal(stock.lacks(100), 4);
+  assert.equal(stock.lacks(100), 0, "one request at a time");
+  stock.filled([1n, 2n, 3n, 4n], 0);
+  assert.deepEqual([stock.take(1), stock.lacks(100), stock.take(1), stock.lacks(100)], [1n, 0, 2n, 2]);
+  stock.filled([5n, 6n], 500);
+  assert.deepEqual([stock.take(1000), stock.take(1001), stock.take(1500)], [3n, 5n, 6n]);
+  assert.equal(stock.take(1500), undefined);
+  assert.equal(stock.lacks(3), 3, "at most as many as one request may ask for");
+  stock.filled([], 1600);
+  assert.equal(stock.lacks(100), 4, "a request that failed is repeated");
+});
+
+test("addresses", () => {
+  const endpoint = (host, port) => ({ host, port });
+  for (const [name, want] of [
+    ["ids", endpoint("ids", 7609)],
+    ["10.0.0.1:80", endpoint("10.0.0.1", 80)],
+    ["[::1]:7619", endpoint("::1", 7619)],
+    ["[::1]", endpoint("::1", 7609)],
+    ["::1", endpoint("::1", 7609)],
+    ["unix:/run/x", { path: "/run/x" }],
+  ]) {
+    assert.deepEqual(parseAddress(name), { name, ...want });
+  }
+  const wrong = "|unix:x|/run/x|tcp://a:1|:7609|7609|a:0|a:65536|a:b|a b|[a]:1|a:1:2|[::1|a:|a:1\n|unix:/".split("|");
+  wrong[wrong.length - 1] += "x".repeat(107);
+  for (const name of wrong) assert.throws(() => parseAddress(name), RangeError, name);
+  assert.throws(() => parseAddress(7609), TypeError);
+});
+
+test("wrong options are errors of the constructor", () => {
+  for (const wrong of [
+    { addresses: [] },
+    { token: "a b" },
+    { token: "" },
+    { timeoutMs: 0 },
+    { timeoutMs: Infinity },
+    { nodeTimeoutMs: NaN },
+    { prefetch: -1 },
+    { prefetch: 1.5 },
+    { prefetch: 100_001 },
+    { maxAgeMs: 0.5 },
+  ]) {
+    assert.throws(() => new Client(wrong), RangeError, JSON.stringify(wrong));
+  }
+  for (const wrong of [{ addresses: "a:1" }, { timeoutMs: "5" }, { prefetch: "5" }, { tls: { cert: "no" } }]) {
+    assert.throws(() => new Client(wrong), TypeError, JSON.stringify(wrong));
+  }
+});
+
+test("wrong arguments of calls are errors before anything is sent", async () => {
+  const client = new Client({ addresses: ["127.0.0.1:1"] }); // nobody listens there
+  for (const n of [0, 10_001, 1.5, NaN]) await assert.rejects(client.nextMany(n), RangeError);
+  await assert.rejects(client.nextMany("5"), TypeError);
+  await assert.rejects(client.next({ timeoutMs: 0 }), RangeError);
+  for (const name of ["", "5", "a b", "a\n", ":a", "é", "a".repeat(129)]) {
+    assert.throws(() => client.sequence(name), RangeError, name);
+  }
+  const order = client.sequence("order-{5}/x");
+  for (const key of ["", "5", "a b", "_a", "a".repeat(65)]) await assert.rejects(order.next({ key }), RangeError, key);
+  for (const n of [0, 1_000_001]) await assert.rejects(order.range(n), RangeError);
+  await client.close();
+});
+
+test("bigintReplacer writes exact strings", () => {
+  const text = JSON.stringify({ id: 2n ** 63n - 1n, rows: [{ id: 0n, n: 1 }] }, bigintReplacer);
+  assert.equal(text, '{"id":"9223372036854775807","rows":[{"id":"0","n":1}]}');
+});
