@@ -192,7 +192,7 @@ vulncheck: ## known weaknesses of the code that flaked links. VULNDB=file:///dir
 
 # A module of its own. The first run downloads Kubernetes' code (minutes).
 .PHONY: kubernetes
-kubernetes: ## deploy/kubernetes, as kustomize and the API server see it
+kubernetes: ## the Helm chart, as helm and the API server see it
 	@cd internal/check/kubernetes
 	export GOWORK=off CGO_ENABLED=0
 	set -x

@@ -117,6 +117,18 @@ clients() {
   fi
 }
 
+# chart makes the archive that `helm package` makes, which has the current time in it.
+chart() {
+  local number=${version#v}
+  [[ $number =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || number=0.0.0-g$number
+  mkdir "$stage/chart"
+  cp -RL deploy/helm/flaked "$stage/chart" # the alerts are a link
+  sed -i "s/^version: .*/version: $number/; s/^appVersion: .*/appVersion: \"$version\"/" "$stage/chart/flaked/Chart.yaml"
+  tar -C "$stage/chart" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go=rX,u+w --mtime="@$SOURCE_DATE_EPOCH" -c flaked |
+    gzip -9 -n >"$out/flaked-$number.tgz"
+}
+
+chart
 clients
 for target; do platform "${target%/*}" "${target#*/}"; done
 (cd "$out" && sha256sum -- * >"$stage/sums" && cp "$stage/sums" SHA256SUMS && ls)
