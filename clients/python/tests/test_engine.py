@@ -7,7 +7,7 @@ import pytest
 import flaked
 from flaked import _protocol as protocol
 from flaked._call import Call, Link
-from flaked._config import make_config
+from flaked._config import Config, parse_addresses
 from flaked._engine import Engine
 from flaked._stock import Stock
 
@@ -21,7 +21,7 @@ class World:
         self.time = 100.0
         self.links: list[Link] = []
         self.sent: dict[Link, bytes] = {}
-        self.engine = Engine(make_config(addresses, **settings), self, lambda: self.time)
+        self.engine = Engine(Config(parse_addresses(addresses), **settings), self, lambda: self.time)
 
     def connect(self, link: Link) -> None:
         self.links.append(link)

@@ -23,7 +23,21 @@ def test_addresses(text: str, host: str, port: int) -> None:
     assert parse_address(text)[1:3] == (host, port)
 
 
-BAD_ADDRESSES = ["", "7609", "http://a", "unix:a", "/a", "a:0", "a:65536", "a:x", "[::1", "[::1]x", "::1:7609:x", ":1"]
+BAD_ADDRESSES = [
+    "",
+    "7609",
+    "http://a",
+    "unix:a",
+    "/a",
+    "a:0",
+    "a:65536",
+    "a:x",
+    "[::1",
+    "[::1]x",
+    "[::1]80",
+    "::1:7609:x",
+    ":1",
+]
 
 
 @pytest.mark.parametrize("text", BAD_ADDRESSES)

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Iterable
 from math import inf
 from time import monotonic
-from types import TracebackType
 from typing import Optional
 
 from . import _protocol as protocol
+from ._base import BaseClient, BaseSequence
 from ._call import Call, Link
-from ._config import DEFAULT_ADDRESS, Config, check_prefetch, make_config, seconds
+from ._config import Config, seconds
 from ._engine import Engine
 from ._errors import ClosedError, in_words
 from ._fork import in_child
 from ._stock import Stock
 
 
-class AsyncClient:
+class AsyncClient(BaseClient):
     """Get IDs, and values of named sequences, from flaked nodes, with asyncio. Any number of tasks may use one client.
 
-    The arguments are those of :class:`flaked.Client`. The first call binds the client to the running event loop. A call
+    The first call binds the client to the running event loop. A call
     that is cancelled throws its reply away, and disturbs no other.
     """
 
-    def __init__(
-        self,
-        addresses: Iterable[str] = (DEFAULT_ADDRESS,),
-        *,
-        token: Optional[str] = None,
-        tls: Optional[ssl.SSLContext] = None,
-        timeout: float = 5.0,
-        node_timeout: float = 1.0,
-        prefetch: int = 0,
-        max_age: float = 1.0,
-    ) -> None:
-        self._config = make_config(addresses, token, tls, timeout, node_timeout, prefetch, max_age)
-        self._stock = Stock(prefetch, self._config.max_age, protocol.ids) if prefetch else None
+    def _set_up(self) -> None:
         self._closed = False
         self._reactor: Optional[_Reactor] = None
         in_child(self)
@@ -56,9 +42,7 @@ class AsyncClient:
 
         Do not prefetch from strict and ordered sequences: values would come out of order.
         """
-        check_prefetch(prefetch)
-        age = self._config.max_age if max_age is None else seconds("max_age", max_age)
-        return AsyncSequence(self, protocol.check_name(name), prefetch, age)
+        return AsyncSequence(self, name, prefetch, max_age)
 
     async def close(self) -> None:
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
@@ -70,12 +54,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def forget(self) -> None:
@@ -115,20 +94,18 @@ class AsyncClient:
         return self._reactor
 
 
-class AsyncSequence:
+class AsyncSequence(BaseSequence):
     """A named sequence: a counter that all nodes share. Made by :meth:`AsyncClient.sequence`."""
 
-    def __init__(self, client: AsyncClient, name: str, prefetch: int, max_age: float) -> None:
-        self.name = name
+    def __init__(self, client: AsyncClient, name: str, prefetch: int, max_age: Optional[float]) -> None:
+        super().__init__(client, name, prefetch, max_age)
         self._client = client
-        self._request = protocol.values(name)
-        self._stock = Stock(prefetch, max_age, lambda n: protocol.values(name, n)) if prefetch else None
 
     async def next(self, *, key: Optional[str] = None, timeout: Optional[float] = None) -> int:
         """Return the next value. In a strict sequence, the same key gets the same value again, from any node."""
         if key is not None:
             return (await self._client._call(protocol.keyed(self.name, key), timeout))[0]
-        return await self._client._one(self._request, self._stock, timeout)
+        return await self._client._one(self._one, self._stock, timeout)
 
     async def next_many(self, n: int, *, timeout: Optional[float] = None) -> list[int]:
         """Return n new values, 1 to 10,000, in ascending order, perhaps with gaps."""
@@ -225,9 +202,7 @@ class _Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if self._link.closed:
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
-            return
+            return transport.close()
         self._link.io = transport
         self._reactor.engine.opened(self._link)
         self._reactor.work_soon()

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ssl
 import threading
 import weakref
-from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 from time import monotonic
-from types import TracebackType
 from typing import Optional
 
 from . import _protocol as protocol
+from ._base import BaseClient, BaseSequence
 from ._call import Call
-from ._config import DEFAULT_ADDRESS, Config, check_prefetch, make_config, seconds
+from ._config import Config, seconds
 from ._errors import ClosedError, unavailable
 from ._fork import in_child
 from ._stock import Stock
@@ -24,36 +22,14 @@ from ._threads import Reactor
 _GRACE = 0.1
 
 
-class Client:
+class Client(BaseClient):
     """Get IDs, and values of named sequences, from flaked nodes. Any number of threads may use one client.
-
-    The constructor does no I/O. Nodes that are down cause no error there.
-
-    :param addresses: nodes of one cluster, ``host:port``, ``host`` or ``unix:/path``. The first healthy one is asked.
-    :param token: what the nodes ask for.
-    :param tls: for the TCP addresses, such as ``ssl.create_default_context()``.
-    :param timeout: how many seconds a call may take, unless it says otherwise.
-    :param node_timeout: how many seconds one node may be silent before the next one is asked.
-    :param prefetch: how many IDs are requested in advance, up to 100,000, so that :meth:`next` need not wait.
-    :param max_age: how many seconds a prefetched ID may be kept.
 
     A process that was forked may use the client of its parent: it makes connections of its own, and prefetched
     values stay with the parent.
     """
 
-    def __init__(
-        self,
-        addresses: Iterable[str] = (DEFAULT_ADDRESS,),
-        *,
-        token: Optional[str] = None,
-        tls: Optional[ssl.SSLContext] = None,
-        timeout: float = 5.0,
-        node_timeout: float = 1.0,
-        prefetch: int = 0,
-        max_age: float = 1.0,
-    ) -> None:
-        self._config = make_config(addresses, token, tls, timeout, node_timeout, prefetch, max_age)
-        self._stock = Stock(prefetch, self._config.max_age, protocol.ids) if prefetch else None
+    def _set_up(self) -> None:
         self._runner = _Runner(self._config)
         # A client that is dropped ends its thread. The thread does not refer to the client.
         weakref.finalize(self, self._runner.close)
@@ -71,9 +47,7 @@ class Client:
 
         Do not prefetch from strict and ordered sequences: values would come out of order.
         """
-        check_prefetch(prefetch)
-        age = self._config.max_age if max_age is None else seconds("max_age", max_age)
-        return Sequence(self, protocol.check_name(name), prefetch, age)
+        return Sequence(self, name, prefetch, max_age)
 
     def close(self) -> None:
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
@@ -84,24 +58,17 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class Sequence:
+class Sequence(BaseSequence):
     """A named sequence: a counter that all nodes share. Made by :meth:`Client.sequence`."""
 
-    def __init__(self, client: Client, name: str, prefetch: int, max_age: float) -> None:
-        self.name = name
+    def __init__(self, client: Client, name: str, prefetch: int, max_age: Optional[float]) -> None:
+        super().__init__(client, name, prefetch, max_age)
         self._client = client  # a client that is dropped is closed
         self._runner = client._runner
-        self._one = protocol.values(name)
-        self._stock = Stock(prefetch, max_age, lambda n: protocol.values(name, n)) if prefetch else None
 
     def next(self, *, key: Optional[str] = None, timeout: Optional[float] = None) -> int:
         """Return the next value. In a strict sequence, the same key gets the same value again, from any node."""

@@ -33,25 +33,23 @@ def parse_address(text: str) -> Address:
     if not text or text.isdigit() or any(c in "/ \t\r\n" for c in text):
         raise ValueError(f"{text!r} is not HOST:PORT, such as {DEFAULT_ADDRESS}")
     host, port = text, str(DEFAULT_PORT)
-    if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(f"{text!r} is not HOST:PORT. Write an IPv6 address as in [::1]:{DEFAULT_PORT}")
-        port = rest[1:] if rest else port
+    if text.startswith("[") and "]" in text:
+        host, _, rest = text[1:].partition("]")
+        port = rest[1:] if rest.startswith(":") else "" if rest else port
     elif text.count(":") == 1:
         host, port = text.split(":")
-    if ":" in host:
-        try:
-            IPv6Address(host)
-        except ValueError:
-            raise ValueError(f"{text!r} is not HOST:PORT. Write an IPv6 address as in [::1]:{DEFAULT_PORT}") from None
-    if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{text!r} is not HOST:PORT, with a port from 1 to 65535")
+    try:
+        good = bool(host) and port.isascii() and port.isdigit() and 0 < int(port) < 65536
+        good = good and (":" not in host or bool(IPv6Address(host)))
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"{text!r} is not HOST:PORT, with a port of 1 to 65535. IPv6 is as in [::1]:{DEFAULT_PORT}")
     return Address(text, host, int(port))
 
 
 class Config(NamedTuple):
-    """What both clients are made of, checked."""
+    """What both clients are made of."""
 
     addresses: tuple[Address, ...]
     token: Optional[str]
@@ -61,36 +59,23 @@ class Config(NamedTuple):
     prefetch: int
     max_age: float
 
+    def check(self) -> None:
+        """Raise an error if a setting is wrong that has no function of its own."""
+        if self.token is not None and not (0 < len(self.token) <= 256 and all("!" <= c <= "~" for c in self.token)):
+            raise ValueError("token must have 1 to 256 printable characters without blanks")
+        if self.tls is not None and not isinstance(self.tls, ssl.SSLContext):
+            raise TypeError("tls must be an ssl.SSLContext, such as ssl.create_default_context()")
+        check_prefetch(self.prefetch)
 
-def make_config(
-    addresses: Iterable[str],
-    token: Optional[str],
-    tls: Optional[ssl.SSLContext],
-    timeout: float,
-    node_timeout: float,
-    prefetch: int,
-    max_age: float,
-) -> Config:
-    """Check the arguments of a client."""
-    parsed = [parse_address(a) for a in ([addresses] if isinstance(addresses, str) else addresses)]
+
+def parse_addresses(addresses: Iterable[str]) -> tuple[Address, ...]:
+    """Parse the addresses of a client."""
+    parsed = tuple(parse_address(text) for text in ([addresses] if isinstance(addresses, str) else addresses))
     if not parsed:
         raise ValueError(f"addresses is empty. Give the address of a node, such as {DEFAULT_ADDRESS}")
-    if len({a.text for a in parsed}) < len(parsed):
+    if len(set(parsed)) < len(parsed):
         raise ValueError("addresses has an address twice. Give each node once")
-    if token is not None and not (0 < len(token) <= 256 and all("!" <= c <= "~" for c in token)):
-        raise ValueError("token must have 1 to 256 printable characters without blanks")
-    if tls is not None and not isinstance(tls, ssl.SSLContext):
-        raise TypeError("tls must be an ssl.SSLContext, such as ssl.create_default_context()")
-    check_prefetch(prefetch)
-    return Config(
-        tuple(parsed),
-        token,
-        tls,
-        seconds("timeout", timeout),
-        seconds("node_timeout", node_timeout),
-        prefetch,
-        seconds("max_age", max_age),
-    )
+    return parsed
 
 
 def check_prefetch(prefetch: int) -> None:

@@ -122,8 +122,7 @@ class Engine:
                     call.fail(unavailable(call.last or _silence(link, now - call.asked)))
             late = [call for call in link.pending if call.until <= now]
             if late:
-                hurried = all(call.hurried for call in late)
-                self._give_up(link, _silence(link, now - late[0].asked), hurried)
+                self._give_up(link, _silence(link, now - late[0].asked), all(call.hurried for call in late))
         waiting, self.waiting = self.waiting, []
         for call in waiting:
             if call.deadline <= now:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
-if TYPE_CHECKING:
-    from ._config import Address
+from ._config import Address
 
 
 class FlakedError(Exception):
@@ -15,27 +13,16 @@ class FlakedError(Exception):
 
 
 class _AnsweredError(FlakedError):
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        code: Optional[str] = None,
-        reason: Optional[str] = None,
-        retry_after: Optional[float] = None,
-        text: str = "",
-        address: Optional[str] = None,
-    ) -> None:
-        super().__init__(message)
-        #: The code of the refusal, such as ``NOTREADY``. None if no node has refused.
-        self.code = code
-        #: The refusal's field ``reason=``, such as ``no-sequence``, or None.
-        self.reason = reason
-        #: After how many seconds the node may be asked again, or None if it did not say.
-        self.retry_after = retry_after
-        #: The node's text for people. It may change.
-        self.text = text
-        #: The address of the node, as it was given to the client.
-        self.address = address
+    #: The code of the refusal, such as ``NOTREADY``. None if no node has refused.
+    code: Optional[str] = None
+    #: The refusal's field ``reason=``, such as ``no-sequence``, or None.
+    reason: Optional[str] = None
+    #: After how many seconds the node may be asked again, or None if it did not say.
+    retry_after: Optional[float] = None
+    #: The node's text for people. It may change.
+    text: str = ""
+    #: The address of the node, as it was given to the client.
+    address: Optional[str] = None
 
 
 class UnavailableError(_AnsweredError):
@@ -70,8 +57,6 @@ def in_words(address: Address, error: Optional[BaseException]) -> FlakedError:
         text = f"{address.text} closed the connection"
     elif isinstance(error, ConnectionRefusedError):
         text = f"connection refused by {address.text}. Check that the node runs"
-    elif isinstance(error, socket.timeout):  # TimeoutError from Python 3.10 on
-        text = f"{address.text} did not accept a connection in time"
     else:
         text = f"the connection to {address.text} failed: {error}"
     wrapped = FlakedError(text)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Protocol
+from typing import Any
+
+#: Objects with a method forget, which begins anew. The child has no other threads then.
+_all: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-class Forgetful(Protocol):
-    """Something that belongs to one process."""
-
-    def forget(self) -> None:
-        """Begin anew. Called in the child, which has no other threads yet."""
-
-
-_all: weakref.WeakSet[Forgetful] = weakref.WeakSet()
-
-
-def in_child(what: Forgetful) -> None:
+def in_child(what: Any) -> None:
     """Let a child process call what.forget()."""
     _all.add(what)
 

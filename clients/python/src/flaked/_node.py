@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
+from ._call import Link
+from ._config import Address
 from ._errors import RefusedError
-
-if TYPE_CHECKING:
-    from ._call import Link
-    from ._config import Address
 
 #: How long a node is not asked after its first failure. Each further one doubles it, up to the most.
 FIRST_PAUSE = 0.02

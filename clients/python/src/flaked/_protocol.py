@@ -114,14 +114,12 @@ def refusal(address: str, line: bytes) -> RefusedError:
     code, _, text = line[1:].decode("utf-8", "replace").partition(" ")
     fields = dict(word.partition("=")[::2] for word in reversed(text.split()))
     wait = fields.get("retry_after_ms", "")
-    return RefusedError(
-        f"{address} answered -{code} {text}".rstrip(),
-        code=code,
-        reason=fields.get("reason") or None,
-        retry_after=min(int(wait), 3_600_000) / 1000 if re.fullmatch("[0-9]{1,18}", wait) else None,
-        text=text,
-        address=address,
-    )
+    error = RefusedError(f"{address} answered -{code} {text}".rstrip())
+    error.code, error.text, error.address = code, text, address
+    error.reason = fields.get("reason") or None
+    if re.fullmatch("[0-9]{1,18}", wait):
+        error.retry_after = min(int(wait), 3_600_000) / 1000
+    return error
 
 
 def not_flaked(address: str, line: Optional[bytes] = None) -> ReplyError:

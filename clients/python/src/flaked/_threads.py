@@ -181,8 +181,7 @@ class _Wire:
             self.reactor._lost(self.link, error)
 
     def close(self) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self.reactor._selector.unregister(self.sock)
+        self.reactor._selector.unregister(self.sock)
         self.sock.close()
 
     def _send(self) -> None:
