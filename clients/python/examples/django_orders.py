@@ -1,59 +1,63 @@
-"""Rows of Django get their IDs from flaked, instead of a BigAutoField.
-
-python django_orders.py 127.0.0.1:7609
-"""
+"""Django with IDs from flaked instead of BigAutoField: FLAKED_ADDRESSES=127.0.0.1:7609 python django_orders.py."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+import os
 
 import django
 from django.conf import settings
 from django.db import connection, models
 
-from flaked import Client
+import flaked
 
-settings.configure(
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-)
+# A project has this in its settings.
+settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}, USE_TZ=True)
 django.setup()
 
-# The constructor does no I/O, and a worker that is forked later gets connections of its own.
-ids = Client(sys.argv[1:] or ["127.0.0.1:7609"], prefetch=1000)
+# The client makes its connections when they are needed. A worker that the server forks may use it.
+ids = flaked.Client(os.environ.get("FLAKED_ADDRESSES", "127.0.0.1:7609").split(","), prefetch=1000)
 
 
-class FlakedField(models.BigIntegerField):  # type: ignore[type-arg]
-    """A primary key whose values come from flaked."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.update(primary_key=True, editable=False, default=ids.next)
-        super().__init__(*args, **kwargs)
-
-    def deconstruct(self) -> Any:
-        """Leave what __init__ adds out of migrations: they cannot contain a method of an object."""
-        name, path, args, kwargs = super().deconstruct()
-        for argument in ("primary_key", "editable", "default"):
-            kwargs.pop(argument, None)
-        return name, path, args, kwargs
+def new_id() -> int:
+    """Return a new ID. Migrations refer to this function by its name, so ids.next would not do."""
+    return ids.next()
 
 
-class Order(models.Model):
-    id = FlakedField()
-    item = models.CharField(max_length=50)
+class WithId(models.Model):
+    """Gives its subclasses an ID from flaked. Django's DEFAULT_AUTO_FIELD cannot: it must count in the database."""
+
+    id = models.BigIntegerField(primary_key=True, default=new_id, editable=False)
+
+    class Meta:
+        abstract = True
+
+
+class Order(WithId):
+    item = models.TextField()
+
+    class Meta:
+        app_label = "shop"  # only because this file is no app
+
+
+class Line(WithId):
+    order = models.ForeignKey(Order, models.CASCADE, related_name="lines")
 
     class Meta:
         app_label = "shop"
 
 
-def main() -> None:
+def create_tables() -> None:
+    """Create the tables. A project has migrations for this."""
     with connection.schema_editor() as editor:
         editor.create_model(Order)
-    Order.objects.create(item="item 0")
-    Order.objects.bulk_create([Order(item=f"item {n}") for n in range(1, 1000)])
-    for order in Order.objects.order_by("id")[:3]:
-        print(str(order.id), order.item)  # str(id) for JSON
+        editor.create_model(Line)
+
+
+def main() -> None:
+    create_tables()
+    tea = Order.objects.create(item="tea")
+    Line.objects.bulk_create([Line(order=tea), Line(order=tea)])
+    print(tea.id, [line.id for line in tea.lines.all()])
 
 
 if __name__ == "__main__":

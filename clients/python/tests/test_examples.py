@@ -1,117 +1,132 @@
-"""The examples and the README's program, against a real node on a real ZooKeeper.
-
-FLAKED_TEST_ZK=require makes them run. Else they are skipped.
-"""
+"""The examples, and the code of the README, with a real node."""
 
 from __future__ import annotations
 
-import os
+import importlib
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cluster import Node, real_node
+from django.db import connection
+from django.db.migrations.writer import MigrationWriter
+from django.test.utils import CaptureQueriesContext
+from sqlalchemy import create_engine, event, func, insert, select
+from sqlalchemy.orm import Session
 
-import flaked
-
-HERE = Path(__file__).resolve().parent
-PYTHON = HERE.parent
-ROOT = PYTHON.parent.parent
-
-
-def started(directory: Path, address: str, zookeeper: str) -> Iterator[str]:
-    program = directory / "flaked"
-    subprocess.run(["go", "build", "-o", str(program), "./cmd/flaked"], cwd=ROOT, check=True)
-    command = [
-        str(program),
-        "serve",
-        "--zk",
-        zookeeper,
-        "--bootstrap",
-        "--heartbeat",
-        "200ms",
-        "--confirm-time",
-        "800ms",
-    ]
-    command += ["--listen", address, "--admin", "off", "--state-dir", str(directory / "state")]
-    node = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        with flaked.Client([address]) as client:
-            ends = time.monotonic() + 60
-            while True:
-                try:
-                    client.next()
-                    break
-                except flaked.UnavailableError:
-                    assert node.poll() is None and time.monotonic() < ends, "the node does not serve"
-                    time.sleep(0.05)
-            subprocess.run([str(program), "seq", "create", "order", "--zk", zookeeper], check=True, timeout=60)
-        yield address
-    finally:
-        node.terminate()
-        node.wait(timeout=30)
+PYTHON = Path(__file__).resolve().parent.parent
+ROWS = 1000
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not os.environ.get("FLAKED_TEST_ZK"):
-        pytest.skip("it needs ZooKeeper: set FLAKED_TEST_ZK=require")
-    directory = tmp_path_factory.mktemp("node")
-    zk = [str(ROOT / "scripts/zk-dev.sh")]
-    where = ["--dir", str(directory / "zk")]
-    text = subprocess.run(
-        [*zk, "start", "--nodes", "1", "--port", "0", *where], check=True, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        zookeeper = re.search(r"FLAKED_ZK=['\"]?([0-9.:,]+)", text.stdout)
-        assert zookeeper
-        yield from started(directory, f"unix:{directory}/s", zookeeper[1])
-    finally:
-        subprocess.run([*zk, "stop", "--wipe", *where], check=True, stdout=subprocess.DEVNULL)
+def node() -> Iterator[Node]:
+    with real_node() as started:
+        yield started
 
 
-def ran(arguments: list[str]) -> str:
-    env = {**os.environ, "PYTHONPATH": str(PYTHON / "src")}
-    done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def imported(example: str, node: Node) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLAKED_ADDRESSES", node.address)
+        patch.setattr(sys, "path", [str(PYTHON / "examples"), *sys.path])
+        return importlib.import_module(example)
 
 
-@pytest.mark.parametrize("example", ["sqlalchemy_orders", "django_orders"])
-def test_example(node: str, example: str) -> None:
-    lines = ran([str(PYTHON / "examples" / f"{example}.py"), node]).splitlines()
-    assert len(lines) == 3
-    assert len({int(line.split()[0]) for line in lines}) == 3
+@pytest.fixture(scope="module")
+def sqlalchemy_orders(node: Node) -> Any:
+    return imported("sqlalchemy_orders", node)
 
 
-def test_a_thousand_rows_are_one_statement_with_returning(node: str) -> None:
-    program = f"""
-import sys; sys.argv[1:] = [{node!r}]; sys.path.insert(0, {str(PYTHON / "examples")!r})
-import sqlalchemy, sqlalchemy_orders as example
-from sqlalchemy import event
-statements = []
-@event.listens_for(sqlalchemy.engine.Engine, "before_cursor_execute")
-def note(conn, cursor, statement, parameters, context, executemany):
-    statements.append(statement)
-example.main()
-inserts = [s for s in statements if s.startswith("INSERT")]
-print(len(inserts), all("RETURNING" in s for s in inserts))
-"""
-    assert ran(["-c", program]).splitlines()[-1] == "1 True"
+def test_the_program_for_sqlalchemy_runs(sqlalchemy_orders: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    sqlalchemy_orders.main()
+    numbers = [int(line.split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(set(numbers)) == 2
+    assert min(numbers) > 0
 
 
-def test_readme(node: str) -> None:
-    text = (PYTHON / "README.md").read_text()
+@pytest.mark.parametrize("way", ["add_all", "insert"])
+def test_a_bulk_insert_needs_few_statements_and_round_trips(sqlalchemy_orders: Any, node: Node, way: str) -> None:
+    order = sqlalchemy_orders.Order
+    engine = create_engine("sqlite://")
+    sqlalchemy_orders.Base.metadata.create_all(engine)
+    statements: list[str] = []
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def seen(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    before = node.requests()
+    with Session(engine) as session:
+        if way == "add_all":
+            inserted = [order(item=str(n)) for n in range(ROWS)]
+            session.add_all(inserted)
+            session.flush()
+        else:
+            rows = [{"item": str(n)} for n in range(ROWS)]
+            returning = insert(order).returning(order, sort_by_parameter_order=True)
+            inserted = list(session.scalars(returning, rows))
+        asked = node.requests() - before
+        numbers = [o.id for o in inserted]
+        assert [o.item for o in inserted] == [str(n) for n in range(ROWS)]
+        assert all(statement.startswith("INSERT") for statement in statements)
+        assert "RETURNING" in statements[0]
+        assert len(statements) <= 3, "insertmanyvalues does not work"
+        assert 1 <= asked <= 10
+        assert len(set(numbers)) == ROWS
+        assert session.scalar(select(func.count()).select_from(order)) == ROWS
+        assert set(session.scalars(select(order.id))) == set(numbers)
+
+
+@pytest.fixture(scope="module")
+def django_orders(node: Node) -> Any:
+    module = imported("django_orders", node)
+    module.create_tables()
+    return module
+
+
+def test_django_inserts(django_orders: Any) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        tea = django_orders.Order.objects.create(item="tea")
+    assert [query["sql"].split()[0] for query in queries] == ["INSERT"]  # no UPDATE first
+    coffee = django_orders.Order(item="coffee")
+    coffee.save()
+    line = tea.lines.create()
+    assert tea.id > 0
+    assert len({tea.id, coffee.id, line.id}) == 3
+    assert django_orders.Order.objects.get(pk=tea.id).item == "tea"
+    assert django_orders.Line.objects.get(pk=line.id).order == tea
+    tea.item = "green tea"
+    tea.save()
+    assert django_orders.Order.objects.get(pk=tea.id).item == "green tea"
+
+
+def test_bulk_create_needs_few_round_trips(django_orders: Any, node: Node) -> None:
+    before = node.requests()
+    made = django_orders.Order.objects.bulk_create([django_orders.Order(item=str(n)) for n in range(500)])
+    assert node.requests() - before <= 10
+    numbers = [order.id for order in made]
+    assert len(set(numbers)) == 500
+    assert django_orders.Order.objects.filter(pk__in=numbers[:100]).count() == 100
+
+
+def test_a_migration_refers_to_the_default_by_name(django_orders: Any) -> None:
+    field = django_orders.Order._meta.pk
+    assert "default=django_orders.new_id" in MigrationWriter.serialize(field)[0]
+
+
+def test_the_readme(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PYTHON / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 300
-    program = re.search("```python\n(.*?)```", text, re.S)
-    assert program
-    lines = ran(
-        ["-c", program[1].replace("127.0.0.1:7609", node).replace("unix:/run/flaked/flaked.sock", "unix:/none")]
-    )
-    first, many, values = lines.splitlines()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for example in re.findall(r"\((examples/[^)]*)\)", text):
+        assert (PYTHON / example).is_file()
+    code = "\n".join(blocks)
+    assert "127.0.0.1:7609" in code
+    exec(compile(code.replace("127.0.0.1:7609", node.address), "README.md", "exec"), {})
+    first, many, values = capsys.readouterr().out.splitlines()
     assert first.isdigit()
     assert many.count(",") == 99
     assert re.fullmatch(r"\d+ \[\d+, \d+, \d+\] range\(\d+, \d+\)", values)
