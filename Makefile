@@ -140,7 +140,7 @@ test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a pod with one CPU
 	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./internal/core/node/...
 
 .PHONY: test-clients
-test-clients: ## the clients of clients/: their own tests, the cases, real nodes. ONLY='python node' for some
+test-clients: build ## the clients of clients/: their own tests, the cases, real nodes. ONLY='python node' for some
 	@mkdir -p bin
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
