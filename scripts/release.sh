@@ -99,7 +99,7 @@ clients() {
   now=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
   if tools_of java; then
     (cd "$built/java" && quietly mvn -B -ntp -DskipTests -Dproject.build.outputTimestamp="$now" package)
-    find "$built/java" -path '*/target/*.jar' ! -name 'original-*' ! -name '*-tests.jar' -exec cp -t "$out" {} +
+    find "$built/java" -path '*/target/*.jar' ! -path '*/flaked-test/*' ! -name 'original-*' ! -name '*-tests.jar' -exec cp -t "$out" {} +
   else
     say 'NOT BUILT: the jars, because tools are missing'
   fi

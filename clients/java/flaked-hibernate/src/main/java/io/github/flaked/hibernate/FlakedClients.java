@@ -1,10 +1,9 @@
 package io.github.flaked.hibernate;
 
 import io.github.flaked.client.FlakedClient;
-import java.time.Duration;
-import java.util.Arrays;
+import io.github.flaked.client.TextSettings;
 import java.util.Map;
-import java.util.function.Consumer;
+import java.util.Objects;
 import org.hibernate.HibernateException;
 import org.hibernate.boot.registry.StandardServiceInitiator;
 import org.hibernate.boot.registry.StandardServiceRegistryBuilder;
@@ -16,21 +15,24 @@ import org.hibernate.service.spi.ServiceContributor;
 import org.hibernate.service.spi.ServiceRegistryImplementor;
 import org.hibernate.service.spi.Stoppable;
 
-/**
- * The service of Hibernate that has the client of a session factory. Its settings are {@code flaked.client} (a
- * {@link FlakedClient}), or {@code flaked.addresses} (separated by commas), {@code flaked.token},
- * {@code flaked.timeout}, {@code flaked.node-timeout}, {@code flaked.prefetch} and {@code flaked.max-age}. A time is
- * 500ms or 5s. A client of {@code flaked.addresses} is closed with the session factory.
- */
-final class FlakedClients implements Service, Stoppable {
+/** The service of Hibernate that has the client of a session factory: see {@link FlakedId}. */
+final class FlakedClients implements Service, Stoppable, BeanInstanceProducer, BeanContainer.LifecycleOptions {
     private static final long serialVersionUID = 1;
 
+    private final transient Map<String, Object> settings;
     private final transient FlakedClient client;
-    private final boolean own;
+    /** The client that must be closed with the session factory, or null. */
+    private transient FlakedClient own;
 
-    private FlakedClients(FlakedClient client, boolean own) {
-        this.client = client;
-        this.own = own;
+    FlakedClients(Map<String, Object> settings, BeanContainer beans) {
+        this.settings = settings;
+        if (settings.get("flaked.client") instanceof FlakedClient given) {
+            client = given;
+        } else {
+            client = beans == null
+                    ? produceBeanInstance(FlakedClient.class)
+                    : beans.getBean(FlakedClient.class, this, this).getBeanInstance();
+        }
     }
 
     FlakedClient client() {
@@ -39,90 +41,41 @@ final class FlakedClients implements Service, Stoppable {
 
     @Override
     public void stop() {
-        if (own) {
-            client.close();
+        if (own != null) {
+            own.close();
         }
     }
 
-    private static FlakedClients of(Map<String, Object> settings, BeanContainer beans) {
-        if (settings.get("flaked.client") instanceof FlakedClient given) {
-            return new FlakedClients(given, false);
-        }
-        if (settings.containsKey("flaked.addresses")) {
-            return new FlakedClients(build(settings), true);
-        }
-        if (beans == null) {
-            throw missing();
-        }
-        return new FlakedClients(
-                beans.getBean(FlakedClient.class, new ExistingBean(), new NoOtherBean())
-                        .getBeanInstance(),
-                false);
-    }
-
-    private static HibernateException missing() {
-        return new HibernateException(
-                "@FlakedId has no client. Set flaked.addresses, or add flaked-spring-boot-starter");
-    }
-
-    private static FlakedClient build(Map<String, Object> settings) {
-        FlakedClient.Builder builder = FlakedClient.builder();
-        apply(
-                settings,
-                "addresses",
-                text -> builder.addresses(
-                        Arrays.stream(text.split(",")).map(String::strip).toList()));
-        apply(settings, "token", builder::token);
-        apply(settings, "timeout", text -> builder.timeout(time(text)));
-        apply(settings, "node-timeout", text -> builder.nodeTimeout(time(text)));
-        apply(settings, "prefetch", text -> builder.prefetch(Integer.parseInt(text)));
-        apply(settings, "max-age", text -> builder.maxAge(time(text)));
-        return builder.build();
-    }
-
-    private static void apply(Map<String, Object> settings, String name, Consumer<String> setter) {
-        Object value = settings.get("flaked." + name);
-        if (value == null) {
-            return;
+    // The container calls this if it has no client.
+    @Override
+    public <B> B produceBeanInstance(Class<B> type) {
+        if (settings.get("flaked.addresses") == null) {
+            throw new HibernateException(
+                    "@FlakedId has no client. Set flaked.addresses, or add a FlakedClient as a bean");
         }
         try {
-            setter.accept(value.toString().strip());
-        } catch (RuntimeException e) {
-            throw new HibernateException("the setting flaked." + name + " is wrong: " + e.getMessage(), e);
+            own = TextSettings.builder(name -> Objects.toString(settings.get("flaked." + name), null))
+                    .build();
+            return type.cast(own);
+        } catch (IllegalArgumentException e) {
+            throw new HibernateException("wrong setting flaked." + e.getMessage(), e);
         }
     }
 
-    private static Duration time(String text) {
-        if (text.endsWith("ms")) {
-            return Duration.ofMillis(Long.parseLong(text.substring(0, text.length() - 2)));
-        }
-        return Duration.parse("PT" + text);
+    @Override
+    public <B> B produceBeanInstance(String name, Class<B> type) {
+        return produceBeanInstance(type);
     }
 
-    /** Asks the container for the bean that it has, not for a new one. */
-    private static final class ExistingBean implements BeanContainer.LifecycleOptions {
-        @Override
-        public boolean canUseCachedReferences() {
-            return false;
-        }
-
-        @Override
-        public boolean useJpaCompliantCreation() {
-            return false;
-        }
+    @Override
+    public boolean canUseCachedReferences() {
+        return false;
     }
 
-    /** Is asked if the container has no client. */
-    private static final class NoOtherBean implements BeanInstanceProducer {
-        @Override
-        public <B> B produceBeanInstance(Class<B> type) {
-            throw missing();
-        }
-
-        @Override
-        public <B> B produceBeanInstance(String name, Class<B> type) {
-            throw missing();
-        }
+    // The container gives the bean that it has, not a new one.
+    @Override
+    public boolean useJpaCompliantCreation() {
+        return false;
     }
 
     /** Adds the service to Hibernate. META-INF/services names this class. */
@@ -142,7 +95,8 @@ final class FlakedClients implements Service, Stoppable {
 
         @Override
         public FlakedClients initiateService(Map<String, Object> settings, ServiceRegistryImplementor registry) {
-            return of(settings, registry.getService(ManagedBeanRegistry.class).getBeanContainer());
+            return new FlakedClients(
+                    settings, registry.getService(ManagedBeanRegistry.class).getBeanContainer());
         }
     }
 }

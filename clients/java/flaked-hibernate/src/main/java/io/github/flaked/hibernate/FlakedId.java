@@ -11,9 +11,10 @@ import org.hibernate.annotations.IdGeneratorType;
 /**
  * Says that flaked nodes give the values of this {@code @Id}, which is a long, Long or String.
  *
- * <p>The client is the one of the settings: {@code flaked.client} (an object), else the bean of Spring, else one of
- * {@code flaked.addresses} and the other settings in {@link FlakedClients}. Set {@code flaked.prefetch} to 1000, for
- * example, so that inserts of many rows do not ask a node for each.
+ * <p>The client is the object of the setting {@code flaked.client}, else the bean of Spring, else one that is made from
+ * the settings {@code flaked.addresses} (separated by commas), {@code flaked.token}, {@code flaked.timeout} (500ms or
+ * 5s), {@code flaked.node-timeout}, {@code flaked.prefetch} and {@code flaked.max-age}. That one is closed with the
+ * session factory. A {@code flaked.prefetch} of 1000, for example, avoids a request for each row.
  */
 @IdGeneratorType(FlakedIdGenerator.class)
 @Retention(RetentionPolicy.RUNTIME)

@@ -1,6 +1,5 @@
 package io.github.flaked.hibernate;
 
-import io.github.flaked.client.FlakedClient;
 import io.github.flaked.client.FlakedException;
 import io.github.flaked.client.Sequence;
 import java.lang.reflect.Field;
@@ -37,14 +36,12 @@ public class FlakedIdGenerator implements IdentifierGenerator, AnnotationBasedGe
                     "@FlakedId on " + member.getDeclaringClass().getName() + "." + member.getName()
                             + ": an ID does not fit into " + type.getSimpleName() + ". Use long, Long or String");
         }
-        FlakedClient client =
+        var client =
                 context.getServiceRegistry().getService(FlakedClients.class).client();
         if (annotation.sequence().isEmpty()) {
             values = client::next;
         } else {
-            Sequence sequence = annotation.prefetch() == 0
-                    ? client.sequence(annotation.sequence())
-                    : client.sequence(annotation.sequence(), annotation.prefetch(), MAX_AGE);
+            Sequence sequence = client.sequence(annotation.sequence(), annotation.prefetch(), MAX_AGE);
             values = sequence::next;
         }
     }

@@ -2,13 +2,11 @@ package io.github.flaked.shardingsphere;
 
 import io.github.flaked.client.FlakedClient;
 import io.github.flaked.client.Sequence;
+import io.github.flaked.client.TextSettings;
 import java.lang.ref.Cleaner;
-import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
-import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import org.apache.shardingsphere.infra.algorithm.core.context.AlgorithmSQLContext;
 import org.apache.shardingsphere.infra.algorithm.core.exception.AlgorithmInitializationException;
@@ -34,26 +32,21 @@ public final class FlakedKeyGenerateAlgorithm implements KeyGenerateAlgorithm, A
 
     @Override
     public void init(Properties props) {
-        FlakedClient.Builder builder = FlakedClient.builder();
-        apply(
-                props,
-                "addresses",
-                text -> builder.addresses(
-                        Arrays.stream(text.split(",")).map(String::strip).toList()));
-        apply(props, "token", builder::token);
-        apply(props, "timeout", text -> builder.timeout(time(text)));
-        apply(props, "node-timeout", text -> builder.nodeTimeout(time(text)));
-        apply(props, "prefetch", text -> builder.prefetch(Integer.parseInt(text)));
-        apply(props, "max-age", text -> builder.maxAge(time(text)));
-        FlakedClient made = builder.build();
-        client = made;
-        values = n -> n == 1 ? new long[] {made.next()} : made.next(n);
-        apply(props, "sequence", name -> {
-            Sequence sequence = made.sequence(name);
-            values = n -> n == 1 ? new long[] {sequence.next()} : sequence.next(n);
-        });
-        // ShardingSphere drops a generator without notice when a rule changes.
-        CLEANER.register(this, made::close);
+        try {
+            FlakedClient made = TextSettings.builder(props::getProperty).build();
+            client = made;
+            // ShardingSphere drops a generator without notice when a rule changes.
+            CLEANER.register(this, made::close);
+            String name = props.getProperty("sequence");
+            if (name == null) {
+                values = n -> n == 1 ? new long[] {made.next()} : made.next(n);
+            } else {
+                Sequence sequence = made.sequence(name.strip());
+                values = n -> n == 1 ? new long[] {sequence.next()} : sequence.next(n);
+            }
+        } catch (IllegalArgumentException e) {
+            throw new AlgorithmInitializationException(this, "wrong property: %s", e.getMessage());
+        }
     }
 
     @Override
@@ -80,24 +73,5 @@ public final class FlakedKeyGenerateAlgorithm implements KeyGenerateAlgorithm, A
     @Override
     public void close() {
         client.close();
-    }
-
-    private void apply(Properties props, String name, Consumer<String> setter) {
-        String value = props.getProperty(name);
-        if (value == null) {
-            return;
-        }
-        try {
-            setter.accept(value.strip());
-        } catch (RuntimeException e) {
-            throw new AlgorithmInitializationException(this, "the property %s is wrong: %s", name, e.getMessage());
-        }
-    }
-
-    private static Duration time(String text) {
-        if (text.endsWith("ms")) {
-            return Duration.ofMillis(Long.parseLong(text.substring(0, text.length() - 2)));
-        }
-        return Duration.parse("PT" + text);
     }
 }

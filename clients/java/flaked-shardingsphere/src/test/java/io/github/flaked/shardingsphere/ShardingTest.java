@@ -3,6 +3,7 @@ package io.github.flaked.shardingsphere;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.flaked.client.ClosedException;
@@ -15,6 +16,7 @@ import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.Properties;
 import javax.sql.DataSource;
 import org.apache.shardingsphere.driver.api.yaml.YamlShardingSphereDataSourceFactory;
@@ -162,9 +164,11 @@ class ShardingTest {
         shop.insert(1);
         assertEquals(before + 1, node.stat("conns_open"));
         shop.close();
-        while (node.stat("conns_open") > before) {
-            Thread.onSpinWait();
-        }
+        assertTimeoutPreemptively(Duration.ofSeconds(10), () -> {
+            while (node.stat("conns_open") > before) {
+                Thread.onSpinWait();
+            }
+        });
     }
 
     @Test

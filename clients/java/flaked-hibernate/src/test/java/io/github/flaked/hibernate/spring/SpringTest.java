@@ -32,6 +32,8 @@ class SpringTest {
                 var context = new SpringApplicationBuilder(Application.class)
                         .web(WebApplicationType.NONE)
                         .properties("logging.level.root=WARN", "spring.jpa.hibernate.ddl-auto=create")
+                        // Hibernate has it, too, if it is a system property. Nobody listens there.
+                        .properties("spring.jpa.properties.flaked.addresses=127.0.0.1:1")
                         .run("--flaked.addresses=" + cluster.node().address())) {
             EntityManager entities = context.getBean(EntityManager.class);
             context.getBean(TransactionTemplate.class).executeWithoutResult(status -> {
