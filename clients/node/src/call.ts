@@ -44,7 +44,7 @@ export class Call {
   }
 }
 
-/** One node's try at a call. */
+/** One node's try at a call. `shareMs` is how long the node may be silent, `failures` its failures before. */
 export class Request {
   readonly reply: Reply;
   /** When it was sent. */
@@ -52,9 +52,7 @@ export class Request {
 
   constructor(
     readonly call: Call,
-    /** How long the node may be silent, in milliseconds. */
     readonly shareMs: number,
-    /** {@link Node.failures} when the node was asked. */
     readonly failures: number,
   ) {
     this.reply = new Reply(call.query);

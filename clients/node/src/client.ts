@@ -12,16 +12,13 @@ import { Source } from "./source.js";
  * const id = await client.next();
  */
 export class Client extends Source {
-  readonly #ids: Pool;
   /** A sequence may wait for ZooKeeper. With connections of their own, sequences do not hold up IDs. */
   readonly #sequences: Pool;
 
   /** Throws a `TypeError` or `RangeError` if an option is wrong. Nodes that are down cause no error here. */
   constructor(options: ClientOptions = {}) {
     const config = checkOptions(options);
-    const ids = new Pool(config);
-    super(ids, "GET", options);
-    this.#ids = ids;
+    super(new Pool(config), "GET", options);
     this.#sequences = new Pool(config);
   }
 
@@ -35,7 +32,7 @@ export class Client extends Source {
    * lost. It may be called more than once.
    */
   async close(): Promise<void> {
-    await Promise.all([this.#ids.close(), this.#sequences.close()]);
+    await Promise.all([this.pool.close(), this.#sequences.close()]);
   }
 
   /** Closes the client at the end of `await using`. */

@@ -154,27 +154,19 @@ export class Connection {
     this.#timerAt = Infinity;
     if (this.ended) return;
     const now = performance.now();
-    if (!this.#ready && now >= this.#connectBy) {
-      this.#fail(new Error(`no connection to ${this.endpoint.name} in time`));
-      return;
-    }
+    if (!this.#ready && now >= this.#connectBy)
+      return this.#fail(new Error(`no connection to ${this.endpoint.name} in time`));
     let next = this.#ready ? Infinity : this.#connectBy;
     for (const request of this.#requests()) {
       const due = Math.max(request.since, this.#ready ? this.#answeredAt : 0) + request.shareMs;
-      if (now >= due) {
-        this.#tooLate(request.shareMs < this.config.nodeTimeoutMs);
-        return;
-      }
+      if (now >= due) return this.#tooLate(request.shareMs < this.config.nodeTimeoutMs);
       next = Math.min(next, due);
     }
     this.#watch(next);
   }
 
   #tooLate(hurried: boolean): void {
-    if (this.#ready) {
-      this.#fail(new Error(`no answer from ${this.endpoint.name} in time`), hurried);
-      return;
-    }
+    if (this.#ready) return this.#fail(new Error(`no answer from ${this.endpoint.name} in time`), hurried);
     // The attempt goes on. Otherwise calls with less time than a connection takes would never get one.
     const requests = this.#unsent.splice(0);
     this.#watch(this.#connectBy);

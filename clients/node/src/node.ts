@@ -41,7 +41,6 @@ export class Node {
     this.failures++;
   }
 
-  /** The node answered. */
   restore(): void {
     this.healthy = true;
     this.slow = false;
@@ -68,9 +67,6 @@ export function needsOperator(error: Error | undefined): boolean {
 
 /** Returns the node to ask next, or undefined if all are in `except`. */
 export function chooseNode(nodes: readonly Node[], except: ReadonlySet<Node>): Node | undefined {
-  let best: Node | undefined;
-  for (const node of nodes) {
-    if (!except.has(node) && (best === undefined || node.rank < best.rank)) best = node;
-  }
-  return best;
+  const allowed = nodes.filter((node) => !except.has(node));
+  return allowed.reduce<Node | undefined>((best, node) => (best && best.rank <= node.rank ? best : node), undefined);
 }

@@ -96,10 +96,7 @@ export class Pool {
     const error = new RefusedError(node.endpoint.name, refusal);
     const aboutSequence = call.query.ofSequence && reason !== undefined;
     const final = code === "ERR" || code === "NOPERM";
-    if (final || (aboutSequence && (code !== "NOTREADY" || lasting.has(reason)))) {
-      call.end(error);
-      return;
-    }
+    if (final || (aboutSequence && (code !== "NOTREADY" || lasting.has(reason)))) return call.end(error);
     call.lastError = error;
     if (aboutSequence) call.refusedBy.add(node);
     else this.#fail(node, error, false, failures);
@@ -121,10 +118,7 @@ export class Pool {
   #waitFor(node: Node, call: Call): void {
     call.lastError ??= node.lastError;
     const hopeless = this.#nodes.every(({ lastError }) => needsOperator(lastError));
-    if (hopeless || !call.isAwaited || node.until >= call.deadline) {
-      this.#giveUp(call, "can answer");
-      return;
-    }
+    if (hopeless || !call.isAwaited || node.until >= call.deadline) return this.#giveUp(call, "can answer");
     this.#waiting.push(call);
     if (node.until >= this.#timerAt) return;
     clearTimeout(this.#timer);
@@ -143,10 +137,7 @@ export class Pool {
   #retryLater(call: Call, now: number): void {
     const asked = call.lastError instanceof RefusedError ? (call.lastError.retryAfterMs ?? 0) : 0;
     const ms = Math.max(20, Math.min(asked, 1000));
-    if (!call.isAwaited || now + ms >= call.deadline) {
-      this.#giveUp(call, "can answer");
-      return;
-    }
+    if (!call.isAwaited || now + ms >= call.deadline) return this.#giveUp(call, "can answer");
     call.refusedBy.clear();
     setTimeout(() => this.#dispatch(call), ms).unref();
   }

@@ -1,5 +1,3 @@
-// The line protocol of docs/protocol.md, without sockets.
-
 const maxLine = 4096;
 const maxValue = 2n ** 63n - 1n;
 const hourMs = 3_600_000;

@@ -14,8 +14,6 @@ export interface SequenceCallOptions extends CallOptions {
 
 /** A named sequence, made by {@link Client.sequence}. If it prefetches, keep the object: the values are in it. */
 export class Sequence extends Source {
-  readonly #pool: Pool;
-
   /** @internal */
   constructor(
     pool: Pool,
@@ -24,17 +22,16 @@ export class Sequence extends Source {
     options: PrefetchOptions,
   ) {
     super(pool, `NEXT ${checkName(name)}`, options);
-    this.#pool = pool;
   }
 
   /** Returns one value: the next one, or that of a key. Fails as {@link Client.next} does. */
   override async next(options: SequenceCallOptions = {}): Promise<bigint> {
     if (options.key === undefined) return super.next(options);
-    return this.#pool.call(queryOne(`NEXT ${this.name} ${checkKey(options.key)}`), options);
+    return this.pool.call(queryOne(`NEXT ${this.name} ${checkKey(options.key)}`), options);
   }
 
   /** Returns the first and the last of n values that follow each other without a gap. n is 1 to 1,000,000. */
   async range(n: number, options: CallOptions = {}): Promise<{ first: bigint; last: bigint }> {
-    return this.#pool.call(queryRange(this.name, checkCount("n", n, 1, 1_000_000)), options);
+    return this.pool.call(queryRange(this.name, checkCount("n", n, 1, 1_000_000)), options);
   }
 }

@@ -8,14 +8,17 @@ const mostValues = 10_000;
 
 /** What gives numbers: a {@link Client} gives IDs, and a {@link Sequence} gives its values. */
 export abstract class Source {
-  readonly #pool: Pool;
   readonly #verb: string;
   readonly #one: Query<bigint>;
   readonly #stock: Stock | undefined;
 
   /** @internal */
-  protected constructor(pool: Pool, verb: string, options: PrefetchOptions) {
-    this.#pool = pool;
+  protected constructor(
+    /** @internal */
+    protected readonly pool: Pool,
+    verb: string,
+    options: PrefetchOptions,
+  ) {
     this.#verb = verb;
     this.#one = queryOne(verb);
     const size = checkCount("prefetch", options.prefetch ?? 0, 0, 100_000);
@@ -30,24 +33,22 @@ export abstract class Source {
    */
   async next(options: CallOptions = {}): Promise<bigint> {
     const stock = this.#stock;
-    if (stock === undefined || this.#pool.closed) return this.#pool.call(this.#one, options);
+    if (stock === undefined || this.pool.closed) return this.pool.call(this.#one, options);
     checkMs("timeoutMs", options.timeoutMs, 1);
     options.signal?.throwIfAborted();
     const now = performance.now();
     // The request for the stock goes out after that of the call, so that the stock has the later values.
-    const value = stock.take(now) ?? this.#pool.call(this.#one, options);
+    const value = stock.take(now) ?? this.pool.call(this.#one, options);
     const more = stock.lacks(mostValues);
     if (more > 0) {
-      this.#pool.call(queryMany(this.#verb, more), {}, true).then(
-        (values) => stock.filled(values, now),
-        () => stock.filled([], now),
-      );
+      const filled = (values: bigint[]) => stock.filled(values, now);
+      this.pool.call(queryMany(this.#verb, more), {}, true).then(filled, () => filled([]));
     }
     return value;
   }
 
   /** Returns n numbers of one node, or fails as `next` does and returns none. n is 1 to 10,000. */
   async nextMany(n: number, options: CallOptions = {}): Promise<bigint[]> {
-    return this.#pool.call(queryMany(this.#verb, checkCount("n", n, 1, mostValues)), options);
+    return this.pool.call(queryMany(this.#verb, checkCount("n", n, 1, mostValues)), options);
   }
 }
