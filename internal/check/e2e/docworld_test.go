@@ -81,13 +81,13 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		"--rate 1000 --nodes 8",
 	}
 	w.replace = strings.NewReplacer(append(pairs, settingsOf(doc).replace...)...)
-	w.write("etc/flaked.yaml", w.replace.Replace(readmeConfig(t, root)))
+	w.write("etc/flaked.yaml", w.replace.Replace(configOfDeploy(t, root)))
 	return w
 }
 
-// readmeConfig returns the configuration file that the README shows.
-func readmeConfig(t *testing.T, root string) string {
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+// configOfDeploy returns the configuration file that docs/deploy.md shows.
+func configOfDeploy(t *testing.T, root string) string {
+	text, err := os.ReadFile(filepath.Join(root, "docs/deploy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func readmeConfig(t *testing.T, root string) string {
 			return b
 		}
 	}
-	t.Fatal("the README shows no configuration file")
+	t.Fatal("docs/deploy.md shows no configuration file")
 	return ""
 }
 
