@@ -111,7 +111,8 @@ clients() {
     say 'NOT BUILT: the wheel, because tools are missing'
   fi
   if tools_of node; then
-    (cd "$built/node" && install_node_modules && quietly npm pack --pack-destination "$out")
+    # With a name of its own: a tag's chart is flaked-VERSION.tgz, too.
+    (cd "$built/node" && install_node_modules && quietly npm pack --pack-destination .. && mv ../flaked-*.tgz "$out/flaked-node-$(npm pkg get version | tr -d '"').tgz")
   else
     say "NOT BUILT: npm's package, because tools are missing"
   fi
