@@ -37,7 +37,7 @@ func TestNoTraceUnlessAsked(t *testing.T) {
 	newTrace(hclog.NewNullLogger()).Step("acquired") // the node goes on without a trace
 }
 
-// A node must go on whatever happens to its trace.
+// A node goes on if its trace cannot be written.
 func TestTraceThatCannotBeWrittenEnds(t *testing.T) {
 	for name, write := range map[string]func(string) error{
 		"full":   func(string) error { return errors.New("no space left on device") },

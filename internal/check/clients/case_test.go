@@ -105,7 +105,7 @@ type action struct {
 	Start    string   `json:"start"`
 }
 
-// want is what a call must give.
+// want is the expected result of a call.
 type want struct {
 	Values []string    `json:"values"`
 	From   string      `json:"from"`

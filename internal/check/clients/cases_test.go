@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/certtest"
+
+	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // slack is added to all upper limits of time, for loaded machines.
@@ -47,7 +49,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// world is what cases share.
+// world has what all cases use in common.
 type world struct {
 	driver *driver
 	cert   *tls.Config       // of nodes with TLS
@@ -141,11 +143,9 @@ func (s *scene) act(step string, do action) {
 // call makes a call and checks what it gives.
 func (s *scene) call(step string, do action) {
 	for letter, n := range do.Once {
-		for began := time.Now(); s.nodes[letter].requests() < n; time.Sleep(time.Millisecond) {
-			if time.Since(began) > patience {
-				s.t.Errorf("%s: node %s has had no %d requests after %s", step, letter, n, patience)
-				return
-			}
+		if !zktest.Poll(patience, func() bool { return s.nodes[letter].requests() >= n }) {
+			s.t.Errorf("%s: node %s has had no %d requests after %s", step, letter, n, patience)
+			return
 		}
 	}
 	command := map[string]any{"op": do.Op, "client": s.client}

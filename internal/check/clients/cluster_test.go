@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// token is what the nodes of a cluster want.
+// token is the token that the nodes of a cluster ask for.
 const token = "token-of-the-clients"
 
 // cluster is real nodes on a real ZooKeeper.
@@ -108,15 +108,9 @@ func (n *realNode) ready(tok string) {
 		n.t.Fatal(err)
 	}
 	defer source.Close()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		_, err := source.Next(n.t.Context())
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			text, _ := os.ReadFile(filepath.Join(n.dir, "log"))
-			n.t.Fatalf("%s gives no ID within %s: %v\n%s", n.name, patience, err, text)
-		}
+	if !zktest.Poll(patience, func() bool { _, err = source.Next(n.t.Context()); return err == nil }) {
+		text, _ := os.ReadFile(filepath.Join(n.dir, "log"))
+		n.t.Fatalf("%s gives no ID within %s: %v\n%s", n.name, patience, err, text)
 	}
 }
 

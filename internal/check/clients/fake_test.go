@@ -32,7 +32,7 @@ type fake struct {
 	probed      int
 }
 
-// spacing is how far the numbers of two nodes are apart.
+// spacing is the distance between the first numbers of two nodes.
 const spacing = 1_000_000
 
 func newFake(t *testing.T, i int, spec nodeSpec, cert *tls.Config) *fake {

@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// patience is how much longer than it should a driver may take. The machine may be loaded.
+// patience is the time by which a driver may be late, because the machine may be loaded.
 const patience = 30 * time.Second
 
 // driver is a running driver of a client.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// process is what the trace of one process has shown.
+// process is the state of one process, by its trace.
 type process struct {
 	stage  string
 	since  *Line // the step that has led to the stage
@@ -24,7 +24,7 @@ type process struct {
 	writes          map[string]*Line // of records of sequences, by ID and nonce
 }
 
-// node is what the traces have shown of a node, over all its processes.
+// node is the state of a node, by the traces of all its processes.
 type node struct {
 	file   string
 	nonces map[string]bool

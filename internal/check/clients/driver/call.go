@@ -18,7 +18,7 @@ type opened struct {
 	sequences map[string]*client.Sequence
 }
 
-// call is what a command asks of a client.
+// call is one request to a client, as the driver reads it.
 type call struct {
 	Op   string `json:"op"`
 	N    *int   `json:"n"`
