@@ -13,27 +13,13 @@ import java.util.function.Supplier;
 import org.hibernate.HibernateException;
 import org.hibernate.SessionFactory;
 import org.hibernate.cfg.Configuration;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Hibernate without Spring inserts rows into H2, on real nodes (flaked serve with ZooKeeper). */
 class HibernateTest {
-    private static Cluster cluster;
-    private static Node node;
-
-    @BeforeAll
-    static void start() {
-        cluster = Cluster.start();
-        node = cluster.node();
-    }
-
-    @AfterAll
-    static void stop() {
-        if (cluster != null) {
-            cluster.close();
-        }
-    }
+    @RegisterExtension
+    static final Cluster cluster = new Cluster();
 
     private static Configuration configuration(String addresses, Class<?>... entities) {
         Configuration configuration = new Configuration()
@@ -59,11 +45,11 @@ class HibernateTest {
     @Test
     void manyRowsNeedFewRequestsAndFewStatements() {
         Configuration configuration =
-                configuration(node.address(), Article.class).setProperty("flaked.prefetch", "1000");
+                configuration(cluster.node().address(), Article.class).setProperty("flaked.prefetch", "1000");
         try (SessionFactory factory = configuration.buildSessionFactory()) {
-            long before = node.stat("requests_get_ok");
+            long before = cluster.node().stat("requests_get_ok");
             insert(factory, 400, Article::new);
-            long requests = node.stat("requests_get_ok") - before;
+            long requests = cluster.node().stat("requests_get_ok") - before;
             long statements = factory.getStatistics().getPrepareStatementCount();
             assertTrue(requests < 100, requests + " requests for 400 rows");
             assertTrue(statements < 20, statements + " statements for 400 rows");
@@ -73,8 +59,8 @@ class HibernateTest {
     @Test
     void idsAreNumbersTextsOrValuesOfASequence() {
         cluster.createSequence("order");
-        try (SessionFactory factory =
-                configuration(node.address(), Invoice.class, Note.class).buildSessionFactory()) {
+        try (SessionFactory factory = configuration(cluster.node().address(), Invoice.class, Note.class)
+                .buildSessionFactory()) {
             insert(factory, 3, Invoice::new);
             insert(factory, 1, Note::new);
             factory.inSession(session -> {
@@ -91,8 +77,9 @@ class HibernateTest {
 
     @Test
     void insertsGoOnWhenANodeDies() {
-        Node dying = cluster.node();
-        try (SessionFactory factory = configuration(dying.address() + ", " + node.address(), Article.class)
+        Node dying = cluster.start();
+        try (SessionFactory factory = configuration(
+                        dying.address() + ", " + cluster.node().address(), Article.class)
                 .buildSessionFactory()) {
             insert(factory, 10, Article::new);
             dying.kill();
@@ -106,7 +93,7 @@ class HibernateTest {
 
     @Test
     void refusalIsTheCauseOfHibernatesException() {
-        String address = cluster.nodeWithToken().address();
+        String address = cluster.startWithToken().address();
         try (SessionFactory factory = configuration(address, Article.class).buildSessionFactory()) {
             HibernateException e = assertThrows(HibernateException.class, () -> insert(factory, 1, Article::new));
             assertEquals(
@@ -124,7 +111,7 @@ class HibernateTest {
 
     @Test
     void unknownSequenceIsNamed() {
-        String none = node.address();
+        String none = cluster.node().address();
         try (SessionFactory factory = configuration(none, Missing.class).buildSessionFactory()) {
             HibernateException e = assertThrows(HibernateException.class, () -> insert(factory, 1, Missing::new));
             assertEquals(
@@ -137,7 +124,7 @@ class HibernateTest {
     void theClientIsClosedWithTheFactory() {
         FlakedIdGenerator generator;
         try (SessionFactory factory =
-                configuration(node.address(), Article.class).buildSessionFactory()) {
+                configuration(cluster.node().address(), Article.class).buildSessionFactory()) {
             generator = (FlakedIdGenerator) factory.unwrap(org.hibernate.engine.spi.SessionFactoryImplementor.class)
                     .getMappingMetamodel()
                     .getEntityDescriptor(Article.class)
@@ -152,7 +139,7 @@ class HibernateTest {
     void wrongSettingAndWrongTypeAreNamed() {
         String setting = message(configuration("ids:port", Article.class));
         assertTrue(setting.contains("flaked.addresses"), setting);
-        String type = message(configuration(node.address(), Wrong.class));
+        String type = message(configuration(cluster.node().address(), Wrong.class));
         assertTrue(type.contains("Wrong.id"), type);
     }
 

@@ -9,9 +9,8 @@ import io.github.flaked.client.FlakedException;
 import io.github.flaked.test.Cluster;
 import io.github.flaked.test.Node;
 import org.apache.ibatis.exceptions.PersistenceException;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -20,24 +19,11 @@ import org.springframework.jdbc.core.JdbcTemplate;
 
 /** A Spring Boot application with MyBatis-Plus and H2, on real nodes (flaked serve with ZooKeeper). */
 class ApplicationTest {
-    private static Cluster cluster;
-    private static Node node;
+    @RegisterExtension
+    static final Cluster cluster = new Cluster();
 
     @SpringBootApplication
     static class Application {}
-
-    @BeforeAll
-    static void start() {
-        cluster = Cluster.start();
-        node = cluster.node();
-    }
-
-    @AfterAll
-    static void stop() {
-        if (cluster != null) {
-            cluster.close();
-        }
-    }
 
     private static ConfigurableApplicationContext run(String addresses) {
         var context = new SpringApplicationBuilder(Application.class)
@@ -50,8 +36,8 @@ class ApplicationTest {
 
     @Test
     void insertsGoOnWhenANodeDies() {
-        Node dying = cluster.node();
-        try (var context = run(dying.address() + "," + node.address())) {
+        Node dying = cluster.start();
+        try (var context = run(dying.address() + "," + cluster.node().address())) {
             ArticleMapper mapper = context.getBean(ArticleMapper.class);
             for (int i = 0; i < 10; i++) {
                 mapper.insert(new Article());
@@ -67,7 +53,7 @@ class ApplicationTest {
 
     @Test
     void refusalIsTheCauseOfTheException() {
-        try (var context = run(cluster.nodeWithToken().address())) {
+        try (var context = run(cluster.startWithToken().address())) {
             ArticleMapper mapper = context.getBean(ArticleMapper.class);
             Throwable e = assertThrows(RuntimeException.class, () -> mapper.insert(new Article()));
             assertInstanceOf(PersistenceException.class, e.getCause());

@@ -20,28 +20,15 @@ import java.time.Duration;
 import java.util.Properties;
 import javax.sql.DataSource;
 import org.apache.shardingsphere.driver.api.yaml.YamlShardingSphereDataSourceFactory;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Inserts rows into two tables of H2 through ShardingSphere-JDBC, on real nodes (flaked serve with ZooKeeper). */
 class ShardingTest {
-    private static Cluster cluster;
-    private static Node node;
+    @RegisterExtension
+    static final Cluster cluster = new Cluster();
+
     private static int databases;
-
-    @BeforeAll
-    static void start() {
-        cluster = Cluster.start();
-        node = cluster.node();
-    }
-
-    @AfterAll
-    static void stop() {
-        if (cluster != null) {
-            cluster.close();
-        }
-    }
 
     /** A sharded database, with a connection to H2 that sees its tables. */
     private record Shop(String h2, DataSource sharded) implements AutoCloseable {
@@ -120,9 +107,9 @@ class ShardingTest {
 
     @Test
     void insertsGoOnWhenANodeDies() throws Exception {
-        Node dying = cluster.node();
+        Node dying = cluster.start();
         cluster.createSequence("order");
-        String addresses = dying.address() + ", " + node.address();
+        String addresses = dying.address() + ", " + cluster.node().address();
         try (Shop shop = Shop.open("{addresses: '%s', sequence: order}".formatted(addresses))) {
             shop.insert(10);
             dying.kill();
@@ -134,12 +121,12 @@ class ShardingTest {
 
     @Test
     void oneStatementTakesItsKeysWithOneRequest() throws Exception {
-        try (Shop shop = Shop.open("{addresses: '%s'}".formatted(node.address()));
+        try (Shop shop = Shop.open("{addresses: '%s'}".formatted(cluster.node().address()));
                 Connection connection = shop.sharded().getConnection();
                 Statement statement = connection.createStatement()) {
-            long before = node.stat("requests_get_ok");
+            long before = cluster.node().stat("requests_get_ok");
             statement.executeUpdate("insert into t_order (item) values ('a'), ('b'), ('c')");
-            assertEquals(1, node.stat("requests_get_ok") - before);
+            assertEquals(1, cluster.node().stat("requests_get_ok") - before);
             assertEquals(3, shop.count("t_order_0") + shop.count("t_order_1"));
         }
     }
@@ -147,7 +134,7 @@ class ShardingTest {
     @Test
     void refusalIsTheCauseOfTheException() throws Exception {
         try (Shop shop =
-                Shop.open("{addresses: '%s'}".formatted(cluster.nodeWithToken().address()))) {
+                Shop.open("{addresses: '%s'}".formatted(cluster.startWithToken().address()))) {
             Throwable e = assertThrows(Exception.class, () -> shop.insert(1));
             while (e != null && !(e instanceof FlakedException)) {
                 e = e.getCause();
@@ -159,13 +146,13 @@ class ShardingTest {
 
     @Test
     void closedDataSourceClosesTheClient() throws Exception {
-        long before = node.stat("conns_open");
-        Shop shop = Shop.open("{addresses: '%s'}".formatted(node.address()));
+        long before = cluster.node().stat("conns_open");
+        Shop shop = Shop.open("{addresses: '%s'}".formatted(cluster.node().address()));
         shop.insert(1);
-        assertEquals(before + 1, node.stat("conns_open"));
+        assertEquals(before + 1, cluster.node().stat("conns_open"));
         shop.close();
         assertTimeoutPreemptively(Duration.ofSeconds(10), () -> {
-            while (node.stat("conns_open") > before) {
+            while (cluster.node().stat("conns_open") > before) {
                 Thread.onSpinWait();
             }
         });

@@ -15,9 +15,8 @@ import io.github.flaked.test.Node;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Arrays;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.actuate.health.Status;
@@ -31,8 +30,8 @@ import org.springframework.jdbc.core.JdbcTemplate;
 
 /** A Spring Boot application with H2 that inserts rows, on real nodes (flaked serve with ZooKeeper). */
 class ApplicationTest {
-    private static Cluster cluster;
-    private static Node node;
+    @RegisterExtension
+    static final Cluster cluster = new Cluster();
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
@@ -50,19 +49,6 @@ class ApplicationTest {
         @Bean
         FlakedClient ownClient() {
             return CLIENT;
-        }
-    }
-
-    @BeforeAll
-    static void start() {
-        cluster = Cluster.start();
-        node = cluster.node();
-    }
-
-    @AfterAll
-    static void stop() {
-        if (cluster != null) {
-            cluster.close();
         }
     }
 
@@ -90,8 +76,9 @@ class ApplicationTest {
 
     @Test
     void insertsGoOnWhenANodeDies() {
-        Node dying = cluster.node();
-        try (var context = run("flaked.addresses=" + dying.address() + "," + node.address())) {
+        Node dying = cluster.start();
+        try (var context =
+                run("flaked.addresses=" + dying.address() + "," + cluster.node().address())) {
             insert(context, 20);
             dying.kill();
             insert(context, 20);
@@ -112,19 +99,19 @@ class ApplicationTest {
             assertEquals(
                     1,
                     registry.get("flaked.client.node.healthy")
-                            .tag("address", node.address())
+                            .tag("address", cluster.node().address())
                             .gauge()
                             .value());
             var health = context.getBean("flakedHealthIndicator", HealthIndicator.class)
                     .health();
             assertEquals(Status.UP, health.getStatus());
-            assertEquals("healthy", health.getDetails().get(node.address()));
+            assertEquals("healthy", health.getDetails().get(cluster.node().address()));
         }
     }
 
     @Test
     void refusalFailsTheInsertAndTheHealth() {
-        String address = cluster.nodeWithToken().address();
+        String address = cluster.startWithToken().address();
         try (var context = run("flaked.addresses=" + address)) {
             assertEquals(
                     "NOAUTH",
@@ -142,7 +129,7 @@ class ApplicationTest {
 
     @Test
     void sslBundleIsUsed() {
-        String address = "flaked.addresses=" + cluster.nodeWithTls().address();
+        String address = "flaked.addresses=" + cluster.startWithTls().address();
         try (var context = run(
                 address,
                 "flaked.ssl-bundle=ids",

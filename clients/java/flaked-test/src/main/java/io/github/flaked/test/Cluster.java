@@ -11,45 +11,59 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.extension.AfterAllCallback;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
- * Real flaked nodes on a real ZooKeeper. They run the program that FLAKED_TEST_BINARY names, else bin/flaked of the
- * repository. As the Go tests, those with a cluster are skipped unless FLAKED_TEST_ZK is "require".
+ * A JUnit extension with real flaked nodes on a real ZooKeeper, for the tests of a class. The nodes run the program that
+ * FLAKED_TEST_BINARY names, else bin/flaked of the repository. As the Go tests, those with a cluster are skipped unless
+ * FLAKED_TEST_ZK is "require".
  */
-public final class Cluster implements AutoCloseable {
+public final class Cluster implements BeforeAllCallback, AfterAllCallback {
     private static final String TOKEN = "0123456789abcdef0123456789abcdef";
 
-    private final Path root;
-    private final Path directory;
-    private final String zooKeeper;
     private final List<Node> nodes = new ArrayList<>();
+    private Path root;
+    private Path directory;
+    private String zooKeeper;
 
-    private Cluster(Path root, Path directory) {
-        this.root = root;
-        this.directory = directory;
-        String exports = run(List.of(zkDev(), "start", "--nodes", "1", "--port", "0", "--dir", zooKeeperDirectory()));
-        zooKeeper = exports.replaceFirst("(?s).*export FLAKED_ZK='?([^'\\s]+).*", "$1");
-    }
-
-    /** Starts a ZooKeeper. */
-    public static Cluster start() {
+    @Override
+    public void beforeAll(ExtensionContext context) throws IOException {
         Assumptions.assumeTrue(
                 "require".equals(System.getenv("FLAKED_TEST_ZK")),
                 "needs real nodes: run make test-clients, or set FLAKED_TEST_ZK=require");
-        Path root = Path.of("").toAbsolutePath();
+        root = Path.of("").toAbsolutePath();
         while (!Files.exists(root.resolve("scripts/zk-dev.sh"))) {
             root = Optional.ofNullable(root.getParent())
                     .orElseThrow(() -> new IllegalStateException("run the tests within flaked's repository"));
         }
-        try {
-            return new Cluster(root, Files.createTempDirectory("flaked-test"));
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
+        directory = Files.createTempDirectory("flaked-test");
+        String exports = run(List.of(zkDev(), "start", "--nodes", "1", "--port", "0", "--dir", zooKeeperDirectory()));
+        zooKeeper = exports.replaceFirst("(?s).*export FLAKED_ZK='?([^'\\s]+).*", "$1");
+        start();
+    }
+
+    @Override
+    public void afterAll(ExtensionContext context) throws IOException {
+        if (directory == null) {
+            return; // the tests are skipped
+        }
+        nodes.forEach(Node::kill);
+        run(List.of(zkDev(), "stop", "--wipe", "--dir", zooKeeperDirectory()));
+        try (Stream<Path> files = Files.walk(directory)) {
+            files.sorted(Comparator.reverseOrder())
+                    .forEach(file -> file.toFile().delete());
         }
     }
 
-    /** Starts a node, and returns once it serves. */
-    public Node node(String... flags) {
+    /** Returns the node that serves all tests of the class. */
+    public Node node() {
+        return nodes.get(0);
+    }
+
+    /** Starts another node, and returns once it serves. */
+    public Node start(String... flags) {
         String name = "n" + (nodes.size() + 1);
         List<String> command = new ArrayList<>(List.of(
                 binary(), "serve", "--zk", zooKeeper, "--bootstrap", "--listen", "127.0.0.1:0", "--admin", "off"));
@@ -62,17 +76,17 @@ public final class Cluster implements AutoCloseable {
     }
 
     /** Starts a node that refuses clients which do not send {@link #token()}. */
-    public Node nodeWithToken() {
-        return node("--token-file", write("token", TOKEN + "\n"));
+    public Node startWithToken() {
+        return start("--token-file", write("token", TOKEN + "\n"));
     }
 
-    /** Returns the token of {@link #nodeWithToken()}. */
+    /** Returns the token of {@link #startWithToken()}. */
     public String token() {
         return TOKEN;
     }
 
     /** Starts a node with TLS, whose certificate of its own is {@link #certificate()}. */
-    public Node nodeWithTls() {
+    public Node startWithTls() {
         run(List.of(
                 "openssl",
                 "req",
@@ -92,10 +106,10 @@ public final class Cluster implements AutoCloseable {
                 "/CN=flaked",
                 "-addext",
                 "subjectAltName=IP:127.0.0.1"));
-        return node("--tls-cert", certificate(), "--tls-key", path("key.pem"));
+        return start("--tls-cert", certificate(), "--tls-key", path("key.pem"));
     }
 
-    /** Returns the path of the PEM file that a client of {@link #nodeWithTls()} must trust. */
+    /** Returns the path of the PEM file that a client of {@link #startWithTls()} must trust. */
     public String certificate() {
         return path("certificate.pem");
     }
@@ -103,18 +117,6 @@ public final class Cluster implements AutoCloseable {
     /** Creates a named sequence. */
     public void createSequence(String name) {
         run(List.of(binary(), "seq", "create", "--zk", zooKeeper, name));
-    }
-
-    @Override
-    public void close() {
-        nodes.forEach(Node::kill);
-        run(List.of(zkDev(), "stop", "--wipe", "--dir", zooKeeperDirectory()));
-        try (Stream<Path> files = Files.walk(directory)) {
-            files.sorted(Comparator.reverseOrder())
-                    .forEach(file -> file.toFile().delete());
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
     }
 
     private String binary() {

@@ -9,6 +9,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.EntityManager;
 import jakarta.persistence.Id;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -16,6 +17,9 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** A Spring Boot application with JPA uses the client of the starter, on a real node (flaked serve with ZooKeeper). */
 class SpringTest {
+    @RegisterExtension
+    static final Cluster cluster = new Cluster();
+
     @SpringBootApplication
     static class Application {}
 
@@ -28,13 +32,12 @@ class SpringTest {
 
     @Test
     void generatorUsesTheBean() {
-        try (Cluster cluster = Cluster.start();
-                var context = new SpringApplicationBuilder(Application.class)
-                        .web(WebApplicationType.NONE)
-                        .properties("logging.level.root=WARN", "spring.jpa.hibernate.ddl-auto=create")
-                        // Hibernate has it, too, if it is a system property. Nobody listens there.
-                        .properties("spring.jpa.properties.flaked.addresses=127.0.0.1:1")
-                        .run("--flaked.addresses=" + cluster.node().address())) {
+        try (var context = new SpringApplicationBuilder(Application.class)
+                .web(WebApplicationType.NONE)
+                .properties("logging.level.root=WARN", "spring.jpa.hibernate.ddl-auto=create")
+                // Hibernate has it, too, if it is a system property. Nobody listens there.
+                .properties("spring.jpa.properties.flaked.addresses=127.0.0.1:1")
+                .run("--flaked.addresses=" + cluster.node().address())) {
             EntityManager entities = context.getBean(EntityManager.class);
             context.getBean(TransactionTemplate.class).executeWithoutResult(status -> {
                 entities.persist(new Book());
