@@ -143,8 +143,13 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return view{}, ctx, err
 	}
-	ctx = store.OnSession(ctx, o.Store.SessionID())
-	found, err := o.Store.GetAll(ctx, clusterPath, statePath, recordPath(name))
+	session := o.Store.SessionID()
+	bound := store.OnSession(ctx, session)
+	found, err := o.Store.GetAll(bound, clusterPath, statePath, recordPath(name))
+	if now := o.Store.SessionID(); err != nil && now != session && now != 0 && ctx.Err() == nil {
+		return o.look(ctx, name) // nothing was written yet; ZooKeeper before 3.6 ends the session at the first GetAll
+	}
+	ctx = bound
 	if err != nil {
 		return view{}, ctx, err
 	}

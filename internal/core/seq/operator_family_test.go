@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -281,4 +282,35 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	if e, is := errors.AsType[*FamilyError](err); !is || len(e.Within) != 1 || !asked {
 		t.Error(err, asked)
 	}
+}
+
+// endsASession is a store whose session ends at its first GetAll, as that of ZooKeeper before 3.6 does.
+type endsASession struct {
+	store.Store
+	ended bool
+}
+
+func (s *endsASession) SessionID() int64 {
+	if s.ended {
+		return 2
+	}
+	return 1
+}
+
+func (s *endsASession) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
+	if !s.ended {
+		s.ended = true
+		return nil, store.ErrUnreachable
+	}
+	return s.Store.GetAll(store.OnSession(ctx, s.Store.SessionID()), paths...)
+}
+
+func TestChangeBeginsAnewIfTheSessionEnds(t *testing.T) {
+	eachFamily(t, func(f familyHouse) {
+		o := f.operator()
+		o.Store = &endsASession{Store: o.Store}
+		if _, _, err := o.Find(f.Context(), "order"); !errors.Is(err, ErrNotFound) {
+			f.Error(err)
+		}
+	})
 }

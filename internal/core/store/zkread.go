@@ -111,6 +111,11 @@ func (w *wireConn) multiRead(paths []string, to []Record) error {
 	case reply := <-answer:
 		return decodeMultiRead(reply, to[:len(paths)])
 	case <-w.gone:
+	}
+	select {
+	case reply := <-answer: // an old server answers and ends the connection at once
+		return decodeMultiRead(reply, to[:len(paths)])
+	default:
 		return zk.ErrConnectionClosed
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -98,6 +100,32 @@ func TestServerWithoutMultiRead(t *testing.T) {
 			t.Errorf("%+v, %v", found, err)
 		}
 	}
+}
+
+// A multi-read takes the reply that came before the connection ended: only that tells that the server is an old one.
+func TestMultiReadAnsweredBeforeTheEnd(t *testing.T) {
+	code := int32(codeUnknownRequest)
+	reply := binary.BigEndian.AppendUint32(make([]byte, 8), uint32(code))
+	for range 50 {
+		socket := &answersAndEnds{reply: reply}
+		socket.wire = newWireConn(socket, time.Now())
+		if err := socket.wire.multiRead([]string{"/a"}, make([]Record, 1)); err != errOldServer {
+			t.Fatal(err)
+		}
+	}
+}
+
+// answersAndEnds is a connection that answers a multi-read and is closed before the write returns.
+type answersAndEnds struct {
+	net.Conn
+	reply []byte
+	wire  *wireConn
+}
+
+func (a *answersAndEnds) Close() error { return nil }
+func (a *answersAndEnds) Write(p []byte) (int, error) {
+	a.wire.deliver(int32(binary.BigEndian.Uint32(p[4:])), a.reply)
+	return len(p), a.wire.Close()
 }
 
 // A reply that ends early is an error, wherever it ends, and reads nothing beyond its end.
