@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -111,7 +112,7 @@ func tinyidBlockOf(u seq.Use) int {
 	r := u.Record
 	left := max(r.Positions()-r.Next, u.Held)
 	return int(max(1, min(max(minTinyidBlock, r.Block), maxRange,
-		sequence.Ceiling(min(r.Ceiling, r.HardCeiling)).Burst()/4, left)))
+		positions.Ceiling(min(r.Ceiling, r.HardCeiling)).Burst()/4, left)))
 }
 
 func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error) {

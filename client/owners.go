@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // An ordered sequence has one node as its owner, and so has each section of a family. Every node answers requests, but
@@ -44,7 +44,7 @@ type owner struct {
 func (o *owners) place(name string) place {
 	for prefix, sections := range o.families {
 		if strings.HasPrefix(name, prefix) {
-			section, _ := sequence.Place(name, sections)
+			section, _ := positions.Place(name, sections)
 			return place{prefix, section}
 		}
 	}
@@ -97,7 +97,7 @@ func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 	_, found.ordered = fields["owner"]
 	prefix, family := strings.CutSuffix(fields["family"], "*")
 	sections, _ := strconv.Atoi(fields["sections"])
-	if family && strings.HasPrefix(name, prefix) && sections > 0 && sections <= sequence.MaxSections {
+	if family && strings.HasPrefix(name, prefix) && sections > 0 && sections <= positions.MaxSections {
 		o.families[prefix] = sections
 	}
 	o.known[o.place(name)] = found

@@ -1,5 +1,5 @@
-// Package sequence has the pure part of named sequences: names, the map from positions to values,
-// blocks of positions, their sizes, and the rate ceiling.
+// Package sequence has what programs and servers share about named sequences: their names, the keys of requests, the
+// map from positions to values, and the rights of a token. It does no I/O.
 //
 // A position is a number 0, 1, 2, ... of a sequence. No position is given out twice. The map turns
 // a position into the value that clients get. Values turns a value back into its position, so that a

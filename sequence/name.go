@@ -2,16 +2,12 @@ package sequence
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"unicode/utf8"
 )
 
 // MaxName is the greatest length of a name, in bytes.
 const MaxName = 128
-
-// Buckets is the number of directories that sequences are spread over in ZooKeeper.
-const Buckets = 1024
 
 // CheckName returns an error if a sequence must not have this name. A name is a letter, a digit, _ or {, followed
 // by letters, digits and _ . : - { } /, at most MaxName bytes. Digits alone are not a name, because
@@ -73,10 +69,3 @@ func first[T string | []byte](name T, at int) rune {
 
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-// Bucket returns the number of the directory of a sequence, from 0 to Buckets-1.
-func Bucket(name string) int {
-	h := fnv.New32a()
-	h.Write([]byte(name)) // never fails
-	return int(h.Sum32() % Buckets)
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -65,8 +66,8 @@ func sequenceArgument(c *cli.Context) (string, error) {
 	}
 	name := c.Args().First()
 	check := sequence.CheckName[string]
-	if sequence.IsTemplate(name) {
-		check = sequence.CheckTemplate
+	if positions.IsTemplate(name) {
+		check = positions.CheckTemplate
 	}
 	if err := check(name); err != nil {
 		return "", usageError("%w", err)

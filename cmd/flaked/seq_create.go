@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
@@ -147,17 +148,17 @@ func checkUnused(c *cli.Context, m seq.Mode) error {
 // sequence.
 func names(c *cli.Context, name string, m seq.Mode) (most int64, sections int, err error) {
 	switch {
-	case c.IsSet("max-names") && !sequence.IsTemplate(name):
+	case c.IsSet("max-names") && !positions.IsTemplate(name):
 		return 0, 0, usageError("--max-names is for templates, whose names end with *, as in order:*")
 	case c.IsSet("sections") && c.Int("sections") == 0:
-		return 0, 0, usageError("--sections must be 1 to %d, not 0", sequence.MaxSections)
+		return 0, 0, usageError("--sections must be 1 to %d, not 0", positions.MaxSections)
 	case c.IsSet("max-names"), c.IsSet("sections"):
 		return c.Int64("max-names"), c.Int("sections"), nil
-	case sequence.IsTemplate(name) && m.Owned():
+	case positions.IsTemplate(name) && m.Owned():
 		return 0, 0, usageError("with --mode ordered, %s is a family or a template. --sections N makes a family: its "+
 			"names are created nowhere, and share N sections. --max-names N makes a template: it creates up to N "+
 			"sequences, each with an owner of its own", name)
-	case sequence.IsTemplate(name):
+	case positions.IsTemplate(name):
 		return defaultMaxNames, 0, nil
 	}
 	return 0, 0, nil
@@ -222,7 +223,7 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 // means that the name was deleted before.
 func created(name string, r seq.Record, again bool) string {
 	what, ask, template := "sequence "+name, name, r.Kind() == seq.Template
-	if sequence.IsTemplate(name) {
+	if positions.IsTemplate(name) {
 		ask = strings.TrimSuffix(name, "*") + "1"
 	}
 	if template {

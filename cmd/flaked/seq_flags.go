@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 )
@@ -19,7 +20,7 @@ func settingFlags(create bool) []cli.Flag {
 	block, supply := int64(0), time.Duration(0)
 	given := func(text string) string { return unchanged }
 	if create {
-		block, supply = sequence.MinBlock, 15*time.Minute
+		block, supply = positions.MinBlock, 15*time.Minute
 		given = func(text string) string { return text }
 	}
 	return in(callFlags,

@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/sequence"
 )
 
 func seqNext() *cli.Command {
@@ -36,7 +36,7 @@ func nextValues(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if sequence.IsTemplate(name) {
+	if positions.IsTemplate(name) {
 		return usageError("%s is a template or a family, and has no values itself. Ask for a name that it matches, "+
 			"as in `%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
 	}

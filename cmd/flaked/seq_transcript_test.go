@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 func TestSeqTranscript(t *testing.T) {
@@ -51,7 +51,7 @@ func (w *seqWorld) happens(event []string) *seqWorld {
 // owns makes an ordered sequence, or a section, look as if a node owned it and had taken all values below next.
 func (w *seqWorld) owns(name, next string) {
 	w.t.Helper()
-	path := fmt.Sprintf("/seq/s/%03x/%s", sequence.Bucket(name), name)
+	path := fmt.Sprintf("/seq/s/%03x/%s", positions.Bucket(name), name)
 	data, _, err := w.store.Get(w.t.Context(), path)
 	if err != nil {
 		w.t.Fatal(err)

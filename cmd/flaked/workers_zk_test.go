@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
-	"github.com/flaked/flaked/sequence"
 )
 
 // newCluster makes a cluster in ZooKeeper for this test, and points the commands to it. It
@@ -87,9 +87,9 @@ func (w *clusterWorld) happens(event []string) {
 	case "nodes take near below 801":
 		_, err = seq.Operator{Store: st}.Set(w.t.Context(), "near", seq.Change{Next: new(int64(801))})
 	case "somebody writes over the record of near":
-		put(w.t, st, fmt.Sprintf("/seq/s/%03x/near", sequence.Bucket("near")), []byte("{"), false)
+		put(w.t, st, fmt.Sprintf("/seq/s/%03x/near", positions.Bucket("near")), []byte("{"), false)
 	case "a later release makes order sorted":
-		put(w.t, st, fmt.Sprintf("/seq/s/%03x/order", sequence.Bucket("order")), []byte(`{"mode":"sorted"}`), false)
+		put(w.t, st, fmt.Sprintf("/seq/s/%03x/order", positions.Bucket("order")), []byte(`{"mode":"sorted"}`), false)
 	case "somebody writes over the record of all sequences":
 		put(w.t, st, "/seq", []byte("{"), false)
 	case "somebody writes over the cluster's record":

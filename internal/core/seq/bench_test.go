@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -20,7 +21,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	i := New(Config{Mono: func() int64 { return now }})
 	s := i.named("order")
 	s.know(Record{Map: m, Settings: Settings{HoldMs: 1000}})
-	s.segment().accept(blockWrite{record: *s.known, block: sequence.Block{First: 0, End: 1 << 40}}, now)
+	s.segment().accept(blockWrite{record: *s.known, block: positions.Block{First: 0, End: 1 << 40}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.known.values(s.secret)
 	i.read.Store(now)
@@ -48,7 +49,7 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 		s := i.named(fmt.Sprint("sequence-", k))
 		s.know(Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
-		m.last = sequence.Block{First: 0, End: 1 << 40}
+		m.last = positions.Block{First: 0, End: 1 << 40}
 		m.stock.Add(m.last)
 		all = append(all, m)
 	}

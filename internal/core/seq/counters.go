@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // counters are what the owner of a section issues from: the positions first to end. Each lane is a counter over all of
@@ -41,13 +41,13 @@ func (c *counters) at(lane int) int64 {
 }
 
 // begin makes all lanes begin at the first position of a block.
-func (c *counters) begin(b sequence.Block) {
+func (c *counters) begin(b positions.Block) {
 	c.first, c.end, c.high = b.First, b.End, b.First
 }
 
 // add adds a block. If it does not follow the last one, an operator has raised the next value, and all lanes go on
 // there.
-func (c *counters) add(b sequence.Block) {
+func (c *counters) add(b positions.Block) {
 	switch {
 	case b.Len() == 0:
 	case b.First == c.end:
@@ -66,7 +66,7 @@ func (c *counters) skipTo(p int64) {
 }
 
 // rest returns the positions that no lane has issued.
-func (c *counters) rest() sequence.Block { return sequence.Block{First: c.high, End: c.end} }
+func (c *counters) rest() positions.Block { return positions.Block{First: c.high, End: c.end} }
 
 // wrote notes a write. Three quarters of what is left now may be used before another one is needed.
 func (c *counters) wrote() {
@@ -88,7 +88,7 @@ func (c *counters) want(next int64, took time.Duration, smallest int64, waiting 
 	rate := float64(used) / max(took, time.Millisecond).Seconds()
 	if next != c.end { // an operator has raised the next value: see add
 		raised := *c
-		raised.begin(sequence.Block{First: next, End: next})
+		raised.begin(positions.Block{First: next, End: next})
 		c = &raised
 	}
 	// A burst of a moment does not tell what comes.

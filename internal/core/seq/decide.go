@@ -3,7 +3,7 @@ package seq
 import (
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // finding says what a record that was read shows, compared with the one that the node knows.
@@ -85,13 +85,13 @@ func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) 
 		return blockWrite{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
-	return r.withBlock(sequence.Block{First: r.Next, End: r.Next + n}, budget), nil
+	return r.withBlock(positions.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
 // planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
 func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusal) {
-	hard, left := sequence.Ceiling(r.HardCeiling), r.Positions()-r.Next
+	hard, left := positions.Ceiling(r.HardCeiling), r.Positions()-r.Next
 	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
@@ -102,16 +102,16 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusa
 	}
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
-	block := sequence.Block{First: r.Next + skip, End: r.Next + skip + n}
+	block := positions.Block{First: r.Next + skip, End: r.Next + skip + n}
 	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt) // a later loss may lose all of this incarnation (S13)
 	r.Incarnation = incarnation
-	//mutant:s14-unpaid by seqsim -> paid := sequence.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}
+	//mutant:s14-unpaid by seqsim -> paid := positions.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}
 	paid := hard.Pay(r.budget(), n, now)
 	return r.withBlock(block, paid), nil
 }
 
 // withBlock returns the write that takes a block and leaves a budget.
-func (r Record) withBlock(b sequence.Block, left sequence.Budget) blockWrite {
+func (r Record) withBlock(b positions.Block, left positions.Budget) blockWrite {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
 	return blockWrite{record: r, block: b}
 }
@@ -127,12 +127,12 @@ const reserveParts = 10
 //
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
 func (r Record) skip(incarnation, now int64) (skip, wait int64) {
-	hard := sequence.Ceiling(r.HardCeiling)
+	hard := positions.Ceiling(r.HardCeiling)
 	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.budget(), now)
 	skip, wait = hard.Skip(r.budget(), now)
 	//mutant:s13-no-peak by TestSkipOverALostIncarnation -> if false {
 	if r.Incarnation < incarnation-1 {
-		peak, _ := hard.Skip(sequence.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
+		peak, _ := hard.Skip(positions.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
 		skip = max(skip, peak)
 	}
 	return skip, wait

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -31,23 +32,23 @@ func TestPlan(t *testing.T) {
 		incarnation int64
 		want, need  int64
 		now         int64 // ms
-		block       sequence.Block
+		block       positions.Block
 		refusal     Reason
 		retryMs     int64
-		budget      sequence.Budget
+		budget      positions.Budget
 	}{
 		"a block": {incarnation: 1, want: 1000, need: 1,
-			block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 4000}},
+			block: positions.Block{First: 100, End: 1100}, budget: positions.Budget{Credit: 4000}},
 		"time earns credit": {incarnation: 1, want: 1000, need: 1, now: 2000,
-			block: sequence.Block{First: 100, End: 1100}, budget: sequence.Budget{Credit: 6000, At: 2000}},
+			block: positions.Block{First: 100, End: 1100}, budget: positions.Budget{Credit: 6000, At: 2000}},
 		"as much as there is credit": {incarnation: 1, want: 9000, need: 1,
-			block: sequence.Block{First: 100, End: 5100}},
+			block: positions.Block{First: 100, End: 5100}},
 		"too little credit": {incarnation: 1, want: 9000, need: 6000, refusal: CeilingReached,
 			retryMs: 1000},
 		"a clock that is behind": {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, incarnation: 1,
 			want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
 		"the last positions": {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000,
-			need: 50, block: sequence.Block{First: 100, End: 150}, budget: sequence.Budget{Credit: 4950}},
+			need: 50, block: positions.Block{First: 100, End: 150}, budget: positions.Budget{Credit: 4950}},
 		"too few are left": {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000,
 			need: 51, refusal: Exhausted},
 		"none is left": {change: func(r *Record) { r.Max = 100 }, incarnation: 1, want: 1000,
@@ -55,15 +56,15 @@ func TestPlan(t *testing.T) {
 		"none is left, after a loss": {change: func(r *Record) { r.Max = 100 }, incarnation: 2, want: 1000,
 			need: 1, refusal: Exhausted},
 		"a skip after a loss": {incarnation: 2, want: 500, need: 1, now: 2000,
-			block: sequence.Block{First: 7100, End: 7600}, budget: sequence.Budget{Credit: -500, At: 2000}},
+			block: positions.Block{First: 7100, End: 7600}, budget: positions.Budget{Credit: -500, At: 2000}},
 		"the first block is small": {incarnation: 2, want: 5000, need: 5000, now: 2000,
-			block: sequence.Block{First: 7100, End: 8350}, budget: sequence.Budget{Credit: -1250, At: 2000}},
+			block: positions.Block{First: 7100, End: 8350}, budget: positions.Budget{Credit: -1250, At: 2000}},
 		"the skip is by the hard limit": {change: func(r *Record) { r.Ceiling = 10 }, incarnation: 2, want: 500,
-			need: 1, now: 2000, block: sequence.Block{First: 7100, End: 7112},
-			budget: sequence.Budget{Credit: -12, At: 2000}},
+			need: 1, now: 2000, block: positions.Block{First: 7100, End: 7112},
+			budget: positions.Budget{Credit: -12, At: 2000}},
 		"a debt shortens the skip": {change: func(r *Record) { r.Credit = -1000 }, incarnation: 2, want: 500,
-			need: 1, now: 2000, block: sequence.Block{First: 1100, End: 1600},
-			budget: sequence.Budget{Credit: -500, At: 2000}},
+			need: 1, now: 2000, block: positions.Block{First: 1100, End: 1600},
+			budget: positions.Budget{Credit: -500, At: 2000}},
 		"too large a debt": {change: func(r *Record) { r.Credit = -2500 }, incarnation: 2, want: 500,
 			need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
 		"too large a skip": {change: func(r *Record) { r.Max = 50_000 }, incarnation: 2, want: 500,
@@ -119,12 +120,12 @@ func TestReturnOf(t *testing.T) {
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
 	} {
 		w, possible := usual(c.change).returnOf(blockWrite{record: usual(nil),
-			block: sequence.Block{First: c.first, End: 100}}, 1)
+			block: positions.Block{First: c.first, End: 100}}, 1)
 		if possible != c.possible || possible && (w.Next != c.first || w.Credit != 5000+100-c.first) {
 			t.Errorf("%s: %v, %+v", name, possible, w)
 		}
 	}
-	rest := blockWrite{record: usual(nil), block: sequence.Block{First: 50, End: 100}}
+	rest := blockWrite{record: usual(nil), block: positions.Block{First: 50, End: 100}}
 	if _, possible := usual(nil).returnOf(rest, 2); possible {
 		t.Error("the record is from an earlier incarnation")
 	}
@@ -151,9 +152,9 @@ func TestSettingsCheck(t *testing.T) {
 		ok     bool
 	}{
 		"usual":                         {func(*Settings) {}, true},
-		"the smallest block":            {func(s *Settings) { s.Block = sequence.MinBlock }, true},
-		"too small a block":             {func(s *Settings) { s.Block = sequence.MinBlock - 1 }, false},
-		"too large a block":             {func(s *Settings) { s.Block = sequence.MaxBlock + 1 }, false},
+		"the smallest block":            {func(s *Settings) { s.Block = positions.MinBlock }, true},
+		"too small a block":             {func(s *Settings) { s.Block = positions.MinBlock - 1 }, false},
+		"too large a block":             {func(s *Settings) { s.Block = positions.MaxBlock + 1 }, false},
 		"no supply":                     {func(s *Settings) { s.SupplyMs = 0 }, false},
 		"no hold":                       {func(s *Settings) { s.HoldMs = 0 }, false},
 		"a ceiling of 0":                {func(s *Settings) { s.Ceiling = 0 }, false},

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
-// section, which has one, and which is a series on the nodes: see sequence.Place.
+// section, which has one, and which is a series on the nodes: see positions.Place.
 
 // sectionName returns the name of a section of a family. No client can ask for it: names have no *.
 func sectionName(family string, k int) string { return family + strconv.Itoa(k) }
@@ -103,7 +103,7 @@ func (f *families) set(name string, sections int) {
 
 // know takes over a record, nil for none.
 func (f *families) know(name string, r *Record) {
-	if f == nil || !sequence.IsTemplate(name) {
+	if f == nil || !positions.IsTemplate(name) {
 		return
 	}
 	sections := 0
@@ -116,7 +116,7 @@ func (f *families) know(name string, r *Record) {
 
 // section returns the series of the section of a name, and the name's lane in it.
 func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
-	k, lane := sequence.Place(name, len(f.sections))
+	k, lane := positions.Place(name, len(f.sections))
 	if s = f.sections[k].Load(); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}

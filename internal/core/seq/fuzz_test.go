@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -135,7 +136,7 @@ func FuzzFiles(f *testing.F) {
 		_ = json.Unmarshal(i.journal.found.Held, &kept)
 		has := func(p int64) bool {
 			return slices.ContainsFunc(kept, func(h held) bool {
-				return slices.ContainsFunc(h.Blocks, func(b sequence.Block) bool { return b.First <= p && p < b.End })
+				return slices.ContainsFunc(h.Blocks, func(b positions.Block) bool { return b.First <= p && p < b.End })
 			})
 		}
 		n := int64(-1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -267,7 +268,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 		return s, lane, nil
 	}
 	// The catalog has templates, too, which give no values.
-	if s := i.find(name); s != nil && !sequence.IsTemplate(s.name) {
+	if s := i.find(name); s != nil && !positions.IsTemplate(s.name) {
 		return s, 0, nil
 	}
 	if err := sequence.CheckName(string(name)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // journal is the file that keeps what a node holds of its sequences, so that the next process of the node goes on with
@@ -58,10 +58,10 @@ type journalFile struct {
 type held struct {
 	Name string `json:"name"`
 	// ID and Incarnation are those of the record when the last block was taken. Last is that block.
-	ID          string           `json:"id"`
-	Incarnation int64            `json:"incarnation"`
-	Last        sequence.Block   `json:"last"`
-	Blocks      []sequence.Block `json:"blocks"`
+	ID          string            `json:"id"`
+	Incarnation int64             `json:"incarnation"`
+	Last        positions.Block   `json:"last"`
+	Blocks      []positions.Block `json:"blocks"`
 }
 
 // newJournal returns the journal at path, with what the process before left there. given: the node has given its

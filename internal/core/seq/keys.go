@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // A request of a strict sequence may have a key. The keys of the last values are kept in a znode next to the
@@ -149,7 +149,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 		}
 		switch {
 		case found:
-			r.w.Result = &sequence.Result{Values: s.values, Block: sequence.Block{First: p, End: p + 1}, Again: true}
+			r.w.Result = &result{values: s.values, block: positions.Block{First: p, End: p + 1}, again: true}
 			rest = append(rest, r)
 		case seen[key], v.keys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -143,7 +143,7 @@ type mode interface {
 // requests are those that it answers.
 type blockWrite struct {
 	record   Record
-	block    sequence.Block
+	block    positions.Block
 	requests []request
 	keys     *keyring // as the write leaves them, nil if it does not write them
 	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -37,20 +38,20 @@ func (d Definition) Check() error {
 		return err
 	}
 	check, many := sequence.CheckName[string], error(nil)
-	switch template := sequence.IsTemplate(d.Name); {
+	switch template := positions.IsTemplate(d.Name); {
 	case d.Sections != 0 && !(template && d.Mode.Owned()):
 		many = errors.New("sections is for families, which are ordered, and whose names end with *, as in msg:*")
 	case d.Sections != 0 && d.MaxNames != 0:
 		many = errors.New("sections is for a family, and max-names for a template. Give one of them")
-	case d.Sections < 0 || d.Sections > sequence.MaxSections:
-		many = fmt.Errorf("sections must be 1 to %d, not %d", sequence.MaxSections, d.Sections)
+	case d.Sections < 0 || d.Sections > positions.MaxSections:
+		many = fmt.Errorf("sections must be 1 to %d, not %d", positions.MaxSections, d.Sections)
 	case template && d.Sections == 0:
 		many = checkMaxNames(d.MaxNames)
 	case !template && d.MaxNames != 0:
 		many = errors.New("max-names is for templates only")
 	}
-	if sequence.IsTemplate(d.Name) {
-		check = sequence.CheckTemplate
+	if positions.IsTemplate(d.Name) {
+		check = positions.CheckTemplate
 	}
 	return cmp.Or(check(d.Name), many, d.checkLease(), d.Map.Check(), d.Settings.Check())
 }
@@ -116,8 +117,8 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 // Check returns an error if the settings are not usable. Its text begins with the setting's name.
 func (s Settings) Check() error {
 	switch {
-	case s.Block < sequence.MinBlock || s.Block > sequence.MaxBlock:
-		return fmt.Errorf("block must be %d to %d values, not %d", sequence.MinBlock, sequence.MaxBlock, s.Block)
+	case s.Block < positions.MinBlock || s.Block > positions.MaxBlock:
+		return fmt.Errorf("block must be %d to %d values, not %d", positions.MinBlock, positions.MaxBlock, s.Block)
 	case s.SupplyMs < 1:
 		return errors.New("supply must be 1ms or more")
 	case s.HoldMs < 1:

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // An operator changes a family and all its sections in one transaction, so that nobody sees a part of a change. The
@@ -58,7 +58,7 @@ func (o Operator) readEntries(ctx context.Context, names []string) ([]entry, err
 // readSections reads the sections of all lives of a family.
 func (o Operator) readSections(ctx context.Context, family string) ([]entry, error) {
 	var names []string
-	for k := range sequence.MaxSections {
+	for k := range positions.MaxSections {
 		names = append(names, sectionName(family, k))
 	}
 	return o.readEntries(ctx, names)
@@ -234,7 +234,7 @@ func (o Operator) checkOuter(ctx context.Context, name string) error {
 
 // outer reads the templates and families in whose prefixes a name lies.
 func (o Operator) outer(ctx context.Context, name string) ([]entry, error) {
-	return o.readEntries(ctx, slices.DeleteFunc(sequence.Templates(name), func(t string) bool { return t == name }))
+	return o.readEntries(ctx, slices.DeleteFunc(positions.Templates(name), func(t string) bool { return t == name }))
 }
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
@@ -243,7 +243,7 @@ func (o Operator) FindInFamily(ctx context.Context, name string) (Named, State, 
 	outer, err := o.outer(ctx, name)
 	for _, e := range outer {
 		if e.record.Kind() == Family {
-			section, _ := sequence.Place(name, e.record.Sections)
+			section, _ := positions.Place(name, e.record.Sections)
 			return o.Find(ctx, sectionName(e.name, section))
 		}
 	}

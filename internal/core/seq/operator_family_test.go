@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -90,8 +91,8 @@ func (f familyHouse) passes(ms int64) {
 func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 	eachFamily(t, func(f familyHouse) {
 		name := "m" + strings.Repeat("/", sequence.MaxName-2) + "*" // each / takes three bytes in a path
-		n := f.creates(ofFamily(name, sequence.MaxSections))
-		if len(n.Sections) != sequence.MaxSections || n.Sections[17].Name != name+"17" || n.Next != 0 {
+		n := f.creates(ofFamily(name, positions.MaxSections))
+		if len(n.Sections) != positions.MaxSections || n.Sections[17].Name != name+"17" || n.Next != 0 {
 			f.Fatalf("%d sections, %+v", len(n.Sections), n.Record)
 		}
 		f.owns(name+"17", 5000)
@@ -118,7 +119,7 @@ func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 			f.Errorf("%+v", n)
 		}
 		all, _, err := f.operator().List(f.Context(), "")
-		if err != nil || len(all) != 1 || len(all[0].Sections) != sequence.MaxSections || all[0].Next != 6000 {
+		if err != nil || len(all) != 1 || len(all[0].Sections) != positions.MaxSections || all[0].Next != 6000 {
 			f.Error(len(all), err)
 		}
 		f.deletes(name)
@@ -212,7 +213,7 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	}
 	one := func(name string) Definition {
 		d := Definition{Name: name, Map: plain(), Settings: settings(1000)}
-		if sequence.IsTemplate(name) {
+		if positions.IsTemplate(name) {
 			d.MaxNames = 9
 		}
 		return d

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -46,12 +46,12 @@ const idleAfter = time.Minute
 func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	//mutant:o2-clock-before-the-request by TestClockIsReadAfterTheRequest -> now := m.askedAt
 	now := m.relay.mono() // (O2): a quicker clock may be late
-	if got := r.w.Result; got != nil {
-		if r.w.Result = nil; got.Err != nil {
-			return to, false, got.Err
+	if got, ok := r.w.Result.(*result); ok {
+		if r.w.Result = nil; got.err != nil {
+			return to, false, got.err
 		}
-		m.passes.values += got.Block.Len()
-		return appendRuns(to, &got.Values, got.Block), false, nil
+		m.passes.values += got.block.Len()
+		return appendRuns(to, &got.values, got.block), false, nil
 	}
 	if r.w.Key != "" {
 		return to, false, noKeys(string(r.name))
@@ -63,7 +63,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 			return m.wait(r, now, to)
 		}
 		m.issued += r.n
-		return appendRuns(to, &m.values, sequence.Block{First: p, End: p + r.n}), m.low() && now >= m.retryAt, nil
+		return appendRuns(to, &m.values, positions.Block{First: p, End: p + r.n}), m.low() && now >= m.retryAt, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.lapse(now)
@@ -227,7 +227,7 @@ func (m *ordered) shouldEnd(e situation) bool {
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
 	r := m.known.renewed(e.now)
-	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := blockWrite{record: r, block: sequence.Block{First: m.first, End: m.end}}
+	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := blockWrite{record: r, block: positions.Block{First: m.first, End: m.end}}
 	rest := blockWrite{record: r, block: m.rest()}
 	if lower, possible := r.returnOf(rest, v.incarnation()); possible {
 		r = lower
@@ -281,7 +281,7 @@ const leavesFor = 50 * time.Millisecond
 func (m *ordered) refusePassed() {
 	for _, r := range m.waiting {
 		if r.w.Passed {
-			r.w.Result = &sequence.Result{Err: notOwner(m.name)}
+			r.w.Result = &result{err: notOwner(m.name)}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -277,7 +278,7 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 		}
 		m.passes.answered = f.address
 		for _, r := range some {
-			r.w.Result = &sequence.Result{Values: m.values, Block: sequence.Block{First: p, End: p + r.n}}
+			r.w.Result = &result{values: m.values, block: positions.Block{First: p, End: p + r.n}}
 			p += r.n
 		}
 	case refused && reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())):
@@ -303,7 +304,7 @@ func final(r Reason) bool { return r == CeilingReached || r == Unknown }
 
 func (m *ordered) fail(some []request, err error) {
 	for _, r := range some {
-		r.w.Result = &sequence.Result{Err: err}
+		r.w.Result = &result{err: err}
 	}
 }
 

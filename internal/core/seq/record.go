@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -29,7 +30,7 @@ func recordPath(name string) string {
 func nameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
 
 func bucketPath(name string) string {
-	return fmt.Sprintf("%s/%03x", recordsDir, sequence.Bucket(name))
+	return fmt.Sprintf("%s/%03x", recordsDir, positions.Bucket(name))
 }
 
 // maxChanged is the number of names that State.Changed has at most.
@@ -200,14 +201,14 @@ func (s Settings) hold() time.Duration   { return time.Duration(s.HoldMs) * time
 func (s Settings) supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
 
 // ceiling returns the ceiling in force.
-func (s Settings) ceiling() sequence.Ceiling {
-	return sequence.Ceiling(min(s.Ceiling, s.HardCeiling))
+func (s Settings) ceiling() positions.Ceiling {
+	return positions.Ceiling(min(s.Ceiling, s.HardCeiling))
 }
 
 // LongestHoldMs returns the longest HoldMs that the sequence has ever had.
 func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
-func (r Record) budget() sequence.Budget { return sequence.Budget{Credit: r.Credit, At: r.At} }
+func (r Record) budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.At} }
 
 // newer reports whether r was written after other, as far as their incarnations and write counts show.
 func (r Record) newer(other Record) bool {

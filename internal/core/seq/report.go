@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // Report is what a node knows of its sequences at one moment, for people and for metrics.
@@ -41,7 +41,7 @@ type Use struct {
 	Owns           bool
 	Passed, Lapses int64
 	// Block is the last block that the node has taken.
-	Block sequence.Block
+	Block positions.Block
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
 	PerSecond float64
 	// Refusal is why the node gets no block at present, "" if it does or has not asked.
@@ -82,7 +82,7 @@ func (i *Issuer) Report() Report {
 // false if it knows none of this name. It may be called by any goroutine.
 func (i *Issuer) Use(name string) (u Use, ok bool) {
 	if f := i.families.of([]byte(name)); f != nil {
-		k, _ := sequence.Place(name, len(f.sections))
+		k, _ := positions.Place(name, len(f.sections))
 		name = sectionName(f.name, k)
 	}
 	s := i.find([]byte(name))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // keepFor is how long a node that starts again must find values in its journal. The rest goes back to ZooKeeper.
@@ -172,7 +172,7 @@ func (i *Issuer) inTime(f func() error) error {
 // below returns the part of h below p.
 func (h held) below(p int64) held {
 	h.Last.End = min(h.Last.End, p)
-	var blocks []sequence.Block
+	var blocks []positions.Block
 	for _, b := range h.Blocks {
 		if b.End = min(b.End, p); b.Len() > 0 {
 			blocks = append(blocks, b)

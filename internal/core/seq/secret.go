@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -66,7 +67,7 @@ func (r Record) values(s *secret) sequence.Values {
 }
 
 // appendRuns appends the values of a block to to.
-func appendRuns(to []worker.Run, v *sequence.Values, b sequence.Block) []worker.Run {
+func appendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker.Run {
 	if !v.Keyed() {
 		first := worker.ID(v.Map.Value(b.First))
 		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -14,9 +15,9 @@ import (
 // segment is the segment mode: a node takes blocks of positions, and issues from memory.
 type segment struct {
 	*series
-	stock sequence.Stock
+	stock positions.Stock
 	// last is the last block that the node took, in the incarnation lastIncarnation of the sequence.
-	last            sequence.Block
+	last            positions.Block
 	lastIncarnation int64
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
@@ -90,7 +91,7 @@ func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 		}
 		return to, ok
 	}
-	var room [4]sequence.Block
+	var room [4]positions.Block
 	blocks, ok := s.stock.Take(r.n, room[:0])
 	for _, b := range blocks {
 		to = appendRuns(to, &s.values, b)
@@ -191,14 +192,14 @@ func (s *segment) nextWrite(v view, e situation) *blockWrite {
 }
 
 // demand returns what the size of the next block depends on.
-func (s *segment) demand(e situation, need int64) sequence.Demand {
+func (s *segment) demand(e situation, need int64) positions.Demand {
 	budget := s.known.ceiling().At(s.known.budget(), e.now)
-	d := sequence.Demand{
+	d := positions.Demand{
 		Rate: s.window.rate(s.issued, e.sent), Supply: max(e.supply(s.known), e.spread), Need: need,
 		Smallest: s.known.Block, Last: s.last.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.issued, e.sent)
-	s.target = int64(min(d.Rate*d.Supply.Seconds(), sequence.MaxBlock))
+	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }
 
@@ -273,7 +274,7 @@ func (s *segment) drop() (rest blockWrite, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
-	s.last, s.attempts, s.unread = sequence.Block{}, nil, false
+	s.last, s.attempts, s.unread = positions.Block{}, nil, false
 	return blockWrite{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -78,6 +79,15 @@ type request struct {
 	wake  func()
 	name  []byte
 	lane  int // in a section of a family
+}
+
+// result is the sequence.Wait.Result of a request that has waited: the values of block, or an error.
+type result struct {
+	values sequence.Values
+	block  positions.Block
+	// again: an earlier request with the same key got the values, too.
+	again bool
+	err   error
 }
 
 // patience is how long a request waits for ZooKeeper.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -16,14 +17,14 @@ func owner(n int64) *series {
 	r := usual(func(r *Record) { r.Next = n })
 	s := knowing(r)
 	if m := s.segment(); n > 0 {
-		m.last, m.lastIncarnation = sequence.Block{End: n}, r.Incarnation
+		m.last, m.lastIncarnation = positions.Block{End: n}, r.Incarnation
 		m.stock.Add(m.last)
 	}
 	return s
 }
 
 func TestTake(t *testing.T) {
-	inTwo := func(s *series) { s.segment().stock.Add(sequence.Block{First: 200, End: 250}) }
+	inTwo := func(s *series) { s.segment().stock.Add(positions.Block{First: 200, End: 250}) }
 	refusal := &Refusal{Reason: CeilingReached}
 	for name, c := range map[string]takeCase{
 		"enough in stock":                   {n: 100, now: second},
@@ -125,7 +126,7 @@ func TestNeeds(t *testing.T) {
 		"the smallest need":  {[]w{{500, true}, {170, false}, {300, true}}, needs{970, 20, true}},
 	} {
 		s := owner(100)
-		s.segment().stock.Add(sequence.Block{First: 200, End: 250})
+		s.segment().stock.Add(positions.Block{First: 200, End: 250})
 		for _, r := range c.waiting {
 			wait(r.n, r.whole)(s)
 		}
@@ -153,12 +154,12 @@ func TestDecide(t *testing.T) {
 		"nothing is due": {series: func() *series { return owner(100) }, found: ptr(usual(nil)),
 			e: good, left: 100},
 		"a tenth is used": {series: used(11), found: ptr(usual(nil)), e: good,
-			block: sequence.Block{First: 100, End: 132}, left: 89},
+			block: positions.Block{First: 100, End: 132}, left: 89},
 		"a request waits": {series: waiting(150), found: ptr(usual(nil)), e: good,
-			block: sequence.Block{First: 100, End: 250}, left: 100},
+			block: positions.Block{First: 100, End: 250}, left: 100},
 		"others have taken a block": {series: waiting(150),
 			found: ptr(usual(func(r *Record) { r.Gen, r.Next = 11, 500 })), e: good,
-			block: sequence.Block{First: 500, End: 650}, left: 100},
+			block: positions.Block{First: 500, End: 650}, left: 100},
 		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed,
 			reason: Confirming, left: 100},
 		"too early, but nobody waits": {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
@@ -172,10 +173,10 @@ func TestDecide(t *testing.T) {
 			found: ptr(usual(func(r *Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
 		"it was created again": {series: waiting(150),
 			found: ptr(usual(func(r *Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good,
-			block: sequence.Block{First: 3, End: 153}},
+			block: positions.Block{First: 3, End: 153}},
 		"next was raised": {series: waiting(150),
 			found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
-			block: sequence.Block{First: 700, End: 850}},
+			block: positions.Block{First: 700, End: 850}},
 	} {
 		t.Run(name, c.run)
 	}
@@ -186,7 +187,7 @@ type decideCase struct {
 	series func() *series
 	found  *Record // nil: missing
 	e      situation
-	block  sequence.Block
+	block  positions.Block
 	reason Reason
 	lost   bool
 	left   int64
@@ -239,7 +240,7 @@ func waiting(n int64) func() *series {
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) blockWrite {
 		return blockWrite{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
-			block: sequence.Block{First: 100, End: 200}}
+			block: positions.Block{First: 100, End: 200}}
 	}
 	for name, c := range map[string]struct {
 		found   Record

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -17,7 +18,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		}
 		line, err := s.show(request{w: w, wake: wake, name: name}, i.cfg.Mono())
 		if f := i.families.of(name); f != nil && err == nil {
-			k, _ := sequence.Place(name, len(f.sections))
+			k, _ := positions.Place(name, len(f.sections))
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
 		}
 		if err == errForgotten {

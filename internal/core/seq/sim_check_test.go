@@ -3,8 +3,8 @@ package seq
 import (
 	"fmt"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // recordOf returns the record that a call overwrites, and false if it overwrites none.
@@ -53,7 +53,7 @@ func (n *simNode) done(c store.Call, result, told error) {
 			h.strict[name].committed = max(h.strict[name].committed, r.Value(r.Next))
 		}
 		took := h.intended[r.Nonce]
-		if took.at = h.now; took.extra < 0 || took.extra > sequence.Ceiling(r.HardCeiling).Burst()/firstBlockPart {
+		if took.at = h.now; took.extra < 0 || took.extra > positions.Ceiling(r.HardCeiling).Burst()/firstBlockPart {
 			h.violated("first block", "the first block after a loss of data has %d positions", took.extra)
 		}
 		h.takings[name] = append(h.takings[name], took)
@@ -80,8 +80,8 @@ func (h *history) checkCeiling() {
 			var sum, extra, ceiling int64
 			for _, t := range all[i:] {
 				sum, extra, ceiling = sum+t.n, extra+t.extra, max(ceiling, t.ceiling)
-				ms := t.at - first.at + (sequence.Burst + mostRaise).Milliseconds() + h.lossesIn(first.at,
-					t.at)*sequence.Burst.Milliseconds()
+				ms := t.at - first.at + (positions.Burst + mostRaise).Milliseconds() + h.lossesIn(first.at,
+					t.at)*positions.Burst.Milliseconds()
 				if allowed := extra + ceiling*ms/1000 + 1; sum > allowed {
 					h.violated("ceiling", "%d positions of %s are taken from %d to %d ms, allowed are %d", sum, name,
 						first.at, t.at, allowed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -49,7 +50,7 @@ func (h *history) created(c store.Call) {
 		for _, name := range h.names {
 			if made.Path == recordPath(name) {
 				h.note("%s has created %s: %s", simTemplate, name, made.Data)
-				h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: sequence.Ceiling(1000).Burst()})
+				h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: positions.Ceiling(1000).Burst()})
 			}
 		}
 	}

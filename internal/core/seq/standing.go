@@ -1,6 +1,6 @@
 package seq
 
-import "github.com/flaked/flaked/sequence"
+import "github.com/flaked/flaked/internal/core/positions"
 
 // Standing is what the record of a sequence says about the next block.
 type Standing struct {
@@ -13,7 +13,7 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	c, refusal := blockWrite{block: sequence.Block{First: r.Next}}, (*Refusal)(nil)
+	c, refusal := blockWrite{block: positions.Block{First: r.Next}}, (*Refusal)(nil)
 	switch {
 	case r.Sections > 0: // its sections have records of their own
 		return Standing{}

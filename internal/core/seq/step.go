@@ -6,8 +6,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // This file decides which step of a round is due for one series. It does no I/O.
@@ -87,7 +87,7 @@ func (s *series) wants(v view, now int64) (w wants) {
 	}
 	if r == nil {
 		if len(s.waiting) > 0 && s.known == nil {
-			w.templates = sequence.Templates(s.name)
+			w.templates = positions.Templates(s.name)
 		}
 		return w
 	}

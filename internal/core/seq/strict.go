@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -36,21 +37,21 @@ const AnswerFor = 2 * patience
 
 // serve returns the values that were written for a request, or makes it wait for a write.
 func (s *strict) serve(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	got := r.w.Result
+	got, _ := r.w.Result.(*result)
 	r.w.Result = nil
 	switch {
 	case got == nil:
 		return s.wait(r, now, to)
-	case got.Err != nil:
-		return to, false, got.Err
+	case got.err != nil:
+		return to, false, got.err
 	case now-r.w.Since >= int64(AnswerFor):
-		return to, false, unknown(got.Block.Len(), s.name)
+		return to, false, unknown(got.block.Len(), s.name)
 	}
-	if s.askedAt = now; !got.Again {
+	if s.askedAt = now; !got.again {
 		s.issued += r.n
 		s.unanswered -= r.n
 	}
-	return appendRuns(to, &got.Values, got.Block), false, nil
+	return appendRuns(to, &got.values, got.block), false, nil
 }
 
 func (s *strict) tooMany(n int64) *Refusal {
@@ -114,7 +115,7 @@ func (s *strict) share(v view, e situation) (all batch, rest []request) {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
 		case r.n > left && left > 0 && current: // others may get what is left
-			r.w.Result = &sequence.Result{Err: s.known.exhausted()}
+			r.w.Result = &result{err: s.known.exhausted()}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -156,15 +157,15 @@ func (r Record) planStrict(incarnation, n, now int64) (blockWrite, *Refusal) {
 	case n > r.Positions()-r.Next:
 		return blockWrite{}, r.exhausted()
 	}
-	b := sequence.Block{First: r.Next, End: r.Next + n}
-	return r.withBlock(b, sequence.Budget{Credit: r.Credit, At: now}), nil
+	b := positions.Block{First: r.Next, End: r.Next + n}
+	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
 }
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.
 func (t blockWrite) granted(values sequence.Values) {
 	next := t.block.First
 	for _, r := range t.requests {
-		r.w.Result = &sequence.Result{Values: values, Block: sequence.Block{First: next, End: next + r.n}}
+		r.w.Result = &result{values: values, block: positions.Block{First: next, End: next + r.n}}
 		next += r.n
 	}
 }
@@ -173,7 +174,7 @@ func (t blockWrite) granted(values sequence.Values) {
 func (t blockWrite) unknown(name string) {
 	refusal := unknown(t.block.Len(), name)
 	for _, r := range t.requests {
-		r.w.Result = &sequence.Result{Err: refusal}
+		r.w.Result = &result{err: refusal}
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
@@ -69,7 +69,7 @@ func TestStrictPlanNeverSkips(t *testing.T) {
 		t.Errorf("%v", refusal)
 	}
 	c, refusal := r.planStrict(r.Incarnation, 7, 1000)
-	if refusal != nil || c.block != (sequence.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
+	if refusal != nil || c.block != (positions.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
 		t.Errorf("%+v, %v", c, refusal)
 	}
 }
@@ -80,15 +80,15 @@ func TestStrictSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		waiting int
-		want    func(*sequence.Result) bool
+		want    func(*result) bool
 	}{
-		"acknowledged": {nil, 1, func(a *sequence.Result) bool {
-			return a.Err == nil &&
-				a.Block == sequence.Block{First: 51, End: 53}
+		"acknowledged": {nil, 1, func(a *result) bool {
+			return a.err == nil &&
+				a.block == positions.Block{First: 51, End: 53}
 		}},
 		"conflict": {store.ErrBadVersion, 3, nil},
-		"unknown": {store.ErrUnreachable, 1, func(a *sequence.Result) bool {
-			return a.Err.(*Refusal).Reason == Unknown
+		"unknown": {store.ErrUnreachable, 1, func(a *result) bool {
+			return a.err.(*Refusal).Reason == Unknown
 		}},
 	} {
 		s, v, e := strictly(50, 1, 2)
@@ -96,7 +96,7 @@ func TestStrictSettle(t *testing.T) {
 		second := t1.requests[1].w
 		wait(5, false)(s.series)
 		s.wrote(*t1, view{}, 0, 0, c.err)
-		a := second.Result
+		a, _ := second.Result.(*result)
 		if len(s.waiting) != c.waiting || (a != nil) != (c.want != nil) || a != nil && !c.want(a) {
 			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -22,7 +23,7 @@ func newRecord(m sequence.Map, s Settings, st State) Record {
 
 // withPeak returns a new record with its peak: nothing above the burst can have been issued.
 func (r Record) withPeak() Record {
-	r.PeakFrom, r.PeakAt = r.Next+sequence.Ceiling(r.HardCeiling).Burst(), r.At
+	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.At
 	return r
 }
 

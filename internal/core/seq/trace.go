@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/internal/core/positions"
 )
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
@@ -44,7 +44,7 @@ func (s *segment) traceBound(bound int64) {
 }
 
 // words returns blocks as one word.
-func words(blocks []sequence.Block) string {
+func words(blocks []positions.Block) string {
 	all := make([]string, len(blocks))
 	for k, b := range blocks {
 		all[k] = fmt.Sprintf("%d-%d", b.First, b.End)

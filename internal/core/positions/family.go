@@ -1,4 +1,4 @@
-package sequence
+package positions
 
 // A family is an ordered sequence for each name that begins with a prefix, such as msg:*. It has sections, which
 // have owners, and each section has lanes, which are counters. Names that share a lane share its counter.

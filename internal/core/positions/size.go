@@ -1,4 +1,4 @@
-package sequence
+package positions
 
 import (
 	"math/bits"

@@ -1,8 +1,10 @@
-package sequence
+package positions
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flaked/flaked/sequence"
 )
 
 // separators are the bytes before the * of a template's name.
@@ -21,7 +23,7 @@ func CheckTemplate(name string) error {
 	if !ok || prefix == "" {
 		return errTemplate
 	}
-	if err := CheckPrefix(prefix); err != nil {
+	if err := sequence.CheckPrefix(prefix); err != nil {
 		return err
 	}
 	if !strings.ContainsRune(separators, rune(prefix[len(prefix)-1])) {

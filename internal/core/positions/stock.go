@@ -1,4 +1,4 @@
-package sequence
+package positions
 
 // Block is the positions from First to End-1.
 type Block struct{ First, End int64 }
