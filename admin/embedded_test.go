@@ -17,14 +17,14 @@ import (
 )
 
 // The page, the metrics and IDs on the HTTP server and in the registry of a program.
-func Example() {
+func ExampleOf() {
 	node, err := flaked.Open(context.Background(), flaked.Config{InMemory: true})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer node.Close(context.Background())
 
-	server, err := admin.New(admin.Config{Node: node})
+	server, err := admin.New(admin.Of(node))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestHandlerUnderAPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Close(context.Background())
-	server, err := admin.New(admin.Config{Node: node})
+	server, err := admin.New(admin.Of(node))
 	if err != nil {
 		t.Fatal(err)
 	}

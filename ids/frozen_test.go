@@ -1,0 +1,15 @@
+package ids
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/check/upgrade"
+)
+
+func TestFrozenCodes(t *testing.T) {
+	var names []string
+	for _, c := range Codes {
+		names = append(names, string(c))
+	}
+	upgrade.Names(t, "codes", names)
+}

@@ -1,0 +1,16 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/check/upgrade"
+)
+
+// The words by which alerts and scripts know problems and refusals.
+func TestFrozenCauses(t *testing.T) {
+	var names []string
+	for _, p := range Causes {
+		names = append(names, string(p.Severity)+" "+p.Cause)
+	}
+	upgrade.Names(t, "causes", names)
+}
