@@ -17,6 +17,7 @@ import (
 type build struct {
 	name string
 	args []string
+	tree func() (string, error) // returns the directory of the source; nil for this one
 
 	once sync.Once
 	path string
@@ -66,6 +67,11 @@ func (b *build) make() (string, error) {
 	args := append([]string{"build", "-o", path}, b.args...)
 	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if b.tree != nil {
+		if cmd.Dir, err = b.tree(); err != nil {
+			return "", err
+		}
+	}
 	arch := os.Getenv("FLAKED_TEST_GOARCH")
 	emulator, known := emulators[arch]
 	if arch != "" && !known {

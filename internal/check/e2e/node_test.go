@@ -80,6 +80,7 @@ type node struct {
 	connect string
 	flags   []string // the site's flags, then the node's own
 	listen  string
+	build   *build // of the next process; nil for the shipped one
 	proc    *process
 	id      int             // in the history
 	links   links           // to the servers of ZooKeeper; nil without network
@@ -120,8 +121,15 @@ func (n *node) start() *node {
 	if n.proc != nil && n.proc.running() {
 		n.site.t.Fatalf("%s runs already", n.name)
 	}
-	n.proc = launch(n.site.t, nil, n.name, shipped.binary(n.site.t), n.args()...)
+	n.proc = launch(n.site.t, nil, n.name, n.binary(), n.args()...)
 	return n
+}
+
+func (n *node) binary() string {
+	if n.build != nil {
+		return n.build.binary(n.site.t)
+	}
+	return shipped.binary(n.site.t)
 }
 
 // args returns the arguments of the node's process.

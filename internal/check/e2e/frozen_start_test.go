@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/internal/check/upgrade"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/localcache"
+)
+
+// This version starts from what nodes of 0.1.0 have left behind, and goes on.
+func TestFrozenRecords(t *testing.T) {
+	if *upgrade.Anew {
+		keep(t)
+	}
+	t.Run("as they are", func(t *testing.T) {
+		t.Parallel()
+		h := inherit(t, nil)
+		h.command("status").wants(t, 4, "7 sequences")
+		r := h.command("doctor", "--state-dir", h.node.dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms")
+		if holds := fmt.Sprintf("holds worker %d of default", h.Worker); r.code == 1 || !strings.Contains(r.stdout, holds) {
+			t.Errorf("doctor: exit %d, and no %q: %s", r.code, holds, r.stdout)
+		}
+		h.goesOn()
+		upgrade.Names(t, "stats", h.node.statNames())
+	})
+	t.Run("with fields that a later version has added", func(t *testing.T) {
+		t.Parallel()
+		inherit(t, map[string]json.RawMessage{"added_later": []byte(`{"x":[1]}`)}).goesOn()
+	})
+	t.Run("ZooKeeper has lost a sequence that the state directory knows", func(t *testing.T) {
+		t.Parallel()
+		h := inherit(t, nil)
+		h.records.must(h.records.zk.Delete(t.Context(), "/seq/s/097/order", store.AnyVersion))
+		h.node.start().until("it freezes registration", func() bool {
+			return strings.Contains(h.node.proc.log(), "the record of sequence order is missing")
+		})
+		h.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "")
+		h.node.ready()
+		h.values("order").from(h.node, 400) // beyond what it held
+		h.node.until("the strict sequence waits for an operator", func() bool {
+			_, err := h.node.ask("NEXT invoice")
+			return err != nil && strings.Contains(err.Error(), "reason=frozen")
+		})
+	})
+}
+
+// heir is a site with the kept records, and a node with the kept state directory.
+type heir struct {
+	*site
+	past
+	records *records
+	node    *node
+}
+
+// inherit returns an heir. It adds some fields to each object of JSON that was kept, as a later version may.
+func inherit(t *testing.T, added map[string]json.RawMessage) *heir {
+	t.Helper()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
+	s.flags = without(s.flags, "--bootstrap")
+	h := &heir{site: s, records: s.records(), node: s.node()}
+	text, err := os.ReadFile(upgrade.Path(t, "0.1.0/zookeeper.json"))
+	if err = errors.Join(err, json.Unmarshal(text, &h.past)); err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range h.Records {
+		if strings.HasPrefix(k.Data, "{") {
+			h.Records[i].Data = string(with([]byte(k.Data), added))
+		}
+	}
+	h.records.put(h.Records)
+	h.node.inherits(added)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("docs/upgrading.md says what may change: this version must go on from what 0.1.0 has written")
+		}
+	})
+	return h
+}
+
+// with returns an object of JSON with more fields.
+func with(object []byte, more map[string]json.RawMessage) []byte {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(object, &fields); err != nil {
+		panic(err)
+	}
+	maps.Copy(fields, more)
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// inherits gives the node the kept state directory. A state file that was copied is never resumed. So it goes into a
+// file of this machine, with the fingerprint of that.
+func (n *node) inherits(added map[string]json.RawMessage) {
+	t := n.site.t
+	t.Helper()
+	own, err := localcache.Open(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = own.Save(localcache.Record{})
+	blank, readErr := os.ReadFile(n.stateFile())
+	kept, keptErr := os.ReadFile(upgrade.Path(t, "0.1.0/state/flaked.state"))
+	if err := errors.Join(err, readErr, keptErr, own.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for half := range slices.Chunk(kept, len(kept)/2) {
+		var mine, body map[string]json.RawMessage
+		err = errors.Join(json.Unmarshal(bodyOf(blank), &mine), json.Unmarshal(bodyOf(half), &body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body["payload"] = with(body["payload"], added)
+		text := with(with(bodyOf(half), added), map[string]json.RawMessage{"fingerprint": mine["fingerprint"],
+			"payload": body["payload"]})
+		seal(half, text)
+	}
+	f, err := os.OpenFile(n.stateFile(), os.O_WRONLY, 0) // the same inode
+	if err == nil {
+		_, err = f.Write(kept)
+		err = errors.Join(err, f.Close())
+	}
+	for _, name := range []string{"sequences.cache", "sequences.journal"} {
+		data, readErr := os.ReadFile(upgrade.Path(t, "0.1.0/state/"+name))
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(n.dir, name), data, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bodyOf returns the record of one half of a state file. seal replaces it.
+func bodyOf(half []byte) []byte { return half[20 : 20+binary.LittleEndian.Uint32(half[16:])] }
+
+func seal(half, body []byte) {
+	clear(half[20:])
+	binary.LittleEndian.PutUint32(half[16:], uint32(copy(half[20:], body)))
+	end := len(half) - 4
+	binary.LittleEndian.PutUint32(half[end:], crc32.Checksum(half[:end], crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// values returns the values of a sequence that were issued in the past.
+func (h *heir) values(name string) *values {
+	v := &values{t: h.t, name: name, seen: map[int64]bool{}}
+	for _, n := range h.issued(name) {
+		v.seen[n] = true
+	}
+	return v
+}
+
+func (h *heir) issued(name string) (all []int64) {
+	for _, word := range strings.Fields(h.Issued[name]) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// goesOn starts the node. It fails the test unless the node is the one of the past, and issues what comes after that.
+func (h *heir) goesOn() {
+	h.t.Helper()
+	n := h.node.start().ready()
+	if got, want := n.identity(), (identity{h.Worker, h.Term + 1, h.Node, "serving"}); got != want {
+		h.t.Errorf("the node is %+v, want %+v", got, want)
+	}
+	if id := n.get(1)[0]; id.String() <= h.LastID {
+		h.t.Errorf("the ID %s is not above %s of the past", id, h.LastID)
+	}
+	// The journal has what the node held, so its first value is below the first one that no node had taken.
+	order := &counter{values: h.values("order"), node: n}
+	order.first(1, h.Next-1)
+	if got := n.keyed(pastKey); got != h.Keyed {
+		h.t.Errorf("the key has another value: %d, and had %d", got, h.Keyed)
+	}
+	for _, q := range pastSequences[:len(pastSequences)-1] {
+		v, before := h.values(q.asked), h.issued(q.asked)
+		v.from(n, 40)
+		rises := q.asked == "invoice" || q.asked == plain || q.asked == "msg:alice"
+		for value := range v.seen {
+			if rises && value < slices.Max(before) && !slices.Contains(before, value) {
+				h.t.Errorf("%s: %d comes after %d", q.asked, value, slices.Max(before))
+			}
+		}
+	}
+	h.command("status").wants(h.t, 0, "1 node serves, 7 sequences")
+	h.operates()
+}
+
+// operates asks for what needs the records of a template and of a deleted sequence.
+func (h *heir) operates() {
+	h.t.Helper()
+	h.node.until("the template creates its second and last sequence", func() bool {
+		_, err := h.node.ask("NEXT daily:tuesday")
+		return err == nil
+	})
+	for _, name := range []string{"daily:wednesday", "gone"} {
+		if line, err := h.node.ask("NEXT " + name); err == nil || !strings.Contains(err.Error(), "reason=no-sequence") {
+			h.t.Errorf("%s: %s %v", name, line, err)
+		}
+	}
+	h.sequence("gone")
+	again := &counter{values: h.values("gone"), node: h.node}
+	again.first(slices.Max(h.issued("gone"))+1, 1<<40)
+}
+
+// statNames returns the names in the reply to STATS of a node that serves, except those that come with a problem or
+// with the first request of a kind.
+func (n *node) statNames() (names []string) {
+	c := &client{node: n, timeout: callTimeout}
+	defer c.close()
+	line, err := c.ask("STATS")
+	for ; err == nil && line != "END"; line, err = c.line() {
+		name, _, _ := strings.Cut(line, " ")
+		if !slices.Contains([]string{"degraded", "reason", "cause"}, name) && !strings.HasPrefix(name, "requests_") {
+			names = append(names, name)
+		}
+	}
+	if err != nil {
+		n.site.t.Error(err)
+	}
+	return names
+}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/flaked/flaked/internal/check/upgrade"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// past is what a node of the release has left behind, with the records in ZooKeeper. The node was killed.
+type past struct {
+	Worker int    `json:"worker"`
+	Term   int    `json:"term"`
+	Node   string `json:"node"`
+	LastID string `json:"last_id"`
+	// Issued are the values of each sequence that clients received.
+	Issued map[string]string `json:"issued"`
+	// Next is the first value of the segment sequence that no node had taken.
+	Next int64 `json:"next"`
+	// Keyed is the value that a key of the strict sequence got.
+	Keyed   int64        `json:"keyed"`
+	Records []keptRecord `json:"records"`
+}
+
+// keptRecord is a record in ZooKeeper. Nodes compare versions.
+type keptRecord struct {
+	Path    string `json:"path"`
+	Version int32  `json:"version"`
+	Data    string `json:"data,omitempty"`
+	Binary  []byte `json:"binary,omitempty"` // if the data are no text
+}
+
+func (k keptRecord) data() []byte {
+	if k.Binary != nil {
+		return k.Binary
+	}
+	return []byte(k.Data)
+}
+
+// pastSequences are the sequences that the past node has issued values of, with the flags that made them.
+var pastSequences = []struct {
+	name, asked string
+	flags       []string
+}{
+	{"order", "order", nil},
+	{"invoice", "invoice", []string{"--mode", "strict"}},
+	{plain, plain, []string{"--mode", "ordered"}},
+	{family, "msg:alice", []string{"--mode", "ordered", "--sections", "2"}},
+	{"daily:*", "daily:monday", []string{"--max-names", "2"}},
+	{"ticket", "ticket", []string{"--salt", "8"}},
+	{"voucher", "voucher", []string{"--scatter", "34", "--start", "1000000000", "--max", "9999999999"}},
+	{"gone", "gone", nil},
+}
+
+const pastKey = "order-4711"
+
+// keep lets two nodes of the release issue IDs and values, ends them, and writes what they have left behind.
+func keep(t *testing.T) {
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
+	n, other := s.node(), s.node()
+	for _, n := range []*node{n, other} {
+		n.build = release(t)
+		n.start().ready()
+	}
+	p := past{Issued: map[string]string{}}
+	for _, q := range pastSequences {
+		v := s.sequence(q.name, q.flags...)
+		v.name = q.asked
+		v.from(n, 20)
+		v.from(other, 20)
+		if q.name == "invoice" {
+			p.Keyed = n.keyed(pastKey)
+			v.add(p.Keyed)
+		}
+		p.Issued[q.asked] = strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(v.seen))), "[]")
+	}
+	s.command("seq", "delete", "gone", "--confirm", "delete sequence gone").wants(t, 0, "gone")
+	p.Next = (&counter{values: &values{t: t, name: "order"}, node: n}).next()
+	id := n.identity()
+	p.Worker, p.Term, p.Node, p.LastID = id.worker, id.term, id.uuid, n.get(1)[0].String()
+	other.stop()
+	n.kill()
+	p.Records = s.records().all("/")
+	text, err := json.MarshalIndent(p, "", " ")
+	if err == nil {
+		err = os.WriteFile(upgrade.Path(t, "0.1.0/zookeeper.json"), append(text, '\n'), 0o600)
+	}
+	state := upgrade.Path(t, "0.1.0/state")
+	if err := errors.Join(err, os.RemoveAll(state), os.CopyFS(state, os.DirFS(n.dir))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keyed returns the value of a key.
+func (n *node) keyed(key string) (value int64) {
+	n.site.t.Helper()
+	n.until("a value for a key", func() bool {
+		line, err := n.ask("NEXT invoice " + key)
+		if value, _ = strconv.ParseInt(line, 10, 64); err != nil && !isRefusal(err) {
+			n.site.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return value
+}
+
+// all returns the persistent records at and below a path.
+func (r *records) all(at string) (found []keptRecord) {
+	r.t.Helper()
+	children, err := r.zk.Children(r.t.Context(), at)
+	r.must(err)
+	for _, child := range children {
+		child = path.Join(at, child)
+		data, stat, err := r.zk.Get(r.t.Context(), child)
+		r.must(err)
+		k := keptRecord{Path: child, Version: stat.Version, Data: string(data)}
+		if !utf8.Valid(data) {
+			k.Data, k.Binary = "", data
+		}
+		if stat.Owner == 0 {
+			found = append(append(found, k), r.all(child)...)
+		}
+	}
+	return found
+}
+
+// put writes kept records into an empty ZooKeeper.
+func (r *records) put(all []keptRecord) {
+	r.t.Helper()
+	r.must(r.zk.EnsureRoot(r.t.Context()))
+	for _, k := range all {
+		_, err := r.zk.Create(r.t.Context(), k.Path, k.data(), store.Persistent)
+		r.must(err)
+		for range k.Version {
+			_, err := r.zk.Set(r.t.Context(), k.Path, k.data(), store.AnyVersion)
+			r.must(err)
+		}
+	}
+}
