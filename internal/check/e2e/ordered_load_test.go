@@ -122,7 +122,7 @@ func (f *fleet) record(r order.Request, q question, got []int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, part := range parts {
-		part.Node, part.Sent, part.Answered = r.Node, r.Sent, r.Answered
+		part.Node, part.Sent, part.Answered, part.Key = r.Node, r.Sent, r.Answered, r.Key
 		f.requests = append(f.requests, part)
 	}
 	if err == nil {
