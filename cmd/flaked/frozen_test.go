@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -47,30 +45,32 @@ func isList(f cli.Flag) bool {
 	return ok && slice.IsSliceFlag()
 }
 
-// A configuration of the release gives a node the same settings, also those that it leaves out.
+// A configuration of the release gives a node the same settings. So do the defaults.
 func TestFrozenConfiguration(t *testing.T) {
-	settings := map[string]string{}
+	upgrade.Names(t, "configuration", settingsOfServe(t, "--config", upgrade.Path(t, "0.1.0/flaked.yaml")))
+	upgrade.Names(t, "defaults", settingsOfServe(t, "--zk", "zk1:2181", "--state-dir", "/var/lib/flaked"))
+}
+
+func settingsOfServe(t *testing.T, args ...string) (settings []string) {
+	t.Helper()
 	app := newApp(nil, t.Output(), t.Output())
 	serve := app.Command(serveName)
 	serve.Action = func(c *cli.Context) error {
 		for _, f := range serve.Flags {
-			if name := f.Names()[0]; name != "config" && !commandLineOnly(f) {
-				settings[name] = fmt.Sprint(c.Value(name))
-				if isList(f) {
-					settings[name] = strings.Join(c.StringSlice(name), ",")
-				}
+			name := f.Names()[0]
+			switch {
+			case name == "config" || commandLineOnly(f):
+			case isList(f):
+				settings = append(settings, name+"="+strings.Join(c.StringSlice(name), ","))
+			default:
+				settings = append(settings, fmt.Sprintf("%s=%v", name, c.Value(name)))
 			}
 		}
 		_, err := serveOptions(c)
 		return err
 	}
-	if err := app.RunContext(context.Background(),
-		[]string{"flaked", "serve", "--config", upgrade.Path(t, "0.1.0/flaked.yaml")}); err != nil {
-		t.Fatalf("a configuration of 0.1.0 is refused: %v. docs/upgrading.md says what may change", err)
+	if err := app.RunContext(context.Background(), append([]string{"flaked", "serve"}, args...)); err != nil {
+		t.Errorf("%s are refused: %v. docs/upgrading.md says what may change", args, err)
 	}
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		lines = append(lines, name+"="+settings[name])
-	}
-	upgrade.Names(t, "configuration", lines)
+	return settings
 }
