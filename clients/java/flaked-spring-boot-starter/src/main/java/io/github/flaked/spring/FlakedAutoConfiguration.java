@@ -29,7 +29,11 @@ public class FlakedAutoConfiguration {
         set("prefetch", () -> builder.prefetch(properties.prefetch()));
         set("max-age", () -> builder.maxAge(properties.maxAge()));
         if (properties.sslBundle() != null) {
-            builder.tls(bundles.getObject().getBundle(properties.sslBundle()).createSslContext());
+            set(
+                    "ssl-bundle",
+                    () -> builder.tls(bundles.getObject()
+                            .getBundle(properties.sslBundle())
+                            .createSslContext()));
         }
         return builder.build();
     }
@@ -37,7 +41,7 @@ public class FlakedAutoConfiguration {
     private static void set(String property, Runnable setter) {
         try {
             setter.run();
-        } catch (IllegalArgumentException e) {
+        } catch (RuntimeException e) {
             throw new InvalidPropertyException("flaked." + property, e);
         }
     }

@@ -9,7 +9,7 @@ final class InvalidPropertyException extends RuntimeException {
 
     private final String property;
 
-    InvalidPropertyException(String property, IllegalArgumentException cause) {
+    InvalidPropertyException(String property, RuntimeException cause) {
         super(property + ": " + cause.getMessage(), cause);
         this.property = property;
     }
@@ -19,7 +19,9 @@ final class InvalidPropertyException extends RuntimeException {
         @Override
         protected FailureAnalysis analyze(Throwable root, InvalidPropertyException e) {
             String action = "Correct " + e.property + " in the application's configuration."
-                    + " An address is host:port, host, [::1]:port or unix:/path.";
+                    + (e.property.equals("flaked.addresses")
+                            ? " An address is host:port, host, [::1]:port or unix:/path."
+                            : "");
             return new FailureAnalysis(e.getMessage(), action, e);
         }
     }

@@ -157,4 +157,12 @@ class ApplicationTest {
         assertTrue(analysis.getDescription().startsWith("flaked.addresses: "), analysis.getDescription());
         assertTrue(analysis.getAction().contains("host:port"), analysis.getAction());
     }
+
+    @Test
+    void missingSslBundleIsExplained() {
+        Throwable failure = assertThrows(RuntimeException.class, () -> run("flaked.ssl-bundle=none"));
+        FailureAnalysis analysis = new InvalidPropertyException.Analyzer().analyze(failure);
+        assertNotNull(analysis);
+        assertTrue(analysis.getDescription().startsWith("flaked.ssl-bundle: "), analysis.getDescription());
+    }
 }
