@@ -134,7 +134,7 @@ func TestNodeWithoutADisk(t *testing.T) {
 		}
 	}
 	watcher := opened(t, quick(t, cfg.ZooKeeper))
-	if c, err := watcher.Cluster(t.Context()); err != nil || c.Summary.Held != 1 {
+	if c, err := watcher.cluster(t.Context()); err != nil || c.Summary.Held != 1 {
 		t.Errorf("%+v, %v", c.Summary, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestOpenThatIsCutReleasesItsWorker(t *testing.T) {
 			_ = n.Close(t.Context())
 		}
 	}
-	if c, err := opened(t, cfg).Cluster(t.Context()); err != nil || c.Summary.Held != 1 || c.Summary.Live != 1 {
+	if c, err := opened(t, cfg).cluster(t.Context()); err != nil || c.Summary.Held != 1 || c.Summary.Live != 1 {
 		t.Errorf("%+v, %v", c.Summary, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/host/logqueue"
+	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -43,9 +44,8 @@ type Config struct {
 	// its data.
 	Bootstrap bool
 	// Settings are the settings that the cluster must have: the layout of IDs, the longest
-	// lease and others. Open fails if the cluster has others. A nil field accepts what the
-	// cluster has. If Bootstrap creates the cluster, a nil field means the default.
-	Settings node.Settings
+	// lease and others. Open fails if the cluster has others.
+	Settings Settings
 
 	// StateDir is the directory in which the node keeps its identity and bounds, about 10 KB.
 	// It must be on a local disk: NFS, SMB, FUSE, 9p and Ceph are refused. It is created if it
@@ -96,15 +96,17 @@ type Config struct {
 	// Name, Address, Admin and Version have at most 4,096 bytes.
 	Version string
 
-	// Trace is for the tests of flaked.
-	Trace coordinator.Trace
-
 	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
 	// Node, except Close, which waits for the handler.
 	Logger *slog.Logger
 	// HCLogger gets the log instead of Logger, in programs that use go-hclog. It must not call
 	// the Node, and must not block.
 	HCLogger hclog.Logger
+
+	// settings are Settings as the node reads them.
+	settings node.Settings
+	// trace is for the tests of flaked: see inside.SetTrace.
+	trace coordinator.Trace
 }
 
 // ConfigError means that a Config is wrong. Nothing was opened.
@@ -113,8 +115,10 @@ type ConfigError struct{ err error }
 func (e *ConfigError) Error() string { return "flaked: " + e.err.Error() }
 func (e *ConfigError) Unwrap() error { return e.err }
 
-// StateDirError means that a state directory cannot be used: localcache.ErrLocked if another
-// process or Node has it open, and others.
+// ErrLocked is in a StateDirError if another process or Node has the directory open.
+var ErrLocked = localcache.ErrLocked
+
+// StateDirError means that a state directory cannot be used. Err is or wraps ErrLocked, or an error of the file system.
 type StateDirError struct {
 	Dir string
 	Err error
@@ -151,8 +155,12 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.StateDir = dir
 	}
+	var err error
+	if c.settings, err = c.Settings.parsed(); err != nil {
+		return c, err
+	}
 	if c.InMemory {
-		c.Bootstrap, c.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
+		c.Bootstrap, c.settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
 	}
 	return c, nil
 }
@@ -183,13 +191,13 @@ func (c Config) checkLabels() error {
 // node returns the configuration of the node, without its connections.
 func (c Config) node() node.Config {
 	return node.Config{
-		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.Settings, InMemory: c.InMemory,
+		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.settings, InMemory: c.InMemory,
 		ZooKeeperReplaced: c.ZooKeeperReplaced,
 		Labels: coordinator.Labels{
 			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
 		},
 		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve,
-		ReleaseOnExit: c.ReleaseOnClose, Trace: c.Trace,
+		ReleaseOnExit: c.ReleaseOnClose, Trace: c.trace,
 	}
 }
 

@@ -35,8 +35,8 @@ func TestDependencies(t *testing.T) {
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
 			"ids internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/seq internal/core/store " +
-			"internal/ops/access internal/ops/host/logqueue internal/ops/peer internal/ops/view " +
-			"localcache sequence timeguard worker",
+			"internal/ops/access internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside internal/ops/peer " +
+			"internal/ops/view lineproto localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog " +
 			"github.com/mattn/go-colorable github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sys ids internal/core/positions internal/ops/access sequence worker",

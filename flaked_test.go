@@ -22,11 +22,11 @@ import (
 	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/worker"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -42,7 +42,7 @@ func noLeaks(t *testing.T) {
 func quick(t *testing.T, zk string) Config {
 	return Config{
 		ZooKeeper: zk, Bootstrap: true, StateDir: filepath.Join(t.TempDir(), "state"),
-		Heartbeat: 50 * time.Millisecond, Settings: node.Settings{ConfirmTime: new(800 * time.Millisecond)},
+		Heartbeat: 50 * time.Millisecond, Settings: Settings{ConfirmTime: new(800 * time.Millisecond)},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -120,13 +120,14 @@ func TestNodeIsASource(t *testing.T) {
 			t.Errorf("a name without a sequence: %v", err)
 		}
 	}
-	if s := n.Sequences(); len(s.Sequences) != 4 {
+	parts := inside.Of(n)
+	if s := parts.Issuer.Report(); len(s.Sequences) != 4 {
 		t.Errorf("it knows %d sequences", len(s.Sequences))
 	}
-	if c, err := n.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {
+	if c, err := parts.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {
 		t.Errorf("%+v, %v", c.Summary, err)
 	}
-	if s := n.Status(); !s.Ready || s.Worker == nil || s.Cluster.Name != "default" {
+	if s := parts.Node.Snapshot(); !s.Ready || s.Worker == nil || s.Cluster.Name != "default" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -167,6 +168,9 @@ func TestWrongConfigs(t *testing.T) {
 			"Config.StartTimeout is -1ns, must not be negative"},
 		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)},
 			"Config.Admin has 4097 bytes, must have 4096 at most"},
+		{"layout", Config{InMemory: true, Settings: Settings{Layout: "lief"}}, "Config.Settings.Layout: "},
+		{"policy", Config{InMemory: true, Settings: Settings{OnRollback: "hope"}},
+			"Config.Settings.OnRollback: unknown policy"},
 		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
 		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
 	} {
@@ -210,7 +214,7 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	}
 
 	slow := Config{ZooKeeper: zk, Cluster: "slow", Bootstrap: true,
-		Settings: node.Settings{ConfirmTime: new(time.Minute)}}
+		Settings: Settings{ConfirmTime: new(time.Minute)}}
 	_, err = Open(within(t, time.Second), slow)
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "waits for the cluster's confirming time") {
@@ -218,9 +222,7 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	}
 
 	other := quick(t, zk)
-	wide := worker.Leaf()
-	wide.WorkerBits, wide.SequenceBits = 8, 14
-	other.Settings.Layout = &wide
+	other.Settings.Layout = "worker=8,sequence=14"
 	_, err = Open(within(t, time.Minute), other)
 	if _, ok := errors.AsType[*node.DiffersError](err); !ok {
 		t.Errorf("another layout: %v", err)
@@ -282,8 +284,8 @@ type asking struct {
 
 func (h asking) Handle(ctx context.Context, r slog.Record) error {
 	if n := h.node.Load(); n != nil {
-		_ = n.Status()
-		_ = n.Sequences()
+		parts := inside.Of(n)
+		_, _ = parts.Node.Snapshot(), parts.Issuer.Report()
 		_, _ = n.Next(ctx)
 	}
 	return h.Handler.Handle(ctx, r)

@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/peer"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -131,7 +131,7 @@ func (n *Node) assemble() error {
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
-		Trace: n.cfg.Trace, Log: n.log.Named("sequences"),
+		Trace: n.cfg.trace, Log: n.log.Named("sequences"),
 	})
 	return nil
 }
@@ -265,26 +265,9 @@ func (n *Node) Ready() error {
 // the process. It does not depend on ZooKeeper. It is for liveness probes.
 func (n *Node) Live() error { return n.node.Live() }
 
-// Status returns the state of the node. It does no I/O.
-func (n *Node) Status() node.Snapshot { return n.node.Snapshot() }
-
-// Sequences returns what the node knows of the named sequences that it has used. It does no I/O.
-func (n *Node) Sequences() seq.Report { return n.issuer.Report() }
-
-// Cluster reads the state of the whole cluster from ZooKeeper, as status reports show it.
-func (n *Node) Cluster(ctx context.Context) (view.Report, error) {
-	r, err := view.Read(ctx, n.backing.store, n.cfg.Cluster)
-	if err != nil {
-		return r, err
-	}
-	r.Judge()
-	return r, nil
-}
-
-// LineProtocol returns the Backend and the Sequences of a lineproto.Config, with which the program
-// serves the node's IDs and sequences to others, as the daemon flaked does. The server must end before
-// Close.
-func (n *Node) LineProtocol() (*node.Node, *seq.Issuer) { return n.node, n.issuer }
+// LineProtocol returns the Backend and the Sequences of a lineproto.Config, with which the program serves the node's
+// IDs and sequences to others, as the daemon flaked does. The server must end before Close.
+func (n *Node) LineProtocol() (lineproto.Backend, lineproto.Sequences) { return n.node, n.issuer }
 
 // advised returns err, with which Open fails, and what to do. connected is false if Open
 // has waited for ZooKeeper in vain.

@@ -20,7 +20,6 @@ import (
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/client"
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -110,7 +109,7 @@ func main() {
 	check(err)
 	defer os.RemoveAll(dir)
 	inside, err := flaked.Open(context.Background(), flaked.Config{ZooKeeper: *zk, Cluster: "inside", Bootstrap: true,
-		StateDir: dir, Settings: node.Settings{Layout: &layout}})
+		StateDir: dir, Settings: flaked.Settings{Layout: layout.String()}})
 	check(err)
 	defer inside.Close(context.Background())
 	stock, err := client.New(client.Config{Addrs: []string{"unix:" + *socket}, Prefetch: client.MaxPrefetch,

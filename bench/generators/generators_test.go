@@ -12,7 +12,6 @@ import (
 	"github.com/sony/sonyflake/v2"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -48,7 +47,7 @@ func benchmarkAll(b *testing.B, workerBits, sequenceBits uint8) {
 	})
 	// A node in memory has no ZooKeeper. Next does not ask ZooKeeper in any case.
 	b.Run("flaked.Node", func(b *testing.B) {
-		n, err := flaked.Open(ctx, flaked.Config{InMemory: true, Settings: node.Settings{Layout: &layout}})
+		n, err := flaked.Open(ctx, flaked.Config{InMemory: true, Settings: flaked.Settings{Layout: layout.String()}})
 		if err != nil {
 			b.Fatal(err)
 		}

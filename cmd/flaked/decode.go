@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -113,7 +113,7 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if err != nil {
 		return found, err
 	}
-	var doc admin.Status
+	var doc web.Status
 	if json.Unmarshal([]byte(lines[0]), &doc) != nil || doc.Node.Phase == "" {
 		return found, exitWith(exitFailure, "%s answered %.60q to STATUS. Check that it is a flaked node",
 			node.addr, lines[0])

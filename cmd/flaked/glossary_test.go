@@ -19,7 +19,7 @@ func TestGlossary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../admin/page/page.html")
+	page, err := os.ReadFile("../../internal/ops/web/page/page.html")
 	if err != nil {
 		t.Fatal(err)
 	}

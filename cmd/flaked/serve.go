@@ -14,10 +14,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/host/systemd"
+	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -66,7 +67,7 @@ func serve(c *cli.Context) error {
 type process struct {
 	options
 	access *access.Server
-	events *admin.Events
+	events *web.Events
 	log    hclog.InterceptLogger
 	// listeners are those of --listen. http is that of --admin, nil for none.
 	listeners []net.Listener
@@ -77,7 +78,7 @@ type process struct {
 }
 
 func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
-	p := &process{events: new(admin.Events), log: log, drains: make(chan os.Signal, 1),
+	p := &process{events: new(web.Events), log: log, drains: make(chan os.Signal, 1),
 		hangups: make(chan os.Signal, 1)}
 	// Before a node can be found by its state directory. Without a receiver, SIGHUP would end the process.
 	signal.Notify(p.drains, drainSignal, releaseSignal)
@@ -125,7 +126,7 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect,
 			zk.DigestAuth, zk.TLS, zk.SessionTimeout
 	}
-	o.node.Trace = newTrace(log)
+	inside.SetTrace(&o.node, newTrace(log))
 	n, err := flaked.Start(o.node)
 	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
 		return nil, stateDirError(e.Dir, e.Err)
@@ -140,7 +141,7 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 type backend struct {
 	lineproto.Backend
 	server *lineproto.Server
-	admin  *admin.Server
+	admin  *web.Server
 }
 
 func (b *backend) status() string { return b.admin.StatusLine() }
@@ -154,7 +155,7 @@ func (b *backend) Stats() [][2]string {
 }
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
-func (p *process) servers() (*lineproto.Server, *admin.Server, error) {
+func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 	node, sequences := p.running.LineProtocol()
 	front := &backend{Backend: node}
 	var err error
@@ -200,7 +201,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState(p.running.Status()) }, Live: p.running.Live,
+			Look: func() (bool, string) { return serviceState(inside.Of(p.running).Node.Snapshot()) }, Live: p.running.Live,
 			Logger: p.log.Named("systemd"),
 		})
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked"
-	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 )
@@ -93,9 +93,9 @@ func (o options) guardAdmin(
 }
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
-func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *admin.Events,
-	log hclog.Logger) (*admin.Server, error) {
-	cfg := admin.Of(n)
+func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *web.Events,
+	log hclog.Logger) (*web.Server, error) {
+	cfg := web.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {
 		cfg.Authenticate, cfg.Closed = o.guardAdmin(guard, log)
@@ -105,5 +105,5 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *ac
 		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""
 	}
 	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.dev
-	return admin.New(cfg)
+	return web.New(cfg)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/web"
 )
 
 // Nodes are asked concurrently, askMost at a time.
@@ -139,7 +139,7 @@ func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 		if w.State != view.Live && w.State != view.Disconnected || at == "" {
 			return
 		}
-		var doc admin.Status
+		var doc web.Status
 		if doc, w.Asked, w.Why = a.overHTTP(ctx, at); w.Asked != view.Answered {
 			return
 		}
@@ -152,7 +152,7 @@ func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 	})
 }
 
-func answerOf(doc admin.Status) *view.Answer {
+func answerOf(doc web.Status) *view.Answer {
 	a := view.NewAnswer(doc.Node, doc.IDs)
 	a.Sequences = doc.Sequences
 	a.Dev = slices.ContainsFunc(doc.Problems, func(p view.Problem) bool { return p.Cause == view.Development.Cause })
@@ -170,7 +170,7 @@ func allAtOnce(n int, f func(i int)) {
 }
 
 // overHTTP asks a node for its status at its admin address. It returns the document, or why there is none.
-func (a *asker) overHTTP(ctx context.Context, at string) (doc admin.Status, asked, why string) {
+func (a *asker) overHTTP(ctx context.Context, at string) (doc web.Status, asked, why string) {
 	if strings.HasPrefix(at, httpsPrefix) && a.tlsErr != nil {
 		return doc, view.TLSFailed, a.tlsErr.Error()
 	}
@@ -276,7 +276,7 @@ func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport
 	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS", readDocument); w.Asked != view.Answered {
 		return w, ""
 	}
-	var doc admin.Status
+	var doc web.Status
 	if json.Unmarshal([]byte(line), &doc) != nil || doc.Node.Phase == "" {
 		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
 		return w, ""
@@ -292,7 +292,7 @@ func readDocument(r *bufio.Reader) ([]string, error) {
 }
 
 // describe fills in what a node says of itself.
-func describe(w *view.WorkerReport, doc admin.Status) {
+func describe(w *view.WorkerReport, doc web.Status) {
 	s := doc.Node
 	w.Asked, w.Says = view.Answered, answerOf(doc)
 	if s.Worker != nil {

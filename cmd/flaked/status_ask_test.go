@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/admin"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/web"
 )
 
 func TestWhereNodesAreAsked(t *testing.T) {
@@ -98,7 +98,7 @@ func saying(state node.Snapshot) http.HandlerFunc {
 			http.NotFound(w, r)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(admin.Status{Node: state, IDs: 42})
+		_ = json.NewEncoder(w).Encode(web.Status{Node: state, IDs: 42})
 	}
 }
 
@@ -194,8 +194,8 @@ func TestAsk(t *testing.T) {
 type change = func(*node.Snapshot)
 
 // statusOf returns the status of a node that serves, with changes.
-func statusOf(changes ...change) admin.Status {
-	doc := admin.Status{IDs: 42, Cluster: node.ClusterSnapshot{Name: "default"}, Node: node.Snapshot{
+func statusOf(changes ...change) web.Status {
+	doc := web.Status{IDs: 42, Cluster: node.ClusterSnapshot{Name: "default"}, Node: node.Snapshot{
 		Name: "ids-1", Node: "n1", Phase: node.Serving, Ready: true, Worker: new(7), Term: 2,
 		LeaseLeftMs: new(int64(60000)), ReservedLeftMs: new(int64(2500)),
 		Clock:     node.ClockSnapshot{OffsetMs: new(-3.0), UncertaintyMs: new(2.0)},

@@ -1,0 +1,25 @@
+package web
+
+import (
+	"os"
+	"time"
+
+	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/ops/inside"
+)
+
+// Of returns a Config that shows a node inside this program: its IDs, its named sequences, its
+// state and its cluster. Authenticate is nil, so everybody who reaches the server gets an answer.
+func Of(n *flaked.Node) Config {
+	parts := inside.Of(n)
+	host, _ := os.Hostname() // a label: "" will do
+	first := parts.Node.Snapshot()
+	about := About{
+		Version: parts.Node.Version(), Name: first.Name, Host: host, PID: os.Getpid(), Cluster: first.Cluster.Name,
+		StartedMs: time.Now().UnixMilli(),
+	}
+	return Config{
+		Ready: parts.Node.Ready, Live: n.Live, Node: parts.Node.Snapshot, Reserve: parts.Node.Reserve,
+		Sequences: parts.Issuer.Report, Issuer: parts.Issuer, Slots: parts.Cluster, About: about,
+	}
+}

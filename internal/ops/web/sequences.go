@@ -1,0 +1,239 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// maxRange is the most values of one range, as on the wire.
+const maxRange = 1_000_000
+
+// Issuer issues the values of named sequences.
+type Issuer interface {
+	lineproto.Sequences
+	// Use returns what the node knows of a sequence, and false if it knows none of this name.
+	Use(name string) (seq.Use, bool)
+}
+
+// until calls try until it has an answer, whenever the sequence has news. If the client goes first, the values
+// are lost.
+func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, wake func()) error) error {
+	if err := mayUse(r, name); err != nil {
+		return err
+	}
+	if s.cfg.Issuer == nil {
+		return ids.ErrNoSequences
+	}
+	ctx := &deadline{Context: r.Context()}
+	defer ctx.end()
+	wait := new(sequence.Wait) // the sequence may keep it for longer than this request
+	woken := make(chan struct{}, 1)
+	for {
+		err := try(wait, func() { woken <- struct{}{} })
+		if !errors.Is(err, sequence.ErrPending) {
+			return err
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return ids.Reply(ids.NOTREADY,
+				"reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node")
+		}
+	}
+}
+
+// take returns n values of a sequence, or an error and none. whole means that they follow each other.
+func (s *Server) take(r *http.Request, name string, n int, whole bool) (runs []worker.Run, err error) {
+	err = s.until(r, name, func(w *sequence.Wait, wake func()) (err error) {
+		runs, err = s.cfg.Issuer.Take(w, []byte(name), n, whole, wake, nil)
+		return err
+	})
+	return runs, err
+}
+
+// use returns what the node knows of a sequence. A name that it has not seen is looked up.
+func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
+	err = s.until(r, name, func(w *sequence.Wait, wake func()) error {
+		_, err := s.cfg.Issuer.Show(w, []byte(name), wake)
+		return err
+	})
+	if err != nil {
+		return u, err
+	}
+	u, ok := s.cfg.Issuer.Use(name)
+	if !ok {
+		err = ids.Reply(ids.ERR, "reason=no-sequence there is no sequence "+name)
+	}
+	return u, err
+}
+
+// valuesOf returns all values of runs.
+func valuesOf(runs []worker.Run) (all []worker.ID) {
+	for _, r := range runs {
+		for k := range r.Len {
+			all = append(all, r.At(k))
+		}
+	}
+	return all
+}
+
+// shownSequence is the JSON document of a sequence.
+type shownSequence struct {
+	Name      string    `json:"name"`
+	Mode      string    `json:"mode"`
+	Start     worker.ID `json:"start"`
+	Increment int64     `json:"increment"`
+	Max       worker.ID `json:"max"`
+	// Taken is the number of values that nodes have taken, and UsedPercent the part of all values that is, to a tenth.
+	Taken       int64   `json:"taken"`
+	UsedPercent float64 `json:"used_percent"`
+	// Held is the number of values that this node has taken and not issued.
+	Held int64 `json:"held"`
+	// Refusal is the reason for which this node gets no values now, left out if there is none.
+	Refusal string `json:"refusal,omitempty"`
+	*shownOwner
+}
+
+// shownOwner is the part of the reply about the owner, which only ordered sequences have.
+type shownOwner struct {
+	// Owner is where nodes reach the owner, "" for nowhere, or if there is none. Owns: this node is the owner.
+	Owner string `json:"owner"`
+	Owns  bool   `json:"owns"`
+	// Term is the number of owners so far. LeaseMs is for how long an owner issues without ZooKeeper.
+	Term    int64 `json:"term"`
+	LeaseMs int64 `json:"lease_ms"`
+	// Passed is the number of values that this node got from other nodes for its clients.
+	Passed int64 `json:"passed"`
+	// Family is that of the name, and Section the one that issues its values.
+	Family  string `json:"family,omitempty"`
+	Section *int   `json:"section,omitempty"`
+	// Sections is the number of sections of a family that this node knows, and Owned that of those that it owns.
+	Sections int `json:"sections,omitempty"`
+	Owned    int `json:"owned_sections,omitempty"`
+}
+
+// showSequence returns the document of what the node knows of a sequence, or of the section that issues a name.
+func showSequence(name string, u seq.Use) shownSequence {
+	r := u.Record
+	shown := shownSequence{name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
+		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
+	if r.Mode.Owned() {
+		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, 0, 0}
+		if family, section, is := seq.SectionOf(u.Name); is {
+			shown.Family, shown.Section = family, &section
+		}
+	}
+	return shown
+}
+
+// listSequences lists the sequences that the node knows.
+func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
+	prefix := r.URL.Query().Get("prefix")
+	all := []shownSequence{}
+	for _, u := range s.usesOf(r) {
+		if strings.HasPrefix(u.Name, prefix) {
+			shown := showSequence(u.Name, u.Use)
+			if shown.shownOwner != nil {
+				shown.Sections, shown.Owned = u.Sections, u.Owned
+			}
+			all = append(all, shown)
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"sequences": all})
+}
+
+// sequence shows one sequence, or takes values of it.
+func (s *Server) sequence(w http.ResponseWriter, r *http.Request) {
+	path := r.PathValue("name")
+	if r.Method != http.MethodPost {
+		s.showOne(w, r, path)
+		return
+	}
+	at := strings.LastIndexByte(path, '/')
+	if at < 0 || path[at:] != "/next" && path[at:] != "/range" {
+		writeError(w, ids.Reply(ids.ERR, "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"))
+		return
+	}
+	s.takeValues(w, r, path[:at], path[at:] == "/range")
+}
+
+func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
+	u, err := s.use(r, name)
+	if err != nil {
+		writeSequenceError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, showSequence(name, u))
+}
+
+func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string, whole bool) {
+	most := lineproto.MaxBatch
+	if whole {
+		most = maxRange
+	}
+	n, err := count(r.FormValue("n"), most)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	runs, err := s.take(r, name, n, whole)
+	if err != nil {
+		writeSequenceError(w, err)
+		return
+	}
+	if !whole {
+		writeJSON(w, http.StatusOK, map[string]any{"name": name, "values": valuesOf(runs)})
+		return
+	}
+	last := runs[len(runs)-1]
+	writeJSON(w, http.StatusOK, map[string]any{"name": name, "first": runs[0].First, "last": last.At(last.Len - 1),
+		"increment": int64(runs[0].Step), "n": n})
+}
+
+// count parses the number of values that a request asks for: digits alone, as on the wire. Empty means 1.
+func count(text string, most int) (int, error) {
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most || text[0] == '0' || text[0] == '+' {
+		return 0, ids.Reply(ids.ERR, fmt.Sprintf("n must be 1 to %d, digits only", most))
+	}
+	return n, nil
+}
+
+// writeSequenceError is writeError, but an unknown name is answered with 404, and a sequence for which an operator must
+// act with 409.
+func writeSequenceError(w http.ResponseWriter, err error) {
+	var e *ids.ReplyError
+	if errors.As(err, &e) {
+		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
+		status := map[seq.Reason]int{
+			seq.NoSequence: http.StatusNotFound, seq.Frozen: http.StatusConflict,
+		}[seq.Reason(reason)]
+		if status != 0 {
+			writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
+			return
+		}
+	}
+	writeError(w, err)
+}
+
+// usesOf returns the sequences that a request may use. The sections of a family are one.
+func (s *Server) usesOf(r *http.Request) []view.Sequence {
+	report := s.cfg.Sequences()
+	report.Sequences = slices.DeleteFunc(report.Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
+	return sequencesOf(report)
+}

@@ -1,0 +1,185 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/lineproto"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Config configures New. Ready, Node, Reserve and Slots are required. Of returns a Config for a
+// node.
+type Config struct {
+	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
+	// It is called from many goroutines at once and must not block.
+	Ready func() error
+	// Live returns nil while the process works, and otherwise the reason to kill and
+	// restart it. It must not depend on ZooKeeper: a restart cannot fix ZooKeeper, and all
+	// nodes would be restarted at once. A nil Live means that a process that answers lives.
+	Live func() error
+	// Node returns the state of the node. It is called from many goroutines.
+	Node func() node.Snapshot
+	// Counters returns the counters of the line protocol. nil means that it is not served.
+	Counters func() lineproto.Counters
+	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
+	Reserve func(ctx context.Context, n int) (worker.Run, error)
+	// Sequences returns what this process knows of named sequences. It is called from many
+	// goroutines at once and must not block. nil means that there are none.
+	Sequences func() seq.Report
+	// Issuer issues their values. nil means that there are none.
+	Issuer Issuer
+	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
+	// goroutine that calls Slots: at most once a second for the status page, and
+	// at most every 15 s otherwise, or every 5 s after a failure.
+	Slots func(context.Context) (view.Report, error)
+	// Authenticate reports whether a token is valid, and returns the sequences that the
+	// client may use. It is called for every request but
+	// those for probes, metrics and the style, script and icon of the page. A nil
+	// Authenticate means that no token is needed.
+	Authenticate func(token []byte) (rights *sequence.Rights, ok bool)
+	// Closed is the text that refuses the requests for which Authenticate would be
+	// called. It applies only if Authenticate is nil. Empty means that they are answered.
+	Closed string
+	// Loopback refuses requests whose Host is not localhost, a loopback address or empty.
+	// It applies to the same requests as Closed, and only if Authenticate is nil.
+	Loopback bool
+	// TLS serves HTTPS instead of HTTP. nil means HTTP.
+	TLS *tls.Config
+	// ClientCertificate refuses requests without a client certificate that TLS has verified.
+	// It applies to the same requests as Authenticate, and in addition to it.
+	ClientCertificate bool
+	// Events are shown in the status document and on the page. nil means no events.
+	Events *Events
+	// About describes the process. An empty Version means that no Server header is sent.
+	About About
+	// Logger gets a line when serving begins and ends, and one at debug level for each
+	// error of net/http. Requests are not logged. nil means that nothing is logged.
+	Logger hclog.Logger
+}
+
+// Requests and replies are small, so a client that exceeds these limits is broken or
+// hostile. Idle connections are closed early,
+// because a new one takes less than a millisecond.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 10 * time.Second
+	idleTimeout       = 5 * time.Second
+	maxHeaderBytes    = 16 << 10
+	// drainTimeout is how long running requests may still take when the server ends.
+	drainTimeout = 2 * time.Second
+)
+
+// Server answers HTTP requests. Make it with New.
+type Server struct {
+	cfg Config
+	log hclog.Logger
+
+	slots    *slots
+	past     past
+	answers  places
+	waits    places
+	requests httpRequests
+	made     atomic.Int64 // IDs
+}
+
+// New validates the configuration. It does no I/O.
+func New(cfg Config) (*Server, error) {
+	if cfg.Ready == nil || cfg.Node == nil || cfg.Reserve == nil || cfg.Slots == nil {
+		return nil, errors.New("Config.Ready, Node, Reserve or Slots is nil")
+	}
+	if cfg.Counters == nil {
+		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
+	}
+	if cfg.Events == nil {
+		cfg.Events = new(Events)
+	}
+	if cfg.Live == nil {
+		cfg.Live = func() error { return nil }
+	}
+	if cfg.Sequences == nil {
+		cfg.Sequences = func() seq.Report { return seq.Report{} }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
+		answers: make(places, maxAnswers), waits: make(places, maxWaits)}
+	return s, nil
+}
+
+// httpLog returns a logger for errors of single requests. It logs at debug level, because
+// any client can cause such errors as often as it likes.
+func (s *Server) httpLog() *log.Logger {
+	return log.New(s.log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0)
+}
+
+// Serve answers requests on l until ctx is done. It then lets running requests finish for
+// two seconds, cuts the rest, and closes l. It returns nil if ctx ended it, and an error if
+// l failed. It may be called once for each of several listeners: each call then reads the
+// slots for itself.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
+		ErrorLog:          s.httpLog(),
+	}
+	scheme := "HTTP"
+	if s.cfg.TLS != nil {
+		scheme = "HTTPS"
+	}
+	s.log.Info("serving "+scheme, "address", l.Addr().String())
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	readCtx, stopReading := context.WithCancel(ctx)
+	defer stopReading()
+	reading.Go(func() { s.Run(readCtx) })
+	served := make(chan error, 1)
+	l = newConns(l, maxConns)
+	if s.cfg.TLS != nil {
+		l = tls.NewListener(l, s.cfg.TLS) // without HTTP/2: bounds on requests count connections
+	}
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case err := <-served:
+		_ = srv.Close() // the listener failed: do not wait for its connections
+		return err
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := srv.Shutdown(drain)
+	if err != nil {
+		_ = srv.Close()
+	}
+	<-served
+	s.log.Info("stopped serving "+scheme, "address", l.Addr().String(), "cut", err != nil)
+	return nil
+}
+
+// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Serve calls
+// it. A program that uses Handler or Collector, and not Serve, calls Run once, in a goroutine. End it before
+// the node is closed.
+func (s *Server) Run(ctx context.Context) {
+	s.slots.run(ctx)
+}

@@ -1,0 +1,141 @@
+package web
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/lineproto"
+)
+
+// Status is the JSON document at /v1/status: the state of this process, known without
+// asking ZooKeeper or another node. Fields may be added to it but are not changed.
+// Timestamps are Unix milliseconds. Values that are not known are null.
+type Status struct {
+	About
+	// NowMs is the time of the clock that IDs are made from.
+	NowMs int64 `json:"now_ms"`
+
+	Cluster node.ClusterSnapshot `json:"cluster"`
+	// Ready means that a GET would be answered with an ID. Otherwise Reason is the error
+	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason"`
+	// Problems are what needs attention at this node, the worst first, as the page words them.
+	Problems []view.Problem `json:"problems"`
+	// Node is the state of the node and of its worker.
+	Node node.Snapshot `json:"node"`
+
+	// Sequences are the named sequences that this process knows. It is null if there are none.
+	Sequences *view.Sequences `json:"sequences"`
+
+	Connections Connections `json:"connections"`
+	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.
+	IDs int64 `json:"ids"`
+	// Events are the last 50 log lines, oldest first.
+	Events []Event `json:"events"`
+}
+
+// Connections are the numbers of connections of the line protocol. Open is for this
+// moment. All others are since the start.
+type Connections struct {
+	Open       int64 `json:"open"`
+	Total      int64 `json:"total"`
+	Refused    int64 `json:"refused"` // over the limit
+	IdleClosed int64 `json:"idle_closed"`
+	SlowClosed int64 `json:"slow_closed"`
+	BadTLS     int64 `json:"bad_tls"`
+}
+
+// About is the part of a process's description that does not change while it runs.
+type About struct {
+	Version string `json:"version"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	// Listen are the addresses that serve IDs. Admin is the address that serves the status.
+	Listen []string `json:"listen"`
+	Admin  string   `json:"admin"`
+	// StartedMs is Unix milliseconds, from the machine's clock.
+	StartedMs int64  `json:"started_ms"`
+	Cluster   string `json:"-"` // its name
+	// Dev means a development node: it has no ZooKeeper and saves nothing to disk.
+	Dev bool `json:"-"`
+}
+
+// shownEvents is how many events the status document has.
+const shownEvents = 50
+
+// Status returns the state of this process at this moment.
+func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Sequences())) }
+
+func (s *Server) statusWith(sequences []view.Sequence) Status {
+	doc := Status{
+		About: s.cfg.About,
+		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: view.CountSequences(sequences),
+	}
+	doc.Problems = problemsOf(view.OwnWorker{Snapshot: doc.Node}, doc.Sequences, doc.Dev)
+	if doc.Listen == nil {
+		doc.Listen = []string{} // a list in JSON, too
+	}
+	err := s.cfg.Ready()
+	if doc.Ready = err == nil; !doc.Ready {
+		doc.Reason = oneLine(err.Error())
+	}
+	doc.Cluster, doc.NowMs = doc.Node.Cluster, doc.Node.NowMs
+	doc.count(s.cfg.Counters())
+	doc.IDs += s.made.Load()
+	return doc
+}
+
+// problemsOf returns what needs attention at a node, the worst first.
+func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
+	found := append(w.Problems(), s.Problems()...)
+	if dev {
+		found = append(found, view.Development)
+	}
+	return view.WorstFirst(found)
+}
+
+func (doc *Status) count(c lineproto.Counters) {
+	doc.Connections = Connections{
+		Open: c.ConnsOpen, Total: c.ConnsTotal, Refused: c.ConnsRefused,
+		IdleClosed: c.ConnsIdle, SlowClosed: c.ConnsSlow, BadTLS: c.ConnsBadTLS,
+	}
+	doc.IDs = c.IDs
+}
+
+// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log
+// lines stay at this server, which may be closed to clients.
+func (s *Server) StatusLine() string {
+	doc := s.Status()
+	doc.Events = []Event{}
+	var line strings.Builder
+	encode(&line, doc)
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.Status())
+}
+
+// jsonType is shared by all replies.
+var jsonType = []string{"application/json"}
+
+// writeJSON answers with a JSON document. It ignores write errors: the client has gone, and
+// nobody else needs to know.
+func writeJSON(w http.ResponseWriter, code int, doc any) {
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(code)
+	encode(w, doc)
+}
+
+// encode writes a JSON document in one line.
+func encode(w io.Writer, doc any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(doc)
+}
