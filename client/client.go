@@ -75,8 +75,8 @@ func New(cfg Config) (*Client, error) {
 // Next returns one new ID. It retries until ctx is done, or until Config.Patience has passed
 // if ctx has no deadline. It fails earlier if a node calls the request wrong (-ERR), if all
 // nodes refuse for a reason that needs an operator, or if no node may be asked again before
-// the deadline. The error is or wraps ErrUnavailable, ErrClosed, the error of ctx or a
-// *ReplyError.
+// the deadline. The error is or wraps ids.ErrUnavailable, ids.ErrClosed, the error of ctx or a
+// *ids.ReplyError.
 func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -120,8 +120,8 @@ func (c *Client) ahead() (id worker.ID, ok bool, more int) {
 // node, in increasing order while the node keeps its worker. More than Config.MaxBatch IDs
 // take several requests. Take retries and fails as Next does.
 func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
-	if n < 1 || n > MaxTake {
-		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, MaxTake)
+	if n < 1 || n > ids.MaxTake {
+		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (c *Client) submit(k, ahead *call) {
 	defer c.mu.Unlock()
 	if c.closed {
 		if k != nil {
-			k.deliver(nil, ErrClosed)
+			k.deliver(nil, ids.ErrClosed)
 		}
 		return
 	}
@@ -192,14 +192,14 @@ func (c *Client) submit(k, ahead *call) {
 }
 
 // Close ends the client's connections and goroutines, and fails waiting calls with
-// ErrClosed. Prefetched IDs are discarded. It may be
+// ids.ErrClosed. Prefetched IDs are discarded. It may be
 // called more than once.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.ended.Store(true)
 	for _, k := range c.queue {
-		k.deliver(nil, ErrClosed)
+		k.deliver(nil, ids.ErrClosed)
 	}
 	c.queue = nil
 	values := c.values

@@ -95,7 +95,7 @@ func TestNextAndTake(t *testing.T) {
 	if servers[0].Requests() != 3+3+2+10 || servers[0].Conns() != 1 {
 		t.Errorf("%d requests on %d connections", servers[0].Requests(), servers[0].Conns())
 	}
-	for _, n := range []int{0, -1, MaxTake + 1} {
+	for _, n := range []int{0, -1, ids.MaxTake + 1} {
 		if _, err := c.Take(by(t, long), n); err == nil {
 			t.Errorf("Take of %d is no error", n)
 		}
@@ -197,7 +197,7 @@ func TestClose(t *testing.T) {
 	until(t, "one has called", func() bool { return servers[0].Conns() > 0 })
 	c.Close()
 	for range callers {
-		if err := <-ended; !errors.Is(err, ErrClosed) {
+		if err := <-ended; !errors.Is(err, ids.ErrClosed) {
 			t.Error(err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestClose(t *testing.T) {
 	if err := goleak.Find(before); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Next(t.Context()); !errors.Is(err, ErrClosed) {
+	if _, err := c.Next(t.Context()); !errors.Is(err, ids.ErrClosed) {
 		t.Error(err)
 	}
 	c.Close()
@@ -242,7 +242,7 @@ func TestPrefetch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c2.Next(by(t, 50*time.Millisecond)); !errors.Is(err, ErrUnavailable) {
+	if _, err := c2.Next(by(t, 50*time.Millisecond)); !errors.Is(err, ids.ErrUnavailable) {
 		t.Error(err)
 	}
 	// When the node is back, the client asks it again.

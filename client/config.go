@@ -9,32 +9,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // Defaults of Config.
 const (
-	DefaultAddr     = "127.0.0.1:" + access.DefaultPort // 127.0.0.1:7609
-	DefaultConns    = 2
-	DefaultTimeout  = time.Second
-	DefaultPatience = 5 * time.Second
-	DefaultMaxBatch = 1000
-	DefaultMaxAge   = time.Second
+	defaultAddr     = "127.0.0.1:" + access.DefaultPort // 127.0.0.1:7609
+	defaultConns    = 2
+	defaultTimeout  = time.Second
+	defaultPatience = 5 * time.Second
+	defaultMaxBatch = 1000
+	defaultMaxAge   = time.Second
 )
 
-// Limits of Config and of Take.
+// Limits of Config.
 const (
-	MaxConns    = 64
-	MaxPrefetch = 100_000
-	MaxTake     = ids.MaxTake
+	maxConns    = 64
+	maxPrefetch = 100_000
 )
 
-// Config configures New. The zero Config uses the node at DefaultAddr.
+// Config configures New. The zero Config uses the node at 127.0.0.1:7609.
 type Config struct {
 	// Addrs are nodes of one cluster: host:port, host alone (port 7609) or unix:/path.
 	// The first one is asked as long as it answers, then the next, and the first again
-	// once it answers. Put a sidecar first. Empty means DefaultAddr.
+	// once it answers. Put a sidecar first. Empty means
+	// 127.0.0.1:7609.
 	Addrs []string
 	// Spread asks the nodes in turn, instead of the first that answers. IDs of one node
 	// increase from call to call. IDs of several nodes are ordered only as far as their
@@ -78,7 +77,7 @@ type Config struct {
 // withDefaults replaces zero values by defaults, and checks all others.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Addrs) == 0 {
-		c.Addrs = []string{DefaultAddr}
+		c.Addrs = []string{defaultAddr}
 	}
 	for _, n := range []struct {
 		name  string
@@ -87,9 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 		min   int
 		max   int
 	}{
-		{"Conns", &c.Conns, DefaultConns, 1, MaxConns},
-		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 10_000},
-		{"Prefetch", &c.Prefetch, 0, 0, MaxPrefetch},
+		{"Conns", &c.Conns, defaultConns, 1, maxConns},
+		{"MaxBatch", &c.MaxBatch, defaultMaxBatch, 1, 10_000},
+		{"Prefetch", &c.Prefetch, 0, 0, maxPrefetch},
 	} {
 		*n.value = cmp.Or(*n.value, n.def)
 		if *n.value < n.min || *n.value > n.max {
@@ -101,9 +100,9 @@ func (c Config) withDefaults() (Config, error) {
 		value *time.Duration
 		def   time.Duration
 	}{
-		{"Timeout", &c.Timeout, DefaultTimeout},
-		{"Patience", &c.Patience, DefaultPatience},
-		{"MaxAge", &c.MaxAge, DefaultMaxAge},
+		{"Timeout", &c.Timeout, defaultTimeout},
+		{"Patience", &c.Patience, defaultPatience},
+		{"MaxAge", &c.MaxAge, defaultMaxAge},
 	} {
 		*t.value = cmp.Or(*t.value, t.def)
 		// A value below 1 ms is most likely a bare number meant as seconds.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/worker"
 )
@@ -42,7 +43,7 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	nc, err := c.access.Dial(bounded, n.network, n.address)
-	var refused *ReplyError
+	var refused *ids.ReplyError
 	switch {
 	case errors.As(err, &refused):
 		refused.Addr = n.addr
@@ -168,7 +169,7 @@ func (c *conn) refusal(line []byte, whole bool) error {
 		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
 	}
 	c.broken, c.used = !whole || c.in.Buffered() > 0, time.Now()
-	return ids.ParseReply(c.addr, string(line))
+	return replies.Parse(c.addr, string(line))
 }
 
 // number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.

@@ -214,7 +214,7 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		err = ErrClosed
+		err = ids.ErrClosed
 	}
 	if reason(err) != "" && j.query.ofSequence() && !c.closed {
 		c.refusedOfSequence(j, err)

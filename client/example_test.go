@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/ids"
 )
 
 func newNode() *client.FakeNode { return client.NewFakeNode() } // of this package's tests
@@ -15,18 +16,18 @@ func Example() {
 	node := newNode() // in production: unix:/run/flaked/flaked.sock
 	defer node.Close()
 
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
+	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer ids.Close()
+	defer source.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	id, err := ids.Next(ctx)
+	id, err := source.Next(ctx)
 	fmt.Println(id, err)
-	more, err := ids.Take(ctx, 3)
+	more, err := source.Take(ctx, 3)
 	fmt.Println(more, err)
 	// Output:
 	// 1 <nil>
@@ -34,22 +35,22 @@ func Example() {
 }
 
 // An error contains the last node's answer.
-func ExampleReplyError() {
+func Example_error() {
 	node := newNode()
 	defer node.Close()
-	ids, err := client.New(client.Config{Addrs: []string{node.Addr}})
+	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer ids.Close()
+	defer source.Close()
 
 	node.Refuse("CLOCK", "the clock went back behind_ms=3000 retry_after_ms=3000")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err = ids.Next(ctx)
-	fmt.Println(errors.Is(err, client.ErrUnavailable))
-	var reply *client.ReplyError
+	_, err = source.Next(ctx)
+	fmt.Println(errors.Is(err, ids.ErrUnavailable))
+	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
 		fmt.Println(reply.Code, reply.RetryAfter())
 	}

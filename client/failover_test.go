@@ -41,8 +41,8 @@ func TestBadRequestIsNotRetried(t *testing.T) {
 	servers[0].Refuse("ERR", "a count must be 1 to 7, digits only")
 	c := open(t, Config{Addrs: addrs})
 	_, err := c.Next(by(t, long))
-	var reply *ReplyError
-	if !errors.As(err, &reply) || reply.Code != "ERR" || reply.Addr != addrs[0] || errors.Is(err, ErrUnavailable) {
+	var reply *ids.ReplyError
+	if !errors.As(err, &reply) || reply.Code != "ERR" || reply.Addr != addrs[0] || errors.Is(err, ids.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 	if a, b := servers[0].Requests(), servers[1].Requests(); a != 1 || b != 0 {
@@ -81,12 +81,12 @@ func TestClientWaitsAsLongAsClockRefusalSays(t *testing.T) {
 	servers[0].RefuseNext(1, "CLOCK", "retry_after_ms=3600000")
 	began = time.Now()
 	_, err := alone2.Next(by(t, time.Second))
-	if took := time.Since(began); !errors.Is(err, ErrUnavailable) || code(err) != "CLOCK" ||
+	if took := time.Since(began); !errors.Is(err, ids.ErrUnavailable) || code(err) != "CLOCK" ||
 		took > 900*time.Millisecond {
 		t.Errorf("%v after %v", err, took)
 	}
 	before := servers[0].Requests()
-	if _, err := alone2.Next(by(t, time.Second)); !errors.Is(err, ErrUnavailable) || code(err) != "CLOCK" ||
+	if _, err := alone2.Next(by(t, time.Second)); !errors.Is(err, ids.ErrUnavailable) || code(err) != "CLOCK" ||
 		servers[0].Requests() != before {
 		t.Errorf("%v", err)
 	}
@@ -126,7 +126,7 @@ func TestReconnects(t *testing.T) {
 		}
 		all = append(all, id)
 		servers[0].Stop()
-		if _, err := c.Next(by(t, 100*time.Millisecond)); !errors.Is(err, ErrUnavailable) ||
+		if _, err := c.Next(by(t, 100*time.Millisecond)); !errors.Is(err, ids.ErrUnavailable) ||
 			!strings.Contains(err.Error(), "connection refused by "+addrs[0]) {
 			t.Fatalf("with no node: %v", err)
 		}
@@ -161,12 +161,12 @@ func TestSilentNodeFailsOverBeforeTheDeadline(t *testing.T) {
 
 	servers[1].Delay(time.Hour)
 	impatient := open(t, Config{Addrs: addrs, Patience: 100 * time.Millisecond})
-	if _, err := impatient.Next(t.Context()); !errors.Is(err, ErrUnavailable) {
+	if _, err := impatient.Next(t.Context()); !errors.Is(err, ids.ErrUnavailable) {
 		t.Errorf("without a deadline: %v", err)
 	}
 	began := time.Now()
 	_, err := c.Next(by(t, 200*time.Millisecond))
-	if took := time.Since(began); !errors.Is(err, ErrUnavailable) || took > 5*time.Second {
+	if took := time.Since(began); !errors.Is(err, ids.ErrUnavailable) || took > 5*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +189,7 @@ func TestShortDeadlinesDoNotFailASlowNode(t *testing.T) {
 			s.Delay(100 * time.Millisecond)
 		}
 		for range 3 {
-			if _, err := c.Next(by(t, 10*time.Millisecond)); !errors.Is(err, ErrUnavailable) {
+			if _, err := c.Next(by(t, 10*time.Millisecond)); !errors.Is(err, ids.ErrUnavailable) {
 				t.Errorf("%d nodes: %v", n+1, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -82,7 +83,7 @@ func (s *FakeNode) RefuseNext(n int, code ids.Code, text string) { s.refuse(code
 func (s *FakeNode) refuse(code ids.Code, text string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusal, s.refuses = ids.Reply(code, text), n
+	s.refusal, s.refuses = replies.New(code, text), n
 }
 
 // Delay makes every request for IDs, not for values, take d longer, until Serve is called.

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -55,7 +56,7 @@ func FuzzReplies(f *testing.F) {
 				!c.broken && len(rest) > 0 && len(text) <= maxLine {
 				t.Fatalf("%d: %q gives %d, %v, and leaves %q, broken %v", i, text, got, err, rest, c.broken)
 			}
-			if refused, ok := errors.AsType[*ReplyError](err); ok && !strings.Contains(text, refused.Line()) {
+			if refused, ok := errors.AsType[*ids.ReplyError](err); ok && !strings.Contains(text, refused.Line()) {
 				t.Fatalf("%d: %q is refused with %q", i, text, refused.Line())
 			}
 		}

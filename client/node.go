@@ -72,7 +72,7 @@ func (n *node) class() int {
 // bench makes the node unhealthy, and returns for how long it must not be asked after err.
 func (n *node) bench(err error, now time.Time) (d time.Duration) {
 	d = n.backoff.NextBackOff()
-	var reply *ReplyError
+	var reply *ids.ReplyError
 	switch {
 	case lasting(err):
 		d = benchLong
@@ -93,7 +93,7 @@ func (n *node) restore() bool {
 
 // lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
-	reply, ok := errors.AsType[*ReplyError](err)
+	reply, ok := errors.AsType[*ids.ReplyError](err)
 	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS ||
 		reply.Code == ids.EXHAUSTED && reply.Reason() == "")
 }

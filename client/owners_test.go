@@ -108,7 +108,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	c := open(t, Config{Addrs: addrs})
 	all[0].RefuseNext(1, ids.NOTREADY, "reason=unknown the owner has not answered")
 	_, err := c.Sequence("ticks").Next(by(t, long))
-	if reason(err) != "unknown" || !strings.Contains(err.Error(), ErrUnavailable.Error()) {
+	if reason(err) != "unknown" || !strings.Contains(err.Error(), ids.ErrUnavailable.Error()) {
 		t.Error(err)
 	}
 	if v, err := c.Sequence("ticks").Next(by(t, long)); v != 1 || err != nil {

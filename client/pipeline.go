@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -75,7 +76,7 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 		if m.err = failed; failed == nil {
 			m.ids, m.err = c.numbers(m.want)
 		}
-		if _, refused := errors.AsType[*ReplyError](m.err); m.err != nil && !refused {
+		if _, refused := errors.AsType[*ids.ReplyError](m.err); m.err != nil && !refused {
 			failed = m.err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // learned makes the client believe that its node owns the family msg:*.
@@ -16,7 +17,7 @@ func learned(c *Client, n int) {
 
 func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	c := queued(t, "msg:a", "msg:b", "order", "msg:a", "msg:c", "msg:b", "msg:d", "msg:e")
-	c.queue[4].last = ErrUnavailable // it has failed before
+	c.queue[4].last = ids.ErrUnavailable // it has failed before
 	c.queue[6].whole = true
 	c.queue[7].want = 3
 	learned(c, 0)
@@ -30,7 +31,7 @@ func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	for name, change := range map[string]func(c *Client){
 		"the node does not own them": func(c *Client) { learned(c, 1) },
 		"the node has failed":        func(c *Client) { c.nodes[0].until = time.Now().Add(long) },
-		"the first has failed":       func(c *Client) { c.queue[0].last = ErrUnavailable },
+		"the first has failed":       func(c *Client) { c.queue[0].last = ids.ErrUnavailable },
 	} {
 		c := queued(t, "msg:a", "msg:b")
 		learned(c, 0)
@@ -61,7 +62,7 @@ func TestNamesThatGoTogetherEndAlone(t *testing.T) {
 	}
 	all[0].Hold(func(name string) error {
 		if name == "msg:7" {
-			return ids.Reply(ids.ERR, "reason=no-sequence x")
+			return replies.New(ids.ERR, "reason=no-sequence x")
 		}
 		return nil
 	})

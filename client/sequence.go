@@ -12,12 +12,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Sequence gets values of one named sequence. Make it with Client.Sequence. Any number of goroutines may use it at
-// once. It holds no connection, so a program may make one for each name that it uses.
-//
-// Errors are those of Client.Next. If a node refuses, the error wraps a *ReplyError, whose Reason says why. A refusal
-// that another node or a moment may end (NOTREADY) is tried again, at another node first.
-type Sequence struct {
+// namedSequence is the ids.Sequence of a Client. It holds no connection.
+type namedSequence struct {
 	c     *Client
 	name  string
 	next  query
@@ -36,21 +32,23 @@ type SequenceConfig struct {
 	MaxAge time.Duration
 }
 
-// Sequence returns the sequence with this name. A wrong name shows as an error of the first call.
+// Sequence returns the sequence with this name. A wrong name shows as an error of the first call. Its errors are those
+// of Client.Next. If a node refuses, the error wraps an *ids.ReplyError, whose Reason says why. A refusal that another
+// node or a moment may end (NOTREADY) is tried again, at another node first.
 func (c *Client) Sequence(name string) ids.Sequence { return c.SequenceWith(name, SequenceConfig{}) }
 
-// SequenceWith is Sequence with a configuration.
-func (c *Client) SequenceWith(name string, cfg SequenceConfig) *Sequence {
-	s := &Sequence{name: name, next: query{verb: "NEXT " + name, name: name}}
+// SequenceWith is Sequence with a configuration. A wrong configuration shows as an error of the first call, too.
+func (c *Client) SequenceWith(name string, cfg SequenceConfig) ids.Sequence {
+	s := &namedSequence{name: name, next: query{verb: "NEXT " + name, name: name}}
 	s.c, s.err = c.forValues()
 	if cfg.MaxAge == 0 {
-		cfg.MaxAge = DefaultMaxAge
+		cfg.MaxAge = defaultMaxAge
 	}
 	switch err := sequence.CheckName(name); {
 	case err != nil:
 		s.err = fmt.Errorf("client: %w", err)
-	case cfg.Prefetch < 0 || cfg.Prefetch > MaxPrefetch:
-		s.err = fmt.Errorf("client: SequenceConfig.Prefetch is %d, must be 0 to %d", cfg.Prefetch, MaxPrefetch)
+	case cfg.Prefetch < 0 || cfg.Prefetch > maxPrefetch:
+		s.err = fmt.Errorf("client: SequenceConfig.Prefetch is %d, must be 0 to %d", cfg.Prefetch, maxPrefetch)
 	case cfg.MaxAge < time.Millisecond:
 		s.err = fmt.Errorf("client: SequenceConfig.MaxAge is %v, must be at least 1ms", cfg.MaxAge)
 	case cfg.Prefetch > 0:
@@ -74,20 +72,20 @@ func (c *Client) forValues() (*Client, error) {
 }
 
 // do submits a call for n numbers and waits for them.
-func (s *Sequence) do(ctx context.Context, q query, n, more int) (*call, error) {
+func (s *namedSequence) do(ctx context.Context, q query, n, more int) (*call, error) {
 	switch {
 	case s.err != nil:
 		return nil, s.err
 	case s.c == nil:
-		return nil, ErrClosed
+		return nil, ids.ErrClosed
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	return s.c.do(ctx, q, n, more, s.stock)
 }
 
-// Next returns one new value.
-func (s *Sequence) Next(ctx context.Context) (int64, error) {
+// Next is part of ids.Sequence.
+func (s *namedSequence) Next(ctx context.Context) (int64, error) {
 	more := 0
 	if s.stock != nil && s.c != nil && !s.c.ended.Load() && ctx.Err() == nil {
 		v, ok, lacks := s.stock.take(time.Now())
@@ -102,7 +100,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	return s.one(ctx, s.next, more)
 }
 
-func (s *Sequence) one(ctx context.Context, q query, more int) (int64, error) {
+func (s *namedSequence) one(ctx context.Context, q query, more int) (int64, error) {
 	k, err := s.do(ctx, q, 1, more)
 	if err != nil {
 		return 0, err
@@ -112,21 +110,18 @@ func (s *Sequence) one(ctx context.Context, q query, more int) (int64, error) {
 	return int64(v), nil
 }
 
-// NextKeyed returns the value that belongs to key. If it is called again, by any program and on any node, it returns
-// the same value, as long as the sequence remembers the key. So a call that failed can be repeated without a gap. Only
-// strict sequences have keys. A key is a letter, then letters, digits and _ . : -, 64 bytes at most.
-func (s *Sequence) NextKeyed(ctx context.Context, key string) (int64, error) {
+// NextKeyed is part of ids.Sequence.
+func (s *namedSequence) NextKeyed(ctx context.Context, key string) (int64, error) {
 	if err := sequence.CheckKey(key); err != nil {
 		return 0, fmt.Errorf("client: %w", err)
 	}
 	return s.one(ctx, query{s.next.verb + " " + key, s.name, true}, 0)
 }
 
-// Take returns n new values in ascending order, perhaps with gaps, or an error and no values. n is 1 to 1,000,000. More
-// than Config.MaxBatch values take several requests.
-func (s *Sequence) Take(ctx context.Context, n int) ([]int64, error) {
-	if n < 1 || n > MaxTake {
-		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, MaxTake)
+// Take is part of ids.Sequence.
+func (s *namedSequence) Take(ctx context.Context, n int) ([]int64, error) {
+	if n < 1 || n > ids.MaxTake {
+		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
 	k, err := s.do(ctx, s.next, n, 0)
 	if err != nil {
@@ -139,11 +134,10 @@ func (s *Sequence) Take(ctx context.Context, n int) ([]int64, error) {
 	return all, nil
 }
 
-// Range returns the first and the last of n new values that follow each other: first, first + increment, ..., last. n
-// is 1 to 1,000,000.
-func (s *Sequence) Range(ctx context.Context, n int) (first, last int64, err error) {
-	if n < 1 || n > MaxTake {
-		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, MaxTake)
+// Range is part of ids.Sequence.
+func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, err error) {
+	if n < 1 || n > ids.MaxTake {
+		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
 	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2, 0)
 	if err != nil {
@@ -200,7 +194,7 @@ func (c *Client) refusedOfSequence(j *job, err error) {
 // mu.
 func (c *Client) retryLater(k *call, err error) {
 	d := retryValues
-	if reply, ok := err.(*ReplyError); ok {
+	if reply, ok := err.(*ids.ReplyError); ok {
 		d = max(d, min(reply.RetryAfter(), time.Second))
 	}
 	if k.stock != nil || time.Now().Add(d).After(k.deadline) {
@@ -217,7 +211,7 @@ func (c *Client) retryLater(k *call, err error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if k.refused = nil; c.closed {
-			k.deliver(nil, ErrClosed)
+			k.deliver(nil, ids.ErrClosed)
 			return
 		}
 		c.queue = append(c.queue, k)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // queued returns a client of two nodes, with calls for one value of each of these sequences in its queue.
@@ -49,7 +50,7 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 		c := queued(t, "order", "order", "order")
 		j := filled(c, 0)
 		first, last := j.calls[0], j.calls[2]
-		c.unsettle(j, ids.ParseReply("a.invalid", text))
+		c.unsettle(j, replies.Parse("a.invalid", text))
 		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
 			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
 		}
@@ -71,7 +72,7 @@ func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
 func TestPrefetchedValuesEndWithTheContextAndTheClient(t *testing.T) {
 	_, addrs := nodes(t, 1)
 	c := open(t, Config{Addrs: addrs})
-	order := c.SequenceWith("order", SequenceConfig{Prefetch: 100, MaxAge: time.Hour})
+	order := c.SequenceWith("order", SequenceConfig{Prefetch: 100, MaxAge: time.Hour}).(*namedSequence)
 	if _, err := order.Next(by(t, long)); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestPrefetchedValuesEndWithTheContextAndTheClient(t *testing.T) {
 		t.Errorf("with an ended context: %d %v", v, err)
 	}
 	c.Close()
-	if v, err := order.Next(by(t, long)); !errors.Is(err, ErrClosed) {
+	if v, err := order.Next(by(t, long)); !errors.Is(err, ids.ErrClosed) {
 		t.Errorf("after Close: %d %v", v, err)
 	}
 }

@@ -49,7 +49,7 @@ func TestSequenceRefusesBadInput(t *testing.T) {
 	_, addrs := nodes(t, 1)
 	c := open(t, Config{Addrs: addrs})
 	ctx := by(t, long)
-	with := func(cfg SequenceConfig) *Sequence { return c.SequenceWith("a", cfg) }
+	with := func(cfg SequenceConfig) ids.Sequence { return c.SequenceWith("a", cfg) }
 	for name, call := range map[string]func() error{
 		"a name":        func() error { _, err := c.Sequence("9").Next(ctx); return err },
 		"a line in it":  func() error { _, err := c.Sequence("a\nGET").Next(ctx); return err },
@@ -57,7 +57,7 @@ func TestSequenceRefusesBadInput(t *testing.T) {
 		"a prefetch":    func() error { _, err := with(SequenceConfig{Prefetch: -1}).Next(ctx); return err },
 		"an age":        func() error { _, err := with(SequenceConfig{MaxAge: 5}).Next(ctx); return err },
 		"no values":     func() error { _, err := c.Sequence("a").Take(ctx, 0); return err },
-		"too many":      func() error { _, _, err := c.Sequence("a").Range(ctx, MaxTake+1); return err },
+		"too many":      func() error { _, _, err := c.Sequence("a").Range(ctx, ids.MaxTake+1); return err },
 		"a key":         func() error { _, err := c.Sequence("a").NextKeyed(ctx, "5"); return err },
 		"a key of two":  func() error { _, err := c.Sequence("a").NextKeyed(ctx, "a b"); return err },
 		"a long key":    func() error { _, err := c.Sequence("a").NextKeyed(ctx, strings.Repeat("k", 65)); return err },
@@ -73,7 +73,7 @@ func TestSequenceRefusesBadInput(t *testing.T) {
 		}
 	}
 	c.Close()
-	if _, err := c.Sequence("a").Next(ctx); !errors.Is(err, ErrClosed) {
+	if _, err := c.Sequence("a").Next(ctx); !errors.Is(err, ids.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestRefusalOfASequence(t *testing.T) {
 				s.Refuse(ids.Code(code), reason)
 			}
 			_, err := c.Sequence("order").Next(by(t, 900*time.Millisecond)) // less than a retry takes
-			var reply *ReplyError
+			var reply *ids.ReplyError
 			if !errors.As(err, &reply) || reply.Reason() != want {
 				t.Fatalf("%v", err)
 			}

@@ -10,7 +10,7 @@ import "time"
 const stuckAfter = 50 * time.Millisecond
 
 // mayWork returns how many connWorkers there may be. The caller holds mu.
-func (c *Client) mayWork() int { return min(c.cfg.Conns+c.stuck, MaxConns) }
+func (c *Client) mayWork() int { return min(c.cfg.Conns+c.stuck, maxConns) }
 
 // watch makes a connWorker with a new job stuck after stuckAfter. The caller holds mu.
 func (c *Client) watch(l *connWorker) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
@@ -155,7 +156,7 @@ func TestTLS(t *testing.T) {
 		Patience: 300 * time.Millisecond})
 	_, err = other.Next(t.Context())
 	var unknown *tls.CertificateVerificationError
-	if !errors.Is(err, ErrUnavailable) || !errors.As(err, &unknown) {
+	if !errors.Is(err, ids.ErrUnavailable) || !errors.As(err, &unknown) {
 		t.Errorf("of another authority: %v", err)
 	}
 	if n := servers[0].Requests(); n != 2 {

@@ -35,20 +35,3 @@ const (
 	// EXECABORT means that EXEC executes nothing, because a request after MULTI was refused.
 	EXECABORT Code = "EXECABORT"
 )
-
-// Codes are all codes.
-var Codes = [...]Code{ERR, NOAUTH, NOTREADY, CLOCK, FENCED, EXHAUSTED, BUSY, NOPERM, WRONGPASS, NOPROTO, EXECABORT}
-
-// Refusals of more than one port, or that clients know.
-var (
-	ErrNoSequences = Reply(ERR, "reason=no-sequence this node serves no sequences")
-	ErrNoLayout    = Reply(NOTREADY, "starting: the cluster's layout is not known yet")
-	ErrNoID        = Reply(ERR, "an ID must be 1 to 9223372036854775807, digits only")
-	ErrNeedsTLS    = Reply(ERR, "this port requires TLS. Connect with TLS")
-)
-
-// NoRight returns the error for a sequence that a client's token does not include. It is the same
-// whether the sequence exists or not.
-func NoRight(name string) *ReplyError {
-	return Reply(NOPERM, "reason=no-right this token may not use sequence "+name)
-}

@@ -13,28 +13,10 @@ import (
 type ReplyError struct {
 	// Addr is the address of the node, "" for a node inside the program.
 	Addr string
-	// Code is one of Codes. A newer node may have other codes.
+	// Code is one of the constants of this package. A newer node may have other codes.
 	Code Code
 	// Text is for people, except for its key=value fields. Line breaks in it are sent as blanks.
 	Text string
-}
-
-// Reply returns an error reply.
-func Reply(code Code, text string) *ReplyError { return &ReplyError{Code: code, Text: text} }
-
-// ReplyOf returns the *ReplyError that err is or wraps. Any other error becomes NOTREADY: a client
-// then asks another node, which is right for every failure inside this one.
-func ReplyOf(err error) *ReplyError {
-	if e, ok := errors.AsType[*ReplyError](err); ok {
-		return e
-	}
-	return Reply(NOTREADY, err.Error())
-}
-
-// ParseReply returns the error reply of the node at addr. line has no line ending.
-func ParseReply(addr, line string) *ReplyError {
-	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
-	return &ReplyError{Addr: addr, Code: Code(code), Text: text}
 }
 
 // Line returns the reply as it is sent, without its line ending.

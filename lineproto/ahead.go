@@ -85,7 +85,7 @@ func wordsOf(in []byte) (words [][]byte, size int) {
 		return words, size
 	}
 	end := bytes.IndexByte(in, '\n')
-	if end < 0 || end > MaxLine {
+	if end < 0 || end > maxLine {
 		return nil, 0
 	}
 	rest, _ := cutCR(in[:end])

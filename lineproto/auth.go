@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // maxWrong is the number of wrong tokens that closes a connection. A client that tries
@@ -12,9 +13,9 @@ import (
 const maxWrong = 3
 
 var (
-	errNoAuth    = ids.Reply(ids.NOAUTH, "not authenticated. Send AUTH [user] token")
-	errWrong     = ids.Reply(ids.WRONGPASS, "wrong token")
-	errLastWrong = ids.Reply(ids.WRONGPASS, "wrong token, connection closed. Reconnect to try again")
+	errNoAuth    = replies.New(ids.NOAUTH, "not authenticated. Send AUTH [user] token")
+	errWrong     = replies.New(ids.WRONGPASS, "wrong token")
+	errLastWrong = replies.New(ids.WRONGPASS, "wrong token, connection closed. Reconnect to try again")
 )
 
 // locked reports whether the client must still authenticate.

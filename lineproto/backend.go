@@ -8,8 +8,10 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Backend executes the commands of a Server: it is the node. All methods must be safe
-// for concurrent use. An *ids.ReplyError (found with errors.As) is sent as it is. Any other
+// Backend executes the commands of a Server: it is the node. Take it from flaked.Node.LineProtocol. Later releases add
+// methods, so a type that changes some must embed that Backend.
+//
+// All methods must be safe for concurrent use. An *ids.ReplyError (found with errors.As) is sent as it is. Any other
 // error is sent as NOTREADY with its text.
 type Backend interface {
 	// Reserve reserves between 1 and n IDs of one tick, n >= 1. It may wait for the
@@ -44,7 +46,10 @@ type Backend interface {
 	Version() string
 }
 
-// Sequences serves named sequences. All methods must be safe for concurrent use. They never
+// Sequences serves named sequences. Take it from flaked.Node.LineProtocol. Later releases add methods, so a type that
+// changes some must embed that Sequences.
+//
+// All methods must be safe for concurrent use. They never
 // block and do no I/O. Names have passed sequence.CheckName. The implementation must copy a
 // name or a prefix that it keeps.
 //

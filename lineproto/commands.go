@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -205,7 +206,7 @@ func (s *session) mget(ctx context.Context, keys [][]byte) *ids.ReplyError {
 // mgetKeys executes MGET in RESP, where any string is a key.
 func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 	if len(keys) > MaxBatch {
-		return ids.Reply(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", MaxBatch))
+		return replies.New(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", MaxBatch))
 	}
 	s.begin(order{n: len(keys), many: true})
 	return nil
@@ -214,11 +215,11 @@ func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 func (s *session) decode(_ context.Context, args [][]byte) *ids.ReplyError {
 	id, ok := number(args[0])
 	if !ok {
-		return ids.ErrNoID
+		return replies.ErrNoID
 	}
 	text, err := s.srv.cfg.Backend.Decode(worker.ID(id))
 	if err != nil {
-		return ids.ReplyOf(err)
+		return replies.Of(err)
 	}
 	s.out = s.fr.text(s.out, text)
 	return nil
@@ -252,7 +253,7 @@ func (s *session) status(context.Context, [][]byte) *ids.ReplyError {
 
 func (s *session) ready(context.Context, [][]byte) *ids.ReplyError {
 	if err := s.srv.cfg.Backend.Ready(); err != nil {
-		return ids.ReplyOf(err)
+		return replies.Of(err)
 	}
 	s.out = s.fr.status(s.out, "OK")
 	return nil
@@ -287,21 +288,21 @@ func (s *session) quit(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func errUsage(c *command) *ids.ReplyError { return ids.Reply(ids.ERR, "usage: "+c.usage()) }
+func errUsage(c *command) *ids.ReplyError { return replies.New(ids.ERR, "usage: "+c.usage()) }
 
 // errUnknown names the command, shortened and escaped, because it may hold any bytes.
 func errUnknown(verb []byte) *ids.ReplyError {
 	if bytes.HasPrefix(verb, []byte("\ufeff")) {
-		return ids.Reply(ids.ERR, "the request begins with a byte order mark. Send it without one")
+		return replies.New(ids.ERR, "the request begins with a byte order mark. Send it without one")
 	}
 	if len(verb) > 32 {
 		verb = verb[:32]
 	}
-	return ids.Reply(ids.ERR, "unknown command "+strconv.QuoteToASCII(string(verb))+", HELP lists them")
+	return replies.New(ids.ERR, "unknown command "+strconv.QuoteToASCII(string(verb))+", HELP lists them")
 }
 
 var (
-	errTag = ids.Reply(ids.ERR, fmt.Sprintf(
+	errTag = replies.New(ids.ERR, fmt.Sprintf(
 		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
-	errCount = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+	errCount = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
 )

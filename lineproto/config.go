@@ -13,12 +13,12 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxConns         = 10_000
-	DefaultIdleTimeout      = 10 * time.Minute
-	DefaultFirstByteTimeout = 5 * time.Second
-	DefaultAuthTimeout      = 30 * time.Second
-	DefaultWriteTimeout     = 5 * time.Second
-	DefaultDrainTimeout     = 5 * time.Second
+	defaultMaxConns         = 10_000
+	defaultIdleTimeout      = 10 * time.Minute
+	defaultFirstByteTimeout = 5 * time.Second
+	defaultAuthTimeout      = 30 * time.Second
+	defaultWriteTimeout     = 5 * time.Second
+	defaultDrainTimeout     = 5 * time.Second
 )
 
 // MaxBatch is the most IDs or values of one request: n of GET n, of GET key COUNT n in RESP and of
@@ -83,15 +83,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("Config.Backend is required")
 	}
-	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	if c.MaxConns < 0 {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
-	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, DefaultFirstByteTimeout)
-	c.AuthTimeout = cmp.Or(c.AuthTimeout, DefaultAuthTimeout)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
+	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, defaultFirstByteTimeout)
+	c.AuthTimeout = cmp.Or(c.AuthTimeout, defaultAuthTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
 	for _, t := range []struct {
 		name string
 		d    time.Duration

@@ -239,7 +239,7 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// fill reads once, behind the input that is left. That is shorter than in, as MaxLine is.
+// fill reads once, behind the input that is left. That is shorter than in, as maxLine is.
 func (c *conn) fill() (int, error) {
 	c.r, c.w = 0, copy(c.in[:], c.in[c.r:c.w])
 	n, err := c.nc.Read(c.in[c.w:])

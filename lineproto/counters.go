@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // result is the outcome of a request, as it is counted: resultOK, or one plus
@@ -14,12 +15,12 @@ type result uint8
 
 const (
 	resultOK   result = 0
-	numResults        = 1 + len(ids.Codes)
+	numResults        = 1 + len(replies.Codes)
 )
 
 // resultOf returns the result of a request that was answered with an error. An unknown code counts as ERR.
 func resultOf(e *ids.ReplyError) result {
-	return 1 + result(max(0, slices.Index(ids.Codes[:], e.Code)))
+	return 1 + result(max(0, slices.Index(replies.Codes[:], e.Code)))
 }
 
 // counters are the counts of a server since New, over all of its listeners.
@@ -146,7 +147,7 @@ func (s *Server) Counters() Counters {
 			n := c.requests[i][r].Load()
 			switch {
 			case r > 0 && n > 0:
-				out.Requests = append(out.Requests, RequestCount{name, string(ids.Codes[r-1]), n})
+				out.Requests = append(out.Requests, RequestCount{name, string(replies.Codes[r-1]), n})
 			case r == 0 && i < len(s.table):
 				out.Requests = append(out.Requests, RequestCount{name, "OK", n})
 			}

@@ -1,8 +1,25 @@
-// Package lineproto implements the wire protocol of a node: it parses requests,
-// executes them against a Backend and owns the connections. It knows no ZooKeeper and
-// makes no IDs.
+// Package lineproto serves the wire protocol of a node, which docs/protocol.md describes. With it, a program that has a
+// node of package flaked serves the node's IDs and named sequences to other programs:
 //
-// It has four parts. Each can be replaced without the others:
+//	backend, sequences := node.LineProtocol()
+//	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
+//	...
+//	err = server.Serve(ctx, listener)
+//
+// A connection may alternate between plain lines and RESP, as Redis clients send it. A line has at most 512 bytes,
+// without its ending. A request in RESP has at most 1,024 strings and 64 KiB. Requests may be pipelined without limit
+// and are answered in order. A client that pipelines more than its own and the kernel's buffers hold must read while it
+// writes. Otherwise it is disconnected after Config.WriteTimeout.
+//
+// Connections that ask for many IDs take turns. A request for a sequence that waits for ZooKeeper delays only later
+// requests of its own connection.
+//
+// At end of input (half-close) everything received is answered, even a last line without an ending. So `printf GET |
+// nc -N host port` prints an ID, as its user expects. A line or an array that is unfinished when the server stops is not
+// answered. A bad request takes no ID.
+package lineproto
+
+// The package has four parts. Each can be replaced without the others:
 //
 //   - a framing takes requests (verb and arguments) off the input and renders replies:
 //     plain lines (parse.go, telnet.go, reply.go) and RESP (resp.go, resp_reply.go).
@@ -15,48 +32,21 @@
 //     loopio_linux.go, loopend_linux.go). A goroutine serves each other connection
 //     (conn.go).
 //
-// # Turns
+// Turns: a connection reserves a slice of its IDs in each turn. turns.go decides which
+// connection is next and how many IDs it gets. Each event loop has a queue of its own
+// (looprun_linux.go). Connections with goroutines share one (relay.go).
 //
-// Connections that ask for many IDs take turns. A connection reserves a slice of its
-// IDs in each turn. turns.go decides which connection is next and how many IDs it gets.
-// Each event loop has a queue of its own (looprun_linux.go). Connections with goroutines
-// share one (relay.go).
+// Named sequences: Config.Sequences never blocks. If a value is not there yet, the session
+// asks its engine to wake it, and consume returns needWake. Only that connection waits.
+// Requests for other sequences that were pipelined behind wait at the same time (ahead.go).
 //
-// # Named sequences
+// Plain framing: the reply has the request's ending. Words are separated by blanks or tabs,
+// verbs are case-insensitive, blank lines are ignored, and telnet negotiation is skipped.
+// Numbers are digits only: no sign, no leading zero, no point. So one number has one
+// spelling, and a typing error is an error instead of another request. Replies are flushed
+// when the input is drained or 32 KiB are waiting.
 //
-// Config.Sequences answers requests for sequences. It never blocks. If a value is not
-// there yet, the session asks its engine to wake it, and consume returns needWake. Only
-// that connection waits. Requests for other sequences that were pipelined behind wait at the
-// same time (ahead.go).
-//
-// # Plain framing
-//
-// A request is a line of at most MaxLine bytes, not counting its ending, LF or CRLF.
-// The reply has the request's ending. Words are separated by blanks or tabs, verbs are
-// case-insensitive, blank lines are ignored, and telnet negotiation is skipped. Numbers
-// are digits only: no sign, no leading zero, no point. So one number has one spelling,
-// and a typing error is an error instead of another request.
-//
-// Requests may be pipelined without limit and are answered in order. Replies are
-// flushed when the input is drained or 32 KiB are waiting. A client that pipelines more
-// than its own and the kernel's buffers hold must read while it writes. Otherwise it is
-// disconnected after WriteTimeout.
-//
-// # RESP
-//
-// A request whose first byte is '*' is an array of bulk strings, as Redis clients send
-// it. It has at most MaxArgs strings and MaxArray bytes. Its reply is RESP too. Errors
-// are the same bytes in both framings. A malformed array ends the connection after one
-// error. An unfinished array stays in the engine's buffer up to MaxLine bytes. A longer
-// one moves to the session, so an engine needs room for no more than a line.
-//
-// # The end
-//
-// At end of input (half-close) everything received is answered, even a last line
-// without an ending. So `printf GET | nc -N host port` prints an ID, as its user
-// expects. A request that was cut short can only waste IDs. A line that is unfinished
-// when the server stops is not answered. An array that the end of input cuts short is
-// not answered either.
-//
-// A bad request takes no ID.
-package lineproto
+// RESP: a request whose first byte is '*' is an array of bulk strings. Its reply is RESP too.
+// Errors are the same bytes in both framings. A malformed array ends the connection after one
+// error. An unfinished array stays in the engine's buffer up to maxLine bytes. A longer one
+// moves to the session, so an engine needs room for no more than a line.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -89,7 +90,7 @@ func (f *fakeBackend) Ready() error { return f.ready }
 
 func (f *fakeBackend) Decode(id worker.ID) (string, error) {
 	if id == 13 {
-		return "", ids.Reply(ids.ERR, "the id is of no layout")
+		return "", replies.New(ids.ERR, "the id is of no layout")
 	}
 	return fmt.Sprintf("id=%d worker=7", id), nil
 }

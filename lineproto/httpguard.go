@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 var httpMethods = []string{"POST", "PUT", "HEAD", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI"}
@@ -48,9 +49,9 @@ const (
 )
 
 var (
-	errProxy = ids.Reply(ids.ERR, "PROXY protocol is not supported. Turn it off at the proxy "+
+	errProxy = replies.New(ids.ERR, "PROXY protocol is not supported. Turn it off at the proxy "+
 		"(send-proxy, send-proxy-v2, proxy_protocol_v2.enabled)")
-	errTLS = ids.Reply(ids.ERR, "this port does not use TLS. Connect without TLS, or give the node a certificate")
+	errTLS = replies.New(ids.ERR, "this port does not use TLS. Connect without TLS, or give the node a certificate")
 )
 
 // otherProtocol returns the reply to input that was refused and begins as another protocol, or else nil.

@@ -103,7 +103,7 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 			}
 		}
 		say(request("MULTI") + strings.Repeat(request("ECHO", strings.Repeat("x", 1000)), 50) + request("PING"))
-		if n := s.gathered.Load(); n < 50_000 || n > 2*MaxArray {
+		if n := s.gathered.Load(); n < 50_000 || n > 2*maxArray {
 			t.Errorf("%d bytes are counted", n)
 		}
 		say(end + request("PING") + request("PING"))

@@ -87,7 +87,7 @@ func (l *loop) watch(c *loopConn, events uint32) {
 
 // read reads once and answers.
 func (l *loop) read(ctx context.Context, c *loopConn) {
-	k := copy(l.in, c.rest) // shorter than in, as MaxLine is
+	k := copy(l.in, c.rest) // shorter than in, as maxLine is
 	n, e := rawsocket.Recv(c.fd, l.in[k:])
 	switch {
 	case e == syscall.EAGAIN:

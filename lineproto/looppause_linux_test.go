@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -75,7 +76,7 @@ func (b *behindBackend) Try(_ int, waited time.Duration) (run worker.Run, p work
 	if b.waited = append(b.waited, waited); waited == 0 {
 		return run, worker.Pause{For: time.Millisecond, Rollback: true}, nil
 	}
-	return run, p, ids.Reply(ids.CLOCK, "behind")
+	return run, p, replies.New(ids.CLOCK, "behind")
 }
 
 // TestLoopWaitsForAClockAsItsRuleSays: requests that wait for a clock together have waited for the same time. The next

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // transaction has the requests between a MULTI and its EXEC. Client libraries send both around a
@@ -20,10 +21,10 @@ type transaction struct {
 }
 
 var (
-	errNested  = ids.Reply(ids.ERR, "MULTI calls can not be nested")
-	errNoMulti = ids.Reply(ids.ERR, "EXEC and DISCARD need a MULTI before them")
-	errAborted = ids.Reply(ids.EXECABORT, "Transaction discarded because of previous errors.")
-	errInMulti = ids.Reply(ids.ERR, "this command is not allowed between MULTI and EXEC")
+	errNested  = replies.New(ids.ERR, "MULTI calls can not be nested")
+	errNoMulti = replies.New(ids.ERR, "EXEC and DISCARD need a MULTI before them")
+	errAborted = replies.New(ids.EXECABORT, "Transaction discarded because of previous errors.")
+	errInMulti = replies.New(ids.ERR, "this command is not allowed between MULTI and EXEC")
 )
 
 // queueing reports whether requests in RESP wait for EXEC.
@@ -38,7 +39,7 @@ func (s *session) queue(c *command, verb []byte, args [][]byte) *ids.ReplyError 
 	switch {
 	case c.inMulti == multiRefused:
 		return errInMulti
-	case m.n == MaxArgs:
+	case m.n == maxArgs:
 		return errManyArgs
 	}
 	m.requests = appendBulk(appendHeader(m.requests, '*', 1+len(args)), string(verb))
@@ -46,7 +47,7 @@ func (s *session) queue(c *command, verb []byte, args [][]byte) *ids.ReplyError 
 		m.requests = appendBulk(m.requests, string(a))
 	}
 	m.n++
-	if len(m.requests) > MaxArray {
+	if len(m.requests) > maxArray {
 		return errLongArray
 	}
 	s.out = s.fr.status(s.out, "QUEUED")

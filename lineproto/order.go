@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -85,7 +86,7 @@ func (s *session) accept() *ids.ReplyError {
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
 		s.srv.backlog.Add(-lacks)
-		return ids.Reply(ids.BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d",
+		return replies.New(ids.BUSY, fmt.Sprintf("clients are waiting for too many IDs. Retry later. limit_ids=%d",
 			ceiling))
 	}
 	o.accepted = true
@@ -135,11 +136,11 @@ func (s *session) reserve(ctx context.Context, n int) (r worker.Run, e *ids.Repl
 	}
 	switch {
 	case err != nil:
-		return r, ids.ReplyOf(err)
+		return r, replies.Of(err)
 	case r.Len == 0 && s.pause.For > 0:
 		s.may = 0
 	case r.Len < 1 || r.Len > n:
-		return r, ids.Reply(ids.NOTREADY, fmt.Sprintf(
+		return r, replies.New(ids.NOTREADY, fmt.Sprintf(
 			"internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
 	}
 	return r, nil

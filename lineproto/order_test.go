@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // asked is a session with its input.
@@ -68,7 +69,7 @@ func TestRefusalReplacesTheWholeReply(t *testing.T) {
 		calls := 0
 		b := &fakeBackend{ceiling: 10_000, reserve: func(context.Context, int) error {
 			if calls++; calls == refuseAt+1 {
-				return ids.Reply(ids.FENCED, "lease lost")
+				return replies.New(ids.FENCED, "lease lost")
 			}
 			return nil
 		}}

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// MaxLine is the most bytes a plain request may have, not counting its ending
+// maxLine is the most bytes a plain request may have, not counting its ending
 // and any telnet negotiation in it.
-const MaxLine = 512
+const maxLine = 512
 
 // maxTag is the most bytes of a tag.
 const maxTag = 64
@@ -19,7 +19,7 @@ const (
 	lineMore    verdict = iota // the line is not finished
 	lineOK                     // a line
 	lineArray                  // a RESP array, no line
-	lineTooLong                // more than MaxLine bytes
+	lineTooLong                // more than maxLine bytes
 	lineNUL                    // a NUL byte, which text never holds
 )
 
@@ -60,7 +60,7 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 			return nil, used, lineMore
 		case c == 0:
 			return in, used, lineNUL
-		case i > MaxLine || i == MaxLine && c != '\r': // a CR may be the ending's
+		case i > maxLine || i == maxLine && c != '\r': // a CR may be the ending's
 			return in[:i], used, lineTooLong
 		}
 		i++

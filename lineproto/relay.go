@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -121,7 +122,7 @@ func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	//mutant:w-http-turns by TestReserveTakesTurns -> may, err := n, error(nil); _ = p
 	may, err := s.relay.take(ctx, &p, n, rankOf(n, false))
 	if err != nil {
-		return worker.Run{}, ids.Reply(ids.BUSY, "clients are waiting for too many IDs. Retry later")
+		return worker.Run{}, replies.New(ids.BUSY, "clients are waiting for too many IDs. Retry later")
 	}
 	var run worker.Run
 	defer func() { s.relay.pass(run.Len) }() // even after a panic, which net/http survives

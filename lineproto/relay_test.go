@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // The relay gives the turn to one waiter at a time, in the order of turns.
@@ -120,11 +121,11 @@ func TestReserveTakesTurns(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if run, err := s.Reserve(ctx, 10_000); ids.ReplyOf(err).Code != ids.BUSY {
+	if run, err := s.Reserve(ctx, 10_000); replies.Of(err).Code != ids.BUSY {
 		t.Errorf("%+v, %v, want BUSY: somebody else has the turn", run, err)
 	}
 	s.relay.pass(1)
-	b.reserve = func(context.Context, int) error { return ids.Reply(ids.FENCED, "lease lost") }
+	b.reserve = func(context.Context, int) error { return replies.New(ids.FENCED, "lease lost") }
 	if _, err := s.Reserve(t.Context(), 10_000); err == nil || s.relay.taken {
 		t.Errorf("%v, taken %v", err, s.relay.taken)
 	}

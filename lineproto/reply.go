@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -69,7 +70,7 @@ func (l lines) stats(out []byte, stats [][2]string) []byte {
 }
 
 func (l lines) fail(out []byte, e *ids.ReplyError) []byte {
-	out = append(append(out, '-'), ids.Codes[resultOf(e)-1]...)
+	out = append(append(out, '-'), replies.Codes[resultOf(e)-1]...)
 	if e.Text != "" {
 		out = append(out, ' ')
 	}

@@ -5,22 +5,23 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
-// Limits of a request in RESP: MaxArray bytes, and MaxArgs strings, the verb included.
+// Limits of a request in RESP: maxArray bytes, and maxArgs strings, the verb included.
 const (
-	MaxArray = 64 << 10
-	MaxArgs  = 1024
+	maxArray = 64 << 10
+	maxArgs  = 1024
 )
 
 // maxKept is the most bytes of an unfinished array that stay in the engine's buffer,
 // because the engine reads into it again. A longer array moves to memory of the
 // session.
-const maxKept = MaxLine
+const maxKept = maxLine
 
 // maxHeld is the most bytes of an array that are needed to answer or refuse it:
-// MaxArray, and the header of a string beyond it.
-const maxHeld = MaxArray + len("$\r\n") + maxHeader
+// maxArray, and the header of a string beyond it.
+const maxHeld = maxArray + len("$\r\n") + maxHeader
 
 // maxGathered bounds the memory for unfinished arrays of all connections together. It
 // is enough for a thousand arrays of the greatest length. The default MaxConns would
@@ -90,7 +91,7 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 		switch {
 		case e != nil || used == 0:
 			return nil, 0, false, e
-		case n > MaxArgs:
+		case n > maxArgs:
 			return nil, 0, false, errManyArgs
 		}
 		a.at, a.left = used, n
@@ -105,7 +106,7 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 		switch {
 		case a.locked && to+2 > maxKept:
 			return nil, 0, false, errNoAuth
-		case to+2 > MaxArray:
+		case to+2 > maxArray:
 			return nil, 0, false, errLongArray
 		case to+2 > len(in):
 			return nil, 0, false, nil
@@ -123,15 +124,15 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 }
 
 var (
-	errManyArgs  = ids.Reply(ids.ERR, fmt.Sprintf("request of more than %d arguments", MaxArgs))
-	errLongArray = ids.Reply(ids.ERR, fmt.Sprintf("request longer than %d bytes", MaxArray))
-	errGathered  = ids.Reply(ids.BUSY, fmt.Sprintf(
+	errManyArgs  = replies.New(ids.ERR, fmt.Sprintf("request of more than %d arguments", maxArgs))
+	errLongArray = replies.New(ids.ERR, fmt.Sprintf("request longer than %d bytes", maxArray))
+	errGathered  = replies.New(ids.BUSY, fmt.Sprintf(
 		"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered))
 )
 
 // protocolError returns an error that begins like Redis's. Some clients look for these
 // words.
-func protocolError(what string) *ids.ReplyError { return ids.Reply(ids.ERR, "Protocol error: "+what) }
+func protocolError(what string) *ids.ReplyError { return replies.New(ids.ERR, "Protocol error: "+what) }
 
 // maxHeader is the most digits of a length. No length that is allowed has so many.
 const maxHeader = 8

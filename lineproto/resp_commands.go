@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Commands of RESP alone, which Redis clients send to set up a connection. The replies
@@ -47,7 +48,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 		case "3":
 			who.proto = 3
 		default:
-			return ids.Reply(ids.NOPROTO, "unsupported protocol version: flaked speaks 2 and 3")
+			return replies.New(ids.NOPROTO, "unsupported protocol version: flaked speaks 2 and 3")
 		}
 		args = args[1:]
 	}
@@ -62,7 +63,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 			who.name = string(args[1])
 			args = args[2:]
 		default:
-			return ids.Reply(ids.ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]")
+			return replies.New(ids.ERR, "usage: HELLO [2 | 3 [AUTH user token] [SETNAME name]]")
 		}
 	}
 	if token != nil {
@@ -91,7 +92,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 // maxClientName is the most bytes of a client's name.
 const maxClientName = 255
 
-var errClientName = ids.Reply(ids.ERR, fmt.Sprintf(
+var errClientName = replies.New(ids.ERR, fmt.Sprintf(
 	"a client's name is at most %d visible ASCII characters, without blanks", maxClientName))
 
 func isClientName(b []byte) bool {
@@ -131,7 +132,7 @@ func (s *session) client(_ context.Context, args [][]byte) *ids.ReplyError {
 		s.out = r.list(s.out, []string{fmt.Sprintf("id=%d name=%s resp=%d", s.clientID(), s.who.name, r)})
 		return nil
 	default:
-		return ids.Reply(ids.ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, "+
+		return replies.New(ids.ERR, "CLIENT supports SETINFO, SETNAME, GETNAME, ID, INFO, LIST, "+
 			"NO-EVICT, NO-TOUCH, REPLY ON, TRACKING ON OPTIN and TRACKING OFF")
 	}
 	s.out = r.status(s.out, "OK")
@@ -165,20 +166,20 @@ func (s *session) command(_ context.Context, args [][]byte) *ids.ReplyError {
 	case equalFold(args[0], "COUNT"):
 		s.out = appendHeader(s.out, ':', 0)
 	default:
-		return ids.Reply(ids.ERR, "COMMAND supports COUNT, DOCS, INFO and LIST")
+		return replies.New(ids.ERR, "COMMAND supports COUNT, DOCS, INFO and LIST")
 	}
 	return nil
 }
 
 func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) < 2 || !equalFold(args[0], "GET") {
-		return ids.Reply(ids.ERR, "CONFIG supports only GET, which returns nothing")
+		return replies.New(ids.ERR, "CONFIG supports only GET, which returns nothing")
 	}
 	s.out = s.fr.(resp).beginMap(s.out, 0)
 	return nil
 }
 
-var errDB = ids.Reply(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the counters "+
+var errDB = replies.New(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the counters "+
 	"of several databases apart by names such as db2:order")
 
 // selectDB refuses all databases but 0. Some clients ignore the refusal and go on, so after it

@@ -40,7 +40,7 @@ func mget(n, width int) string {
 // TestLongArrays: requests of all lengths up to the limits are answered alike, wherever
 // the input is cut and whatever requests are before and behind.
 func TestLongArrays(t *testing.T) {
-	const most = MaxArray - len("*2\r\n$4\r\nPING\r\n$65509\r\n\r\n")
+	const most = maxArray - len("*2\r\n$4\r\nPING\r\n$65509\r\n\r\n")
 	x := func(n int) string { return strings.Repeat("x", n) }
 	cases := []transcript{
 		{"kept by the engine", request("PING", x(maxKept-30)), bulk(x(maxKept - 30)), false},
@@ -49,23 +49,23 @@ func TestLongArrays(t *testing.T) {
 		{"too long", request("PING", x(most+1)), longArray, true},
 		{"too long together", "*3\r\n$4\r\nPING\r\n$60000\r\n" + x(60000) + "\r\n$5507\r\n" + x(5507) + "\r\n",
 			longArray, true},
-		{"most arguments", mget(MaxArgs-1, 6), idArray(1001, MaxArgs-1), false},
-		{"most arguments, too long", mget(MaxArgs-1, maxTag), longArray, true},
-		{"too many arguments", mget(MaxArgs, 4), manyArgs, true},
+		{"most arguments", mget(maxArgs-1, 6), idArray(1001, maxArgs-1), false},
+		{"most arguments, too long", mget(maxArgs-1, maxTag), longArray, true},
+		{"too many arguments", mget(maxArgs, 4), manyArgs, true},
 		{"malformed far in", "*2\r\n$4\r\nPING\r\n$40000\r\n" + x(40000) + "\r\r",
 			"-ERR Protocol error: a string longer than announced\r\n", true},
 		{"many", strings.Repeat(request("PING", x(700))+request("PING", x(3)), 40),
 			strings.Repeat(bulk(x(700))+bulk(x(3)), 40), false},
 	}
 	// The limit falls into the header of the next string, at each of its bytes.
-	for n := MaxArray - 14; n <= MaxArray; n++ {
+	for n := maxArray - 14; n <= maxArray; n++ {
 		first := request("PING", x(n-len(request("PING", x(60000)))+60000))
 		first = "*3" + first[2:]
 		cases = append(cases,
 			transcript{fmt.Sprintf("long header after %d", n), first + "$12345678\r\n", longArray, true},
 			transcript{fmt.Sprintf("no header after %d", n), first + "$12345678x", badBulk, true},
 			transcript{fmt.Sprintf("endless header after %d", n), first + "$123456789", badBulk, true})
-		if n+len(bulk("")) > MaxArray {
+		if n+len(bulk("")) > maxArray {
 			cases = append(cases, transcript{fmt.Sprintf("one more after %d", n), first + bulk(""), longArray, true})
 		}
 	}
@@ -99,7 +99,7 @@ func TestLongArrays(t *testing.T) {
 // stopped, and only the bytes that were sent are kept.
 func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 	s := &session{srv: newTestServer(t, Config{})}
-	in := request(append([]string{"MGET"}, slices.Repeat([]string{strings.Repeat("k", 50)}, MaxArgs-1)...)...)
+	in := request(append([]string{"MGET"}, slices.Repeat([]string{strings.Repeat("k", 50)}, maxArgs-1)...)...)
 	in = in[:len(in)-2] // never whole
 	var buf []byte
 	for sent := range len(in) {
@@ -123,7 +123,7 @@ func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 	}
 	buf = append(buf, "\r\n"...)
 	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arr.held != nil ||
-		s.srv.Counters().IDs != MaxArgs-1 {
+		s.srv.Counters().IDs != maxArgs-1 {
 		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args),
 			s.srv.Counters().IDs)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -67,10 +68,10 @@ type waiter interface {
 }
 
 var (
-	errRange = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange))
-	errNext  = ids.Reply(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only, "+
+	errRange = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", maxRange))
+	errNext  = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only, "+
 		"and a key a letter, then letters, digits and _ . : -, at most %d bytes", MaxBatch, maxTag))
-	errStopping = ids.Reply(ids.NOTREADY, "stopping")
+	errStopping = replies.New(ids.NOTREADY, "stopping")
 )
 
 func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
@@ -120,12 +121,12 @@ func (s *session) show(_ context.Context, args [][]byte) *ids.ReplyError {
 func (s *session) showAll(_ context.Context, args [][]byte) *ids.ReplyError {
 	var prefix []byte
 	if s.srv.cfg.Sequences == nil {
-		return ids.ErrNoSequences
+		return replies.ErrNoSequences
 	}
 	if len(args) > 0 && len(args[0]) > 0 {
 		prefix = args[0]
 		if err := sequence.CheckPrefix(prefix); err != nil {
-			return ids.Reply(ids.ERR, err.Error())
+			return replies.New(ids.ERR, err.Error())
 		}
 	}
 	q := s.request()
@@ -162,14 +163,14 @@ func (s *session) askWhole(kind seqKind, args [][]byte) *ids.ReplyError {
 // ask makes a request for a sequence the session's task.
 func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 	if s.srv.cfg.Sequences == nil {
-		return ids.ErrNoSequences
+		return replies.ErrNoSequences
 	}
 	if err := sequence.CheckName(name); err != nil {
-		return ids.Reply(ids.ERR, err.Error())
+		return replies.New(ids.ERR, err.Error())
 	}
 	//mutant:w-rights by TestRightsOfTokens -> if false {
 	if !s.rights.MayUse(name) {
-		return ids.NoRight(string(name))
+		return replies.NoRight(string(name))
 	}
 	q := s.request()
 	q.kind, q.n, q.times, q.alone, q.wait, q.early = kind, n, 1, false, sequence.Wait{}, nil
@@ -238,7 +239,7 @@ func (s *session) serve() bool {
 			q.times -= k
 		case !isPending(err):
 			if q.alone = true; k == 1 {
-				s.refuseSequence(ids.ReplyOf(err), 1)
+				s.refuseSequence(replies.Of(err), 1)
 			}
 		case q.stopped:
 			s.forsake()
@@ -285,7 +286,7 @@ func (s *session) attempt(k int) error {
 		return err
 	}
 	if s.runs = runs; !holds(runs, n, whole) {
-		return ids.Reply(ids.NOTREADY, fmt.Sprintf(
+		return replies.New(ids.NOTREADY, fmt.Sprintf(
 			"internal error: a sequence did not return %d values. Try another node", n))
 	}
 	s.values(runs)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -38,7 +39,7 @@ func newFakeSequences() *fakeSequences { return &fakeSequences{list: make(map[st
 func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeSequence, error) {
 	switch string(name) {
 	case "none":
-		return nil, ids.Reply(ids.ERR, "reason=no-sequence there is no sequence none")
+		return nil, replies.New(ids.ERR, "reason=no-sequence there is no sequence none")
 	case "broken":
 		return nil, errors.New("out of order")
 	}
@@ -75,7 +76,7 @@ func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake 
 		return nil, err
 	}
 	if s.taken+int64(n) > s.most {
-		return nil, ids.Reply(ids.EXHAUSTED, "the sequence is used up")
+		return nil, replies.New(ids.EXHAUSTED, "the sequence is used up")
 	}
 	first := s.start + s.taken*s.step
 	s.taken += int64(n)

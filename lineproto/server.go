@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Server answers the line protocol on any number of listeners. Make it with New.
@@ -142,7 +143,7 @@ func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
 // busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients
 // of both framings understand.
 func (s *Server) busy(out []byte) []byte {
-	return linesCRLF.fail(out, ids.Reply(ids.BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)))
+	return linesCRLF.fail(out, replies.New(ids.BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)))
 }
 
 // drainGrace is how long connections are served as before when draining begins.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -141,10 +142,10 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			// The next round of the loop takes it.
 		case lineNUL:
 			s.mirror()
-			s.refuse(ids.Reply(ids.ERR, "request contains a NUL byte"), line)
+			s.refuse(replies.New(ids.ERR, "request contains a NUL byte"), line)
 		case lineTooLong:
 			s.mirror()
-			s.refuse(ids.Reply(ids.ERR, fmt.Sprintf("line longer than %d bytes", MaxLine)), line)
+			s.refuse(replies.New(ids.ERR, fmt.Sprintf("line longer than %d bytes", maxLine)), line)
 		}
 	}
 }

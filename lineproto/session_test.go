@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // TestBatch: a GET n is answered with n lines, however many reservations it takes and
@@ -54,7 +55,7 @@ func TestGETsAfterAFailedReservationGetTheError(t *testing.T) {
 	calls := 0
 	b := &fakeBackend{maxRun: 2, reserve: func(context.Context, int) error {
 		if calls++; calls == 2 {
-			return ids.Reply(ids.FENCED, "lease lost")
+			return replies.New(ids.FENCED, "lease lost")
 		}
 		return nil
 	}}
@@ -74,11 +75,11 @@ func TestErrorReplies(t *testing.T) {
 		err  error
 		want string
 	}{
-		{ids.Reply(ids.NOTREADY, "starting reason=no_bound"), "-NOTREADY starting reason=no_bound\n"},
-		{ids.Reply(ids.EXHAUSTED, ""), "-EXHAUSTED\n"},
-		{fmt.Errorf("node: %w", ids.Reply(ids.FENCED, "worker 7")), "-FENCED worker 7\n"},
-		{ids.Reply(ids.NOAUTH, "a\nb\r\nc"), "-NOAUTH a b  c\n"},
-		{ids.Reply("NEWER", "x"), "-ERR x\n"},
+		{replies.New(ids.NOTREADY, "starting reason=no_bound"), "-NOTREADY starting reason=no_bound\n"},
+		{replies.New(ids.EXHAUSTED, ""), "-EXHAUSTED\n"},
+		{fmt.Errorf("node: %w", replies.New(ids.FENCED, "worker 7")), "-FENCED worker 7\n"},
+		{replies.New(ids.NOAUTH, "a\nb\r\nc"), "-NOAUTH a b  c\n"},
+		{replies.New("NEWER", "x"), "-ERR x\n"},
 		{errors.New("no\nnews"), "-NOTREADY no news\n"},
 		{context.Canceled, "-NOTREADY context canceled\n"},
 	} {

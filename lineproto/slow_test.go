@@ -8,6 +8,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -37,7 +38,7 @@ func (b *slowBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 
 func (b *slowBackend) Try(n int, _ time.Duration) (run worker.Run, p worker.Pause, err error) {
 	if b.refuse.Load() {
-		return run, p, ids.Reply(ids.NOTREADY, "stopping")
+		return run, p, replies.New(ids.NOTREADY, "stopping")
 	}
 	wait, k := b.take(n)
 	if k == 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // TLS returns a listener whose connections speak TLS over those of l. The goroutine of
@@ -44,7 +45,7 @@ func (h *hello) Read(b []byte) (int, error) {
 	if n > 0 && !h.seen {
 		h.seen = true
 		if b[0] != handshake {
-			return 0, cmp.Or(otherProtocol(b[:n]), ids.ErrNeedsTLS)
+			return 0, cmp.Or(otherProtocol(b[:n]), replies.ErrNeedsTLS)
 		}
 	}
 	return n, err

@@ -24,9 +24,11 @@ import (
 )
 
 const (
-	batch  = 1000
-	slow   = 50_000 // IDs a second, at which a stock gets old
-	maxAge = 100 * time.Millisecond
+	batch = 1000
+	slow  = 50_000 // IDs a second, at which a stock gets old
+	// prefetch is the most that a client allows.
+	prefetch = 100_000
+	maxAge   = 100 * time.Millisecond
 )
 
 var (
@@ -112,7 +114,7 @@ func main() {
 		StateDir: dir, Settings: flaked.Settings{Layout: layout.String()}})
 	check(err)
 	defer inside.Close(context.Background())
-	stock, err := client.New(client.Config{Addrs: []string{"unix:" + *socket}, Prefetch: client.MaxPrefetch,
+	stock, err := client.New(client.Config{Addrs: []string{"unix:" + *socket}, Prefetch: prefetch,
 		MaxAge: maxAge, MaxBatch: 10_000})
 	check(err)
 	defer stock.Close()
@@ -137,7 +139,7 @@ func main() {
 		}
 	}
 	fmt.Printf("\n%-36s %12s %23s %12s   stock: %d IDs, kept for %v\n", fmt.Sprintf("medians of %d rounds", *rounds),
-		"IDs/s", "least-greatest", "oldest ID", client.MaxPrefetch, maxAge)
+		"IDs/s", "least-greatest", "oldest ID", prefetch, maxAge)
 	for k, all := range results {
 		slices.SortFunc(all, func(a, b result) int { return int(a.rate - b.rate) })
 		low, mid, high, oldest := all[0], all[len(all)/2], all[len(all)-1], all[0].age

@@ -26,8 +26,8 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultHeader  = "X-Request-Id"
-	DefaultTimeout = 50 * time.Millisecond
+	defaultHeader  = "X-Request-Id"
+	defaultTimeout = 50 * time.Millisecond
 )
 
 // maxIncoming is the most bytes of an ID that comes with a request.
@@ -86,12 +86,12 @@ func New(cfg Config) (func(http.Handler) http.Handler, error) {
 	if cfg.IDs == nil {
 		return nil, errors.New("httpid: Config.IDs is nil")
 	}
-	cfg.Header = cmp.Or(cfg.Header, DefaultHeader)
+	cfg.Header = cmp.Or(cfg.Header, defaultHeader)
 	if !isToken(cfg.Header) {
 		return nil, fmt.Errorf("httpid: Config.Header %q is not a valid header name", cfg.Header)
 	}
 	cfg.Header = textproto.CanonicalMIMEHeaderKey(cfg.Header)
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	if cfg.Timeout < time.Millisecond {
 		return nil, fmt.Errorf("httpid: Config.Timeout is %v, must be at least 1ms", cfg.Timeout)
 	}

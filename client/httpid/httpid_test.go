@@ -90,7 +90,7 @@ func TestMiddleware(t *testing.T) {
 			}
 			header := row.cfg.Header
 			if header == "" {
-				header = DefaultHeader
+				header = defaultHeader
 			}
 			served := false
 			h := m(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

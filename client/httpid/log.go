@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// DefaultKey is the attribute under which LogHandler writes IDs by default.
-const DefaultKey = "request_id"
+// defaultKey is the attribute under which LogHandler writes IDs by default.
+const defaultKey = "request_id"
 
 // LogHandler returns a handler that adds the request's ID to lines logged with the request's
 // context, as by slog.InfoContext. The attribute is named key, or request_id if key is empty.
 // It is outside of all groups, so that it has the same name in every line.
 func LogHandler(h slog.Handler, key string) slog.Handler {
-	return &logHandler{Handler: h, root: h, key: cmp.Or(key, DefaultKey)}
+	return &logHandler{Handler: h, root: h, key: cmp.Or(key, defaultKey)}
 }
 
 type logHandler struct {

@@ -17,7 +17,7 @@ type Transport struct {
 // RoundTrip adds the ID of the request's context to the header, unless the context has none
 // or the header is already set.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	header := cmp.Or(t.Header, DefaultHeader)
+	header := cmp.Or(t.Header, defaultHeader)
 	if id := FromContext(r.Context()); id != "" && r.Header.Get(header) == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set(header, id)

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -123,7 +124,7 @@ func accessAdvice(reply *ids.ReplyError) string {
 	switch {
 	case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
 		return meaning(ids.NOAUTH)
-	case reply.Text == ids.ErrNeedsTLS.Text:
+	case reply.Text == replies.ErrNeedsTLS.Text:
 		return ". Give --tls, and --tls-ca FILE if its authority is your own"
 	}
 	return ""

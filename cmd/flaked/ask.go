@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -69,7 +70,7 @@ func askAt(ctx context.Context, creds access.Client, addr string, timeout time.D
 	case err != nil:
 		return nil, unanswered(addr, timeout, err)
 	case strings.HasPrefix(lines[0], "-"):
-		return nil, ids.ParseReply(addr, lines[0])
+		return nil, replies.Parse(addr, lines[0])
 	}
 	return lines, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 const root = "../.."
@@ -15,7 +15,7 @@ const root = "../.."
 // TestTroubleshootingHasEveryErrorOfClients checks that docs/troubleshooting.md has them, too.
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	protocol := readFile(t, "docs/protocol.md")
-	for _, c := range ids.Codes {
+	for _, c := range replies.Codes {
 		if !strings.Contains(protocol, "\n| `-"+string(c)+"` |") {
 			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
 )
 
@@ -54,7 +55,7 @@ func refusedValues(reply *ids.ReplyError) string {
 	switch {
 	case reply.Code == ids.NOPERM:
 		return meaning(ids.NOPERM)
-	case reply.Text == ids.ErrNoSequences.Text:
+	case reply.Text == replies.ErrNoSequences.Text:
 		return ". Ask a node that does"
 	case reason == seq.NoSequence:
 		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"

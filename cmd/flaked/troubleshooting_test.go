@@ -9,6 +9,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
@@ -17,7 +18,7 @@ import (
 // TestEveryRefusalIsDocumented of package node checks the refusals of a node.
 func TestTroubleshootingHasEveryErrorOfClients(t *testing.T) {
 	page := readFile(t, "docs/troubleshooting.md")
-	for _, c := range ids.Codes {
+	for _, c := range replies.Codes {
 		if !strings.Contains(page, "\n| `-"+string(c)+" ") && c != ids.NOTREADY {
 			t.Errorf("docs/troubleshooting.md has no row for -%s", c)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 const (
@@ -148,7 +149,7 @@ func (j *judge) line(w *watched, a answer) {
 	if a.Error != nil {
 		w.failed++
 		w.errors[fmt.Sprintf("%s %s %s", a.Error.Kind, a.Error.Code, a.Error.Reason)]++
-		if a.Error.Kind != "unavailable" || a.Error.Code != "" && !slices.Contains(ids.Codes[:], ids.Code(a.Error.Code)) {
+		if a.Error.Kind != "unavailable" || a.Error.Code != "" && !slices.Contains(replies.Codes[:], ids.Code(a.Error.Code)) {
 			j.t.Errorf("%s: %s fails with %v", w.name, a.Op, a.Error)
 		}
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -197,11 +198,11 @@ const instant = "2006-01-02T15:04:05.000Z07:00"
 func (n *Node) Decode(id worker.ID) (string, error) {
 	layout := n.Layout()
 	if layout == (worker.Layout{}) {
-		return "", ids.ErrNoLayout
+		return "", replies.ErrNoLayout
 	}
 	f, err := layout.Decode(id)
 	if err != nil {
-		return "", ids.Reply(ids.ERR, err.Error())
+		return "", replies.New(ids.ERR, err.Error())
 	}
 	text := fmt.Sprintf("id=%d time=%s timestamp_ms=%d datacenter=%d worker=%d sequence=%d",
 		id, layout.Time(f).Format(instant), layout.Start(f.Tick), f.Datacenter, f.Worker, f.Sequence)

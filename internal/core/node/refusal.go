@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Cause is why a node refuses, as a fixed word without figures.
@@ -90,26 +91,26 @@ func (r *Refusal) words() *ids.ReplyError {
 	switch r.Cause {
 	case CauseClockBehind:
 		ms := int64((r.Behind + time.Millisecond - 1) / time.Millisecond) // rounded up
-		return ids.Reply(ids.CLOCK, fmt.Sprintf(
+		return replies.New(ids.CLOCK, fmt.Sprintf(
 			"the clock is behind the last ID behind_ms=%d retry_after_ms=%d", ms, ms))
 	case CauseClockWrong:
-		return ids.Reply(ids.CLOCK, fmt.Sprintf(
+		return replies.New(ids.CLOCK, fmt.Sprintf(
 			"most voters say that this node's clock is wrong offset_ms=%d", r.Offset.Milliseconds()))
 	case CauseLeaseExpired:
-		return ids.Reply(ids.FENCED, "the lease has expired: ZooKeeper could not be reached to renew it")
+		return replies.New(ids.FENCED, "the lease has expired: ZooKeeper could not be reached to renew it")
 	case CauseLostWorker:
-		return ids.Reply(ids.FENCED, "this node lost its worker and is registering as a new one")
+		return replies.New(ids.FENCED, "this node lost its worker and is registering as a new one")
 	case CauseTimeUsedUp:
-		return ids.Reply(ids.EXHAUSTED, "the layout's time field is used up")
+		return replies.New(ids.EXHAUSTED, "the layout's time field is used up")
 	case CauseSequences:
-		return ids.Reply(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does soon "+
+		return replies.New(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does soon "+
 			"reason="+string(r.Cause))
 	case CauseDraining:
-		return ids.Reply(ids.NOTREADY, "draining: the node stops soon")
+		return replies.New(ids.NOTREADY, "draining: the node stops soon")
 	case CauseStopping:
-		return ids.Reply(ids.NOTREADY, "stopping")
+		return replies.New(ids.NOTREADY, "stopping")
 	}
-	return ids.Reply(ids.NOTREADY, r.phrase()+" reason="+string(r.Cause))
+	return replies.New(ids.NOTREADY, r.phrase()+" reason="+string(r.Cause))
 }
 
 // phrase returns the text of a NOTREADY reply before " reason=".

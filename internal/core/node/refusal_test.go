@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // refusals has every kind of refusal, and the reply that a client gets for it.
@@ -58,7 +58,7 @@ func TestEveryRefusalIsDocumented(t *testing.T) {
 	worded := make(map[Cause]bool)
 	for _, row := range refusals {
 		worded[row.refusal.Cause] = true
-		if got := ids.ReplyOf(newRefusal(row.refusal)).Error(); got != row.wire {
+		if got := replies.Of(newRefusal(row.refusal)).Error(); got != row.wire {
 			t.Errorf("%+v is sent as %q, want %q", row.refusal, got, row.wire)
 		}
 		if reply := figure.ReplaceAllString(row.wire, "=N"); !strings.Contains(string(guide), "`"+reply+"`") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -17,7 +18,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 		Mono: func() int64 { return 1e9 }, Now: func() int64 { return 0 }, Address: "a:1",
 		Pass: func(_ context.Context, _, _ string, n int64) (int64, error) {
 			if asked++; n > 5 {
-				return 0, ids.Reply(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+				return 0, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 			}
 			next += n
 			return next - n, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -70,7 +71,7 @@ func (r *Refusal) Unwrap() error {
 	if r.RetryAfter > 0 {
 		text += fmt.Sprintf(" retry_after_ms=%d", max(1, r.RetryAfter.Milliseconds()))
 	}
-	return ids.Reply(codes[r.Reason], text+" "+r.Text)
+	return replies.New(codes[r.Reason], text+" "+r.Text)
 }
 
 // reason returns the reason, and "" for no refusal.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -33,7 +34,7 @@ func (a *actor) passTo(_ context.Context, address, name string, n int64) (first 
 			case errors.Is(err, sequence.ErrPending):
 				_ = b.round()
 			case err != nil:
-				return 0, ids.ReplyOf(err)
+				return 0, replies.Of(err)
 			default:
 				return int64(runs[0].First), nil
 			}
@@ -121,7 +122,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	asked := 0
 	b.is.relay.pass = func(context.Context, string, string, int64) (int64, error) {
 		asked++
-		return 0, ids.Reply(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+		return 0, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
 	var calls []*call
 	for range 1000 {
@@ -195,7 +196,7 @@ func TestOrderedSequenceIsExhausted(t *testing.T) {
 	for _, n := range nodes {
 		one := n.ask("ticks", 1, true)
 		s.pass(20 * time.Millisecond)
-		if one.again(); !one.done || one.err == nil || ids.ReplyOf(one.err).Code != ids.EXHAUSTED {
+		if one.again(); !one.done || one.err == nil || replies.Of(one.err).Code != ids.EXHAUSTED {
 			t.Error(one.err)
 		}
 	}

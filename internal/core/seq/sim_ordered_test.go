@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -92,7 +92,7 @@ func (n *simNode) passTo(_ context.Context, address, name string, count int64) (
 			continue
 		case err != nil:
 			h.note("node %d refuses %s for node %d: %v", other.id, name, n.id, err)
-			return 0, ids.ReplyOf(err)
+			return 0, replies.Of(err)
 		}
 		h.note("node %d counts %v of %s for node %d", other.id, runs, name, n.id)
 		if h.rng.IntN(20) == 0 {

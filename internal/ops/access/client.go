@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Client connects to a node. The zero Client is for nodes without TLS and tokens.
@@ -72,7 +72,7 @@ func (c Client) auth(ctx context.Context, nc net.Conn) error {
 		}
 	}
 	if line := strings.TrimRight(string(reply), "\r"); line != "OK" {
-		return ids.ParseReply("", line)
+		return replies.Parse("", line)
 	}
 	if !stop() {
 		return ctx.Err()

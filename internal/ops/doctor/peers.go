@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
@@ -100,7 +101,7 @@ func peerAdvice(err error) string {
 	switch {
 	case reply != nil && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS):
 		return "Give this node --peer-token-file with a token that the other one accepts"
-	case plain, reply != nil && reply.Text == ids.ErrNeedsTLS.Text:
+	case plain, reply != nil && reply.Text == replies.ErrNeedsTLS.Text:
 		return "Give all nodes --tls-cert and --tls-key, or none"
 	case untrusted:
 		return "Give this node --peer-ca with the authority of the other one's certificate, which must have the host " +

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/testkit/certtest"
@@ -68,7 +68,7 @@ func TestOtherNodesAreTried(t *testing.T) {
 		"no token":        {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
 		"another token":   {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
 		"without TLS":     {trusting, fakePeer(t, nil, "PONG"), Fail, "Give all nodes --tls-cert"},
-		"needs TLS":       {access.Client{}, fakePeer(t, nil, ids.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
+		"needs TLS":       {access.Client{}, fakePeer(t, nil, replies.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
 		"not trusted":     {access.Client{TLS: &tls.Config{}}, fakePeer(t, guard, "PONG"), Fail, "--peer-ca"},
 		"no certificate":  {trusting, fakePeer(t, asking, "PONG"), Fail, "--tls-client-ca there"},
 		"another service": {access.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -146,7 +147,7 @@ func dial(ctx context.Context, creds access.Client, address string) (net.Conn, *
 	defer cancel()
 	nc, err := creds.Dial(ctx, "tcp", address)
 	if refused, ok := errors.AsType[*ids.ReplyError](err); ok {
-		return nil, nil, ids.ParseReply(address, refused.Line())
+		return nil, nil, replies.Parse(address, refused.Line())
 	}
 	if err != nil {
 		return nil, nil, access.InWords(address, err)

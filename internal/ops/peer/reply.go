@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -70,7 +71,7 @@ func (k *call) parse(address string, line []byte) (first int64, err error) {
 // reply returns the *ids.ReplyError in a line that is not a good reply, or an errReply.
 func reply(address string, line []byte) error {
 	if line = bytes.TrimRight(line, "\r\n"); len(line) > 1 && line[0] == '-' {
-		return ids.ParseReply(address, string(line))
+		return replies.Parse(address, string(line))
 	}
 	return notReply(address, line)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -32,7 +33,7 @@ func (k *taken) reserve(_ context.Context, n int) (worker.Run, error) {
 func (k *taken) Take(_ *sequence.Wait, name []byte, n int, _ bool, _ func(), _ []worker.Run) ([]worker.Run, error) {
 	k.names = append(k.names, string(name))
 	if string(name) != "order" {
-		return nil, ids.Reply(ids.ERR, "reason=no-sequence there is no sequence "+string(name))
+		return nil, replies.New(ids.ERR, "reason=no-sequence there is no sequence "+string(name))
 	}
 	k.n += n
 	return []worker.Run{{First: 5, Step: 1, Len: n}}, nil

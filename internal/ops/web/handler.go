@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Handler returns a handler with the same paths as Serve, for a program that has an HTTP server of
@@ -79,7 +80,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 			places = s.waits
 		}
 		if !places.take(r.Context()) {
-			writeError(w, ids.Reply(ids.BUSY,
+			writeError(w, replies.New(ids.BUSY,
 				fmt.Sprintf("too many simultaneous requests. Retry. limit=%d", cap(places))))
 			return
 		}

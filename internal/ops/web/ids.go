@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
 )
@@ -88,7 +89,7 @@ func (s *Server) make(ctx context.Context, n int) ([]worker.ID, error) {
 // writeError answers with an error of the line protocol. The code says whether to retry,
 // and where. Any other error is answered as NOTREADY.
 func writeError(w http.ResponseWriter, err error) {
-	e := ids.ReplyOf(err)
+	e := replies.Of(err)
 	if after := retryAfter(e); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}
@@ -161,7 +162,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) {
 func (s *Server) decodeID(text string) (decoded, error) {
 	id, err := worker.ParseID(text)
 	if err != nil || id < 1 || text[0] == '0' || text[0] == '+' {
-		return decoded{}, ids.ErrNoID
+		return decoded{}, replies.ErrNoID
 	}
 	layout, err := s.layout()
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *Server) decodeID(text string) (decoded, error) {
 	}
 	f, err := layout.Decode(id)
 	if err != nil {
-		return decoded{}, ids.Reply(ids.ERR, err.Error())
+		return decoded{}, replies.New(ids.ERR, err.Error())
 	}
 	d := decoded{
 		ID: id, Time: layout.Time(f).Format("2006-01-02T15:04:05.000Z07:00"), TimestampMs: layout.Start(f.Tick),
@@ -186,5 +187,5 @@ func (s *Server) layout() (worker.Layout, error) {
 	if text := s.cfg.Node().Cluster.Layout; text != "" {
 		return worker.ParseLayout(text)
 	}
-	return worker.Layout{}, ids.ErrNoLayout
+	return worker.Layout{}, replies.ErrNoLayout
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -25,7 +26,7 @@ func counting(first worker.ID) func(context.Context, int) (worker.Run, error) {
 
 func refusing(code ids.Code, text string) func(context.Context, int) (worker.Run, error) {
 	return func(context.Context, int) (worker.Run, error) {
-		return worker.Run{}, fmt.Errorf("wrapped: %w", ids.Reply(code, text))
+		return worker.Run{}, fmt.Errorf("wrapped: %w", replies.New(code, text))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // leafGet and leafDecode answer as Leaf's server does (Meituan-Dianping/Leaf, LeafController and
@@ -32,7 +33,7 @@ func leafError(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {
 	text := r.FormValue("snowflakeId")
 	if text == "" {
-		writeError(w, ids.Reply(ids.ERR, "snowflakeId is missing. Add ?snowflakeId=ID"))
+		writeError(w, replies.New(ids.ERR, "snowflakeId is missing. Add ?snowflakeId=ID"))
 		return
 	}
 	d, err := s.decodeID(text)

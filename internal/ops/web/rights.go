@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -32,5 +32,5 @@ func mayUse(r *http.Request, name string) error {
 	if rightsOf(r).MayUse([]byte(name)) {
 		return nil
 	}
-	return ids.NoRight(name)
+	return replies.NoRight(name)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
@@ -34,7 +35,7 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 		return err
 	}
 	if s.cfg.Issuer == nil {
-		return ids.ErrNoSequences
+		return replies.ErrNoSequences
 	}
 	ctx := &deadline{Context: r.Context()}
 	defer ctx.end()
@@ -48,7 +49,7 @@ func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, 
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			return ids.Reply(ids.NOTREADY,
+			return replies.New(ids.NOTREADY,
 				"reason=unknown ZooKeeper did not answer in time, so values may be missing. Retry, or try another node")
 		}
 	}
@@ -74,7 +75,7 @@ func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
 	}
 	u, ok := s.cfg.Issuer.Use(name)
 	if !ok {
-		err = ids.Reply(ids.ERR, "reason=no-sequence there is no sequence "+name)
+		err = replies.New(ids.ERR, "reason=no-sequence there is no sequence "+name)
 	}
 	return u, err
 }
@@ -163,7 +164,7 @@ func (s *Server) sequence(w http.ResponseWriter, r *http.Request) {
 	}
 	at := strings.LastIndexByte(path, '/')
 	if at < 0 || path[at:] != "/next" && path[at:] != "/range" {
-		writeError(w, ids.Reply(ids.ERR, "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"))
+		writeError(w, replies.New(ids.ERR, "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"))
 		return
 	}
 	s.takeValues(w, r, path[:at], path[at:] == "/range")
@@ -209,7 +210,7 @@ func count(text string, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most || text[0] == '0' || text[0] == '+' {
-		return 0, ids.Reply(ids.ERR, fmt.Sprintf("n must be 1 to %d, digits only", most))
+		return 0, replies.New(ids.ERR, fmt.Sprintf("n must be 1 to %d, digits only", most))
 	}
 	return n, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/ids"
 )
 
 // opened is a client, and the sequences that it was asked for. They keep what they prefetch.
@@ -15,7 +16,7 @@ type opened struct {
 	prefetch client.Config
 
 	mu        sync.Mutex // guards sequences
-	sequences map[string]*client.Sequence
+	sequences map[string]ids.Sequence
 }
 
 // call is one request to a client, as the driver reads it.
@@ -40,20 +41,20 @@ func failed(err error) *failure {
 		return nil
 	}
 	f := &failure{Kind: "argument", Text: err.Error()}
-	if reply, ok := errors.AsType[*client.ReplyError](err); ok {
+	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		f.Kind, f.Code, f.Reason = "refused", string(reply.Code), reply.Reason()
 		f.RetryAfterMs = reply.RetryAfter().Milliseconds()
 	}
 	switch {
-	case errors.Is(err, client.ErrClosed):
+	case errors.Is(err, ids.ErrClosed):
 		f.Kind = "closed"
-	case errors.Is(err, client.ErrUnavailable):
+	case errors.Is(err, ids.ErrUnavailable):
 		f.Kind = "unavailable"
 	}
 	return f
 }
 
-func (o *opened) sequence(name string) *client.Sequence {
+func (o *opened) sequence(name string) ids.Sequence {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.sequences[name] == nil {

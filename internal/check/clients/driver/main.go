@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/ids"
 )
 
 // command is a line of stdin.
@@ -131,7 +132,7 @@ func (d *driver) open(name string, o options) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.clients[name] = &opened{client: source, prefetch: cfg, sequences: map[string]*client.Sequence{}}
+	d.clients[name] = &opened{client: source, prefetch: cfg, sequences: map[string]ids.Sequence{}}
 	return nil
 }
 

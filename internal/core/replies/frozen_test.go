@@ -1,4 +1,4 @@
-package ids
+package replies
 
 import (
 	"testing"

@@ -1,0 +1,46 @@
+// Package replies makes and reads the error replies that nodes, their ports and their clients share. An
+// *ids.ReplyError is an error reply.
+package replies
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/flaked/flaked/ids"
+)
+
+// Codes are all codes.
+var Codes = [...]ids.Code{ids.ERR, ids.NOAUTH, ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.EXHAUSTED, ids.BUSY,
+	ids.NOPERM, ids.WRONGPASS, ids.NOPROTO, ids.EXECABORT}
+
+// Refusals of more than one port, or that clients know.
+var (
+	ErrNoSequences = New(ids.ERR, "reason=no-sequence this node serves no sequences")
+	ErrNoLayout    = New(ids.NOTREADY, "starting: the cluster's layout is not known yet")
+	ErrNoID        = New(ids.ERR, "an ID must be 1 to 9223372036854775807, digits only")
+	ErrNeedsTLS    = New(ids.ERR, "this port requires TLS. Connect with TLS")
+)
+
+// NoRight returns the error for a sequence that a client's token does not include. It is the same
+// whether the sequence exists or not.
+func NoRight(name string) *ids.ReplyError {
+	return New(ids.NOPERM, "reason=no-right this token may not use sequence "+name)
+}
+
+// New returns an error reply.
+func New(code ids.Code, text string) *ids.ReplyError { return &ids.ReplyError{Code: code, Text: text} }
+
+// Of returns the *ids.ReplyError that err is or wraps. Any other error becomes NOTREADY: a client
+// then asks another node, which is right for every failure inside this one.
+func Of(err error) *ids.ReplyError {
+	if e, ok := errors.AsType[*ids.ReplyError](err); ok {
+		return e
+	}
+	return New(ids.NOTREADY, err.Error())
+}
+
+// Parse returns the error reply of the node at addr. line has no line ending.
+func Parse(addr, line string) *ids.ReplyError {
+	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
+	return &ids.ReplyError{Addr: addr, Code: ids.Code(code), Text: text}
+}
