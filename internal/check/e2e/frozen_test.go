@@ -86,11 +86,11 @@ func keep(t *testing.T) {
 		p.Issued[q.asked] = strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(v.seen))), "[]")
 	}
 	s.command("seq", "delete", "gone", "--confirm", "delete sequence gone").wants(t, 0, "gone")
-	p.Next = (&counter{values: &values{t: t, name: "order"}, node: n}).next()
 	id := n.identity()
 	p.Worker, p.Term, p.Node, p.LastID = id.worker, id.term, id.uuid, n.get(1)[0].String()
 	other.stop()
 	n.kill()
+	p.Next = (&counter{values: &values{t: t, name: "order"}, node: n}).next()
 	p.Records = s.records().all("/")
 	text, err := json.MarshalIndent(p, "", " ")
 	if err == nil {
