@@ -2,4 +2,6 @@
 // ticket that a node registers by, the slot with its lease bound, the live lock, the heartbeats that report the node's
 // clock, and the recovery after ZooKeeper has lost data. The commands of operators are in operator*.go. All records are
 // in a store.Store. A GET never calls this package.
+//
+// This package is not part of the API of flaked: its exported names may change in any release.
 package coordinator

@@ -4,4 +4,6 @@
 //
 // The file holds the record twice, in two blocks of 4 KiB. block.go describes their bytes,
 // and cache.go says why no single fault loses the record.
+//
+// This package is not part of the API of flaked: its exported names may change in any release.
 package localcache

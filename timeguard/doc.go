@@ -5,4 +5,6 @@
 // reads clocks and does no other I/O.
 //
 // Instants are Unix milliseconds in an int64 unless a name says nanoseconds.
+//
+// This package is not part of the API of flaked: its exported names may change in any release.
 package timeguard
