@@ -1,59 +1,24 @@
 package io.github.flaked.client;
 
 import java.nio.charset.StandardCharsets;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
-/**
- * The address of a node.
- *
- * @param text the address as it was given
- * @param host the host, null for a unix socket
- * @param port the port, 0 for a unix socket
- * @param path the path of a unix socket, null for TCP
- */
+/** The address of a node, as it was given and in parts. The path is that of a unix socket, and null for TCP. */
 record Address(String text, String host, int port, String path) {
-    static final int DEFAULT_PORT = 7609;
-    private static final int MAX_PATH = 107;
+    private static final String IPV6 = "[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?";
+    private static final String NAME = "(?![0-9]+$)[^\\s\\p{Cntrl}/:\\[\\]%]+";
+    private static final Pattern FORM = Pattern.compile(
+            "unix:(/.*)|(\\[" + IPV6 + "]|" + NAME + ")(?::([0-9]{1,5}))?|(" + IPV6 + ")", Pattern.DOTALL);
 
     static Address parse(String text) {
-        if (text == null) {
-            throw new IllegalArgumentException("an address is null");
-        }
-        if (text.startsWith("unix:")) {
-            String path = text.substring("unix:".length());
-            if (!path.startsWith("/") || path.getBytes(StandardCharsets.UTF_8).length > MAX_PATH) {
-                throw wrong(text, "the path of a unix socket must begin with / and have at most 107 bytes");
-            }
-            return new Address(text, null, 0, path);
-        }
-        int colon = text.lastIndexOf(':');
-        boolean bracketed = text.startsWith("[");
-        boolean bareIPv6 = !bracketed && text.indexOf(':') != colon;
-        boolean hasPort = !bareIPv6 && colon > text.lastIndexOf(']');
-        String host = hasPort ? text.substring(0, colon) : text;
-        if (bracketed) {
-            if (!host.endsWith("]")) {
-                throw wrong(text, "the bracket [ is not closed");
-            }
-            host = host.substring(1, host.length() - 1);
-        }
-        boolean legal = bracketed || bareIPv6
-                ? host.matches("[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?")
-                : host.matches("[^\\s\\p{Cntrl}/:\\[\\]%]+") && !(host.matches("[0-9]+") && !hasPort);
-        if (!legal) {
-            throw wrong(text, "write host:port, [IPv6]:port or unix:/path");
-        }
-        return new Address(text, host, hasPort ? port(text, text.substring(colon + 1)) : DEFAULT_PORT, null);
-    }
-
-    private static int port(String text, String digits) {
-        int port = digits.matches("[0-9]{1,5}") ? Integer.parseInt(digits) : 0;
-        if (port < 1 || port > 65_535) {
-            throw wrong(text, "the port must be 1 to 65535");
-        }
-        return port;
-    }
-
-    private static IllegalArgumentException wrong(String text, String advice) {
-        return new IllegalArgumentException("wrong address \"" + text + "\": " + advice);
+        Matcher parts = FORM.matcher(String.valueOf(text));
+        boolean legal = text != null && parts.matches();
+        String path = legal ? parts.group(1) : null;
+        int port = legal && parts.group(3) != null ? Integer.parseInt(parts.group(3)) : 7609;
+        legal &= port >= 1 && port <= 65_535 && (path == null || path.getBytes(StandardCharsets.UTF_8).length <= 107);
+        Check.require(legal, "wrong address \"" + text + "\": write host:port, [IPv6]:port or unix:/path");
+        String host = parts.group(4) == null ? parts.group(2) : parts.group(4);
+        return new Address(text, host == null ? null : host.replaceAll("[\\[\\]]", ""), port, path);
     }
 }

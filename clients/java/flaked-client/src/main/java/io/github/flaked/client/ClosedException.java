@@ -4,7 +4,7 @@ package io.github.flaked.client;
 public final class ClosedException extends FlakedException {
     private static final long serialVersionUID = 1;
 
-    ClosedException(Throwable cause) {
-        super("the flaked client is closed. Close it only after the last call", cause);
+    ClosedException() {
+        super("the flaked client is closed. Close it only after the last call", "", null);
     }
 }

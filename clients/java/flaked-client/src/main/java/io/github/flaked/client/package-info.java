@@ -1,6 +1,2 @@
-/**
- * Gets 64-bit IDs, and values of named sequences, from flaked nodes.
- *
- * <p>Begin with {@link io.github.flaked.client.FlakedClient#builder()}.
- */
+/** Gets 64-bit IDs, and values of named sequences, from flaked nodes. Begin with {@link FlakedClient#builder()}. */
 package io.github.flaked.client;

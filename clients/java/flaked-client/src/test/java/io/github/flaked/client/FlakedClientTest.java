@@ -71,7 +71,7 @@ class FlakedClientTest {
     void closeEndsCallsThatWait() throws Exception {
         FakeNode node = new FakeNode(true);
         FlakedClient client = FlakedClient.builder().addresses(node.address()).build();
-        CompletableFuture<Long> waiting = client.nextAsync();
+        CompletableFuture<Long> waiting = CompletableFuture.supplyAsync(client::next);
         node.asked.await();
         client.close();
         client.close();
@@ -82,20 +82,13 @@ class FlakedClientTest {
     }
 
     @Test
-    void aDependentOfAFutureMayCallTheClient() throws Exception {
-        try (FakeNode node = new FakeNode(false);
-                FlakedClient client =
-                        FlakedClient.builder().addresses(node.address()).build()) {
-            assertEquals(2L, client.nextAsync().thenApply(id -> client.next()).get());
-        }
-    }
-
-    @Test
     void aSilentNodeHoldsUpACallForItsTimeoutOnly() throws Exception {
         try (FakeNode node = new FakeNode(true);
                 FlakedClient client =
                         FlakedClient.builder().addresses(node.address()).build()) {
-            UnavailableException e = assertThrows(UnavailableException.class, () -> client.next(Duration.ofMillis(50)));
+            UnavailableException e =
+                    assertThrows(UnavailableException.class, () -> client.withTimeout(Duration.ofMillis(50))
+                            .next());
             assertTrue(e.getMessage().contains(node.address()), e.getMessage());
             assertEquals(1, client.stats().failures());
         }

@@ -4,12 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.net.SocketTimeoutException;
 import java.time.Duration;
+import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,40 +20,33 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class PartsTest {
-    private static long number(String text) {
-        byte[] line = text.getBytes(StandardCharsets.UTF_8);
-        return Reply.number(line, 0, line.length);
-    }
-
     @Test
     void numbersAreExactUpTo63Bits() {
-        assertEquals(0, number("0"));
-        assertEquals(Long.MAX_VALUE, number("9223372036854775807"));
+        assertEquals(0, Query.number("0"));
+        assertEquals(Long.MAX_VALUE, Query.number("9223372036854775807"));
     }
 
     @ParameterizedTest
     @ValueSource(
             strings = {"", "01", "+1", "1.0", "1e3", "9223372036854775808", "9999999999999999999", "12a", "1 ", "-1"})
     void whatIsNoNumberIsRefused(String text) {
-        assertEquals(-1, number(text));
+        assertEquals(-1, Query.number(text));
     }
 
     @Test
-    void aLineHasJustTheNumbersThatTheCallWants() {
-        byte[] line = "17 20".getBytes(StandardCharsets.UTF_8);
+    void aLineHasJustTheNumbersThatTheQueryWants() {
         long[] values = new long[2];
-        assertTrue(Reply.numbers(line, 0, line.length, values, 0, 2, 0));
+        assertTrue(new Query("RANGE order 4", 1, 2, true).accept("17 20", values, 0));
         assertArrayEquals(new long[] {17, 20}, values);
-        assertFalse(Reply.numbers(line, 0, line.length, values, 0, 1, 0));
-        assertFalse(Reply.numbers(line, 0, 2, values, 0, 2, 0));
+        assertFalse(Query.values("NEXT order", 1).accept("17 20", values, 0));
+        assertFalse(new Query("RANGE order 4", 1, 2, true).accept("17", values, 0));
+        assertFalse(Query.values("GET", 1).accept("0", values, 0));
     }
 
-    @Test
-    void anHttpServerAndNoiseAreNoRefusals() {
-        for (String text : new String[] {"HTTP/1.1 400 Bad Request", "-", "-err x", "- ERR", ""}) {
-            byte[] line = text.getBytes(StandardCharsets.UTF_8);
-            assertNull(Reply.refusal(line, 0, line.length), text);
-        }
+    @ParameterizedTest
+    @ValueSource(strings = {"HTTP/1.1 400 Bad Request", "-", "-err x", "- ERR", ""})
+    void anHttpServerAndNoiseAreNoRefusals(String line) {
+        assertFalse(FlakedException.isRefusal(line));
     }
 
     @Test
@@ -84,24 +80,37 @@ class PartsTest {
         assertThrows(IllegalArgumentException.class, () -> Address.parse(text));
     }
 
-    @Test
-    void aPauseDoublesUpToASecond() {
-        Exception e = new IOException("down");
-        assertEquals(Node.PAUSE_FIRST, Node.pause(e, 1, 1));
-        assertEquals(4 * Node.PAUSE_FIRST, Node.pause(e, 3, 1));
-        assertEquals(Node.PAUSE_MOST, Node.pause(e, 1000, 1));
-        assertEquals(Node.PAUSE_MOST / 2, Node.pause(e, 1000, 0.5));
+    private static long pause(Node node, Exception e, double jitter) {
+        node.fail(e, 0, jitter);
+        return node.until;
     }
 
     @Test
-    void aRefusalMayAskForALongerPauseOfFiveSecondsAtMost() {
-        assertEquals(
-                TimeUnit.MILLISECONDS.toNanos(700),
-                Node.pause(new RefusedException("a", "CLOCK retry_after_ms=700"), 1, 1));
-        assertEquals(Node.PAUSE_LONG, Node.pause(new RefusedException("a", "CLOCK retry_after_ms=60000"), 1, 1));
-        assertEquals(Node.PAUSE_LONG, Node.pause(new RefusedException("a", "NOAUTH"), 1, 1));
-        assertEquals(Node.PAUSE_LONG, Node.pause(new RefusedException("a", "EXHAUSTED"), 1, 1));
-        assertEquals(Node.PAUSE_FIRST, Node.pause(new RefusedException("a", "EXHAUSTED reason=exhausted"), 1, 1));
+    void aPauseDoublesUpToASecond() {
+        Node node = new Node(Address.parse("a"));
+        Exception e = new IOException("down");
+        assertEquals(Node.FIRST_PAUSE, pause(node, e, 1));
+        assertEquals(2 * Node.FIRST_PAUSE, pause(node, e, 1));
+        for (int i = 0; i < 100; i++) {
+            pause(node, e, 1);
+        }
+        assertEquals(Node.LONGEST_PAUSE, pause(node, e, 1));
+        assertEquals(Node.LONGEST_PAUSE / 2, pause(node, e, 0.5));
+        node.restore();
+        assertEquals(Node.FIRST_PAUSE, pause(node, e, 1));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "CLOCK retry_after_ms=700, 700",
+        "CLOCK retry_after_ms=60000, 5000",
+        "NOAUTH, 5000",
+        "EXHAUSTED, 5000",
+        "EXHAUSTED reason=exhausted, 20"
+    })
+    void aRefusalMayAskForALongerPauseOfFiveSecondsAtMost(String refusal, long ms) {
+        Node node = new Node(Address.parse("a"));
+        assertEquals(TimeUnit.MILLISECONDS.toNanos(ms), pause(node, new RefusedException("a", refusal), 1));
     }
 
     @Test
@@ -109,27 +118,25 @@ class PartsTest {
         Node healthy = new Node(Address.parse("a"));
         Node slow = new Node(Address.parse("b"));
         Node failed = new Node(Address.parse("c"));
-        slow.failed(new IOException("silent"), true, 0, 0);
-        failed.failed(new IOException("down"), false, 0, 0);
-        assertTrue(healthy.isBefore(slow) && slow.isBefore(failed));
+        List<Node> nodes = List.of(failed, slow, healthy);
+        slow.fail(new SocketTimeoutException("silent"), 0, 1);
+        failed.fail(new IOException("down"), 0, 1);
+        assertSame(healthy, Node.best(nodes, Set.of()));
+        assertSame(slow, Node.best(nodes, Set.of(healthy)));
+        assertSame(failed, Node.best(nodes, Set.of(healthy, slow)));
+        assertNull(Node.best(nodes, Set.of(healthy, slow, failed)));
         assertTrue(slow.mayBeAsked(0));
         assertFalse(failed.mayBeAsked(0));
-        assertTrue(failed.mayBeAsked(Node.PAUSE_MOST));
-    }
-
-    @Test
-    void errorsOfRequestsThatWereUnderWayChangeNothing() {
-        Node node = new Node(Address.parse("a"));
-        node.failed(new IOException("first"), false, 0, 0);
-        node.failed(new IOException("second"), false, 0, 0);
-        assertEquals(1, node.stats().failures());
-        assertEquals("first", node.stats().lastError());
+        assertTrue(failed.mayBeAsked(Node.FIRST_PAUSE));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"", "42", "-a", "a b", "a\nGET"})
     void wrongNamesAndKeysAreRefused(String text) {
-        assertThrows(IllegalArgumentException.class, () -> Check.name(text));
-        assertThrows(IllegalArgumentException.class, () -> Check.key(text));
+        try (FlakedClient client = FlakedClient.builder().build()) {
+            Sequence sequence = client.sequence("order");
+            assertThrows(IllegalArgumentException.class, () -> client.sequence(text));
+            assertThrows(IllegalArgumentException.class, () -> sequence.next(text));
+        }
     }
 }

@@ -27,7 +27,7 @@ final class FlakedHealthIndicator implements HealthIndicator {
     public Health health() {
         Health.Builder builder = Health.up();
         try {
-            client.next(TIMEOUT);
+            client.withTimeout(TIMEOUT).next();
         } catch (FlakedException e) {
             LOG.warn("the health check got no ID: " + e.getMessage());
             builder.down(e);

@@ -1,0 +1,172 @@
+package io.github.flaked.client;
+
+import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * One connection to a node, on which requests are pipelined. A thread of its own connects and reads. The threads of the
+ * callers write, and watch how long the node is silent.
+ */
+final class Connection {
+    private static final int MAX_LINE = 4096;
+
+    final Node node;
+    private final Pool pool;
+    private final Wire wire = new Wire();
+    private final Queue<Request> unsent = new ConcurrentLinkedQueue<>();
+    /** Requests whose replies have not come, in the order of the replies. */
+    private final Queue<Request> sent = new ConcurrentLinkedQueue<>();
+    /** Who has it writes what others have not sent. */
+    private final ReentrantLock writer = new ReentrantLock();
+    /** When the last bytes came, at first when the connection was made, 0 before that. Whether no request waited then. */
+    private volatile long heardAt;
+
+    private volatile boolean idle;
+    /** Why the connection has ended, null if it has not. */
+    volatile Throwable ended;
+
+    Connection(Node node, Pool pool) {
+        this.node = node;
+        this.pool = pool;
+        if (pool.token != null) {
+            Request auth = new Request(Query.ok("AUTH " + pool.token), this, pool.nodeTimeout);
+            auth.whenComplete((ok, e) -> Optional.ofNullable(e).ifPresent(this::end));
+            unsent.add(auth);
+        }
+        Thread thread = new Thread(this::run, "flaked-client");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Sends requests, together with those of other threads. */
+    void send(Request... requests) {
+        unsent.addAll(List.of(requests));
+        while (heardAt > 0 && !unsent.isEmpty() && writer.tryLock()) {
+            try {
+                if (!sent.isEmpty()) {
+                    Thread.yield(); // other callers add their requests to the same write
+                }
+                ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+                for (Request request; (request = unsent.poll()) != null; ) {
+                    if (!request.isDone()) {
+                        request.since = Pool.now();
+                        sent.add(request);
+                        bytes.writeBytes((request.query.text() + "\n").getBytes(StandardCharsets.US_ASCII));
+                    }
+                }
+                wire.write(bytes.toByteArray());
+            } catch (IOException e) {
+                break; // the reader finds the end too, but first the replies that have come before
+            } finally {
+                writer.unlock();
+            }
+        }
+        if (ended != null) {
+            end(ended); // for requests that came too late for the first time
+        }
+    }
+
+    /** Waits for the values of a request. */
+    long[] await(Request request, long deadline) throws InterruptedException, ExecutionException, TimeoutException {
+        try {
+            while (true) {
+                long until = Math.min(watch(request), deadline);
+                try {
+                    // A millisecond more: after a suspension of the process, a reply may only have to be read.
+                    return request.get(until - Pool.now() + Check.MS, TimeUnit.NANOSECONDS);
+                } catch (TimeoutException e) {
+                    if (until == deadline) {
+                        throw e;
+                    }
+                }
+            }
+        } finally {
+            request.cancel(false); // if nobody waits, it need not be sent
+        }
+    }
+
+    /** Returns when to watch again whether the node is silent for too long. If it is, the request has ended. */
+    long watch(Request request) {
+        Request first = sent.peek(); // perhaps nobody waits for it
+        Request next = first != null && due(first) < due(request) ? first : request;
+        if (Pool.now() >= due(next)) {
+            boolean hurried = next.share < pool.nodeTimeout;
+            String silent = node.address.text() + " did not answer in time";
+            Exception e = hurried ? new SocketTimeoutException(silent) : new IOException(silent);
+            next.completeExceptionally(e);
+            // An attempt to connect goes on. Else calls with less time than that takes would never get a connection.
+            if (heardAt > 0 || !hurried) {
+                end(e);
+            }
+        }
+        return due(next);
+    }
+
+    private long due(Request request) {
+        return Math.max(request.since, heardAt) + request.share;
+    }
+
+    private void run() {
+        try {
+            wire.connect(node.address, pool.tls, (int) (pool.nodeTimeout / Check.MS));
+            heardAt = Pool.now();
+            send();
+            byte[] bytes = new byte[8 * MAX_LINE];
+            String rest = "";
+            for (int n; (n = wire.in.read(bytes)) >= 0; ) {
+                idle = false;
+                String[] lines = (rest + new String(bytes, 0, n, StandardCharsets.ISO_8859_1)).split("\n", -1);
+                for (int i = 0; i < lines.length - 1; i++) {
+                    take(lines[i]);
+                }
+                rest = lines[lines.length - 1];
+                if (rest.length() > MAX_LINE) {
+                    throw notFlaked(rest);
+                }
+                heardAt = Pool.now();
+                idle = sent.isEmpty();
+            }
+            throw new IOException("the node closed the connection");
+        } catch (IOException | RuntimeException e) {
+            String advice = heardAt > 0 ? "" : ". Check the address, and that the node runs";
+            end(idle ? new EOFException() : new IOException(node.address.text() + ": " + e.getMessage() + advice, e));
+        }
+    }
+
+    private void take(String line) throws IOException {
+        Request request = sent.peek();
+        if (request == null || line.length() > MAX_LINE) {
+            throw notFlaked(line);
+        }
+        if (request.take(line)) {
+            sent.remove(request); // not poll: end may have removed it, and be at the next one
+        }
+    }
+
+    static IOException notFlaked(String line) {
+        String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
+        return new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");
+    }
+
+    /** Closes the connection. Its requests, and those that come too late, fail. */
+    void end(Throwable why) {
+        ended = ended == null ? why : ended;
+        wire.close();
+        for (Queue<Request> queue : List.of(sent, unsent)) {
+            for (Request request; (request = queue.poll()) != null; ) {
+                request.completeExceptionally(ended);
+            }
+        }
+    }
+}

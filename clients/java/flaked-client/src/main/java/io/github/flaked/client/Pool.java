@@ -1,0 +1,223 @@
+package io.github.flaked.client;
+
+import java.io.EOFException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
+
+/** Asks nodes, and another node when one fails. Its monitor guards the nodes, and is never held during I/O. */
+final class Pool {
+    private static final long START = System.nanoTime();
+
+    final String token; // may be null, as tls may
+    final SSLContext tls;
+    final long nodeTimeout;
+    private final List<Node> nodes;
+    private final LongAdder calls = new LongAdder();
+    private final LongAdder failures = new LongAdder();
+    private volatile boolean closed;
+
+    /** A query that may go to several nodes. */
+    private static final class Call {
+        final Query query;
+        final long deadline;
+        /** The error of the last node that was asked. */
+        Throwable error;
+        /** The nodes that have refused the call for a reason that is about the sequence. */
+        final Set<Node> refused = new HashSet<>();
+        /** When to begin anew, because all nodes have refused. */
+        long resumeAt;
+
+        Call(Query query, long timeout) {
+            this.query = query;
+            deadline = now() + timeout;
+        }
+    }
+
+    Pool(List<Address> addresses, String token, SSLContext tls, long nodeTimeout) {
+        nodes = addresses.stream().map(Node::new).toList();
+        this.token = token;
+        this.tls = tls;
+        this.nodeTimeout = nodeTimeout;
+    }
+
+    /** Returns a time in nanoseconds. Such times can be compared, while those of System.nanoTime may overflow. */
+    static long now() {
+        return System.nanoTime() - START;
+    }
+
+    /** Makes a call of the program. A value that was prefetched answers it, unless that is -1. */
+    long[] call(Query query, long timeout, long prefetched) {
+        calls.increment();
+        try {
+            return prefetched < 0 || closed ? ask(new Call(query, timeout)) : new long[] {prefetched};
+        } catch (FlakedException e) {
+            failures.increment();
+            throw e;
+        }
+    }
+
+    /** Asks one node after the other, until one answers. */
+    private long[] ask(Call call) {
+        try {
+            if (Thread.interrupted()) { // it would close the channel of a unix socket
+                throw new InterruptedException();
+            }
+            while (true) {
+                Request request = choose(call);
+                try {
+                    request.connection.send(request);
+                    long[] values = request.connection.await(request, call.deadline);
+                    settle(call, request, null);
+                    return values;
+                } catch (ExecutionException e) {
+                    settle(call, request, e.getCause());
+                    if (e.getCause() instanceof RefusedException refusal && refusal.isFinal(call.query)) {
+                        throw (RefusedException) refusal.fillInStackTrace(); // else it is that of another thread
+                    }
+                }
+            }
+        } catch (TimeoutException e) {
+            throw unavailable(call, "in time");
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new FlakedException("the thread was interrupted while it waited", "", e);
+        }
+    }
+
+    /** Asks one node, if one can be asked now. The consumer gets the values, or none. */
+    void prefetch(Query query, Consumer<long[]> consumer) {
+        Call call = new Call(query, nodeTimeout);
+        Request request = request(call, now());
+        if (request == null) {
+            consumer.accept(new long[0]);
+        } else {
+            start(call, request, consumer);
+        }
+    }
+
+    private void start(Call call, Request request, Consumer<long[]> consumer) {
+        request.whenComplete((values, e) -> {
+            settle(call, request, e);
+            consumer.accept(e == null ? values : new long[0]);
+        });
+        request.connection.send(request);
+    }
+
+    /** Returns a request to the node to ask next. Waits while that has a pause. */
+    private synchronized Request choose(Call call) throws InterruptedException {
+        Request request;
+        for (long now = now(); (request = request(call, now)) == null; now = now()) {
+            Node next = Node.best(nodes, call.refused);
+            if (!call.refused.isEmpty()) {
+                long asked = call.error instanceof RefusedException e
+                        ? e.retryAfter().toNanos()
+                        : 0;
+                call.resumeAt = now + Math.max(20 * Check.MS, Math.min(asked, 1000 * Check.MS));
+                call.refused.clear();
+            }
+            long until = call.resumeAt > now ? call.resumeAt : next.until;
+            if (until >= call.deadline || nodes.stream().allMatch(Node::needsOperator)) {
+                throw unavailable(call, "so that one can be asked in time");
+            }
+            TimeUnit.NANOSECONDS.timedWait(this, until - now);
+        }
+        return request;
+    }
+
+    /** Returns a request to the best node, null if that must not be asked now. */
+    private synchronized Request request(Call call, long now) {
+        if (closed) {
+            throw new ClosedException();
+        }
+        probe(now);
+        Node node = Node.best(nodes, call.refused);
+        if (call.resumeAt > now || node == null || !node.mayBeAsked(now)) {
+            return null;
+        }
+        // While another node is healthy, half of the time is left to ask that one. A busy node needs 25 ms.
+        long half = Math.max((call.deadline - now) / 2, 25 * Check.MS);
+        long share = isOneHealthy(node) ? Math.min(nodeTimeout, half) : nodeTimeout;
+        return new Request(call.query, connection(node, call.query.ofSequence() ? 1 : 0), share);
+    }
+
+    private Connection connection(Node node, int which) {
+        if (node.connections[which] == null || node.connections[which].ended != null) {
+            node.connections[which] = new Connection(node, this);
+        }
+        return node.connections[which];
+    }
+
+    /** Reports whether a node is healthy, leaving one out. */
+    private boolean isOneHealthy(Node leftOut) {
+        return nodes.stream().anyMatch(node -> node != leftOut && node.error == null);
+    }
+
+    /** Learns from the end of a request whether the node is healthy. The error is null if it has answered. */
+    private void settle(Call call, Request request, Throwable e) {
+        Node node = request.connection.node;
+        RefusedException refusal = e instanceof RefusedException refused ? refused : null;
+        boolean ofCall = e instanceof EOFException || refusal != null && refusal.isFinal(call.query);
+        if (ofCall || e == null && node.error == null) {
+            return;
+        }
+        synchronized (this) {
+            call.error = e;
+            if (refusal != null && refusal.isAboutSequence(call.query)) {
+                call.refused.add(node);
+            } else if (request.failures != node.failures) {
+                return; // the request had been under way when the node failed
+            } else if (e == null) {
+                node.restore();
+                notifyAll();
+            } else {
+                node.fail((Exception) e, now(), ThreadLocalRandom.current().nextDouble(0.5, 1.5));
+            }
+        }
+    }
+
+    private UnavailableException unavailable(Call call, String what) {
+        Throwable error = call.error == null ? nodes.get(0).error : call.error;
+        String why = error == null ? nodes.get(0).address.text() + " did not answer" : error.getMessage();
+        return new UnavailableException("no flaked node answered " + what + ": " + why, error);
+    }
+
+    /** Asks failed nodes whether they are ready again, so that no call has to try. */
+    private void probe(long now) {
+        for (Node node : nodes) {
+            if (node.probe != null) {
+                node.probe.connection.watch(node.probe);
+            } else if (node.error != null && node.until <= now && isOneHealthy(node)) {
+                Request probe = new Request(Query.ok("READY"), connection(node, 2), nodeTimeout);
+                node.probe = probe;
+                start(new Call(probe.query, 0), probe, ok -> {
+                    node.probe = null;
+                    probe.connection.end(new EOFException());
+                });
+            }
+        }
+    }
+
+    synchronized Stats stats() {
+        return new Stats(
+                calls.sum(), failures.sum(), nodes.stream().map(Node::stats).toList());
+    }
+
+    /** Ends all connections. Calls fail with a {@link ClosedException}. */
+    synchronized void close() {
+        closed = true;
+        for (Node node : nodes) {
+            Stream.of(node.connections).filter(Objects::nonNull).forEach(each -> each.end(new EOFException()));
+        }
+        notifyAll();
+    }
+}
