@@ -39,9 +39,9 @@ func TestRollingUpgrade(t *testing.T) {
 			roll.end(n)
 			n.build = roll.to
 			n.start().ready()
-			before.term++
-			if after := n.identity(); after != before {
-				t.Errorf("%s %s: %+v, want %+v", n.name, roll.what, after, before)
+			after := n.identity()
+			if after.worker != before.worker || after.uuid != before.uuid || after.term != before.term+1 {
+				t.Errorf("%s %s: %+v, and was %+v", n.name, roll.what, after, before)
 			}
 			m.flows()
 			if i == 1 { // both versions serve
@@ -103,10 +103,10 @@ func (m *mixed) operated(b *build) {
 	run("seq", "set", "order", "--block", "64").wants(m.t, 0, "order")
 	run("seq", "set", "order", "--block", "32").wants(m.t, 0, "order")
 	for _, version := range []string{releaseTag, testVersion} {
-		run("status").wants(m.t, 0, version)
+		run("status").reads(m.t, version)
 	}
 	run("doctor", "--state-dir", m.nodes[0].dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
-		wants(m.t, 4, "holds worker")
+		reads(m.t, "holds worker")
 }
 
 // judge ends the clients and fails the test if a value came twice, an order was broken, or a key had two values.
