@@ -163,7 +163,7 @@ processors: ## other processors and systems: builds, tests under qemu, the binar
 
 # As root on Debian the first run installs podman, and makes base images (minutes).
 .PHONY: containers
-containers: ## the image, the Compose file, the package under systemd and the manifests, run by podman (minutes)
+containers: ## the image, the Compose file, the manifests, and the files of a release, run by podman (minutes)
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	if (( EUID != 0 )) || ! command -v apt-get >/dev/null; then
@@ -180,7 +180,7 @@ containers: ## the image, the Compose file, the package under systemd and the ma
 	# of a killed run must not keep the lock, so no child inherits it.
 	set -x
 	flock --close "$${CONTAINERS_STORAGE_CONF%/*}/tests.lock" \
-	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 15m -v ./internal/check/deploy
+	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 20m -v ./internal/check/deploy
 
 # The database of weaknesses is asked over the network. Without it nothing is checked.
 .PHONY: vulncheck
@@ -238,7 +238,7 @@ spec: ## the models of docs/spec, checked by Spin: the promise, and a run that b
 
 # Each line is a make of its own, so that one failure does not hide the others.
 .PHONY: nightly
-nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal builds, clients (an hour)
+nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal releases, clients (an hour)
 	@failed=
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"

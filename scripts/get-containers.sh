@@ -16,6 +16,7 @@ Programs    podman, buildah, runc, podman-compose and what they need, from Debia
 Images      golang:1.26                Debian with this machine's Go
             zookeeper:3.9              Debian with its ZooKeeper, settings as in the published image
             localhost/flaked-systemd   Debian with systemd as init
+            localhost/flaked-clients   Debian with JDK, Python and Node
 The images are stand-ins, made here with debootstrap, because no registry can be reached. They
 and all containers are kept in ~/.cache/flaked/containers, apart from other containers of
 this machine. Remove them with: rm -rf ~/.cache/flaked/containers
@@ -151,9 +152,18 @@ systemd() {
   import "$root" localhost/flaked-systemd:latest --change 'CMD ["/sbin/init"]'
 }
 
+clients() {
+  present localhost/flaked-clients:latest && return
+  say 'making the image localhost/flaked-clients ...'
+  local root=$home/root
+  rm -rf "$root"
+  base "$root" openjdk-17-jdk-headless python3-venv nodejs
+  import "$root" localhost/flaked-clients:latest
+}
+
 if [[ $check == yes ]]; then
   missing=("${packages[@]}")
-  for image in docker.io/library/golang:1.26 docker.io/library/zookeeper:3.9 localhost/flaked-systemd:latest; do
+  for image in docker.io/library/golang:1.26 docker.io/library/zookeeper:3.9 localhost/flaked-{systemd,clients}:latest; do
     present "$image" || missing+=("$image")
   done
   report_missing "${missing[@]}"
@@ -171,6 +181,7 @@ flock --nonblock 9 || { say 'waiting for another get-containers.sh ...'; flock 9
 golang
 zookeeper
 systemd
+clients
 rm -rf "$home/debian" "$home/debian.new" "$home/root" "$home/root.tar"
 quietly podman run --rm --network none localhost/flaked-systemd:latest true || cannot
 printf 'export CONTAINERS_STORAGE_CONF=%q CONTAINERS_CONF=%q CONTAINERS_REGISTRIES_CONF=%q\n' \

@@ -1,5 +1,5 @@
-// Package deploy runs what flaked is deployed with: the image of the Dockerfile,
-// docker-compose.yml, the Debian package under systemd, and the manifests for Kubernetes.
+// Package deploy runs what flaked is deployed with: the image of the Dockerfile, docker-compose.yml, the
+// manifests for Kubernetes, and the files of a release, in FLAKED_TEST_DIST or made for the test.
 //
 // The tests need podman, systemd in a container and root. `make containers` installs them and
 // sets FLAKED_TEST_CONTAINERS. Without it the tests are skipped, and say so. The published

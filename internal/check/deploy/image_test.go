@@ -52,13 +52,14 @@ func TestImageContainsOneProgramAndThreeDirectories(t *testing.T) {
 // A node of the image, in a cluster on a ZooKeeper of the host.
 type container struct {
 	t               testing.TB
+	image           string
 	name, volume    string
 	zk, listen, own string
 }
 
 func newContainer(t testing.TB, zk, kind string) *container {
 	return &container{
-		t: t, name: unique(t, kind), volume: newVolume(t, kind), zk: zk,
+		t: t, image: image, name: unique(t, kind), volume: newVolume(t, kind), zk: zk,
 		listen: freeAddress(t), own: freeAddress(t),
 	}
 }
@@ -67,7 +68,7 @@ func newContainer(t testing.TB, zk, kind string) *container {
 func (c *container) args(flags ...string) []string {
 	args := append([]string{"podman", "run", "--name", c.name, "--network", "host", "-e", "FLAKED_ADDR=" + c.listen,
 		"-v", c.volume + ":/var/lib/flaked"}, hardened...)
-	return append(append(args, flags...), image, "serve", "--zk", c.zk, "--cluster", "image", "--bootstrap",
+	return append(append(args, flags...), c.image, "serve", "--zk", c.zk, "--cluster", "image", "--bootstrap",
 		"--heartbeat", "200ms", "--confirm-time", "800ms", "--listen", c.listen, "--admin", c.own, "--name", c.name)
 }
 

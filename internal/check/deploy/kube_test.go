@@ -41,6 +41,7 @@ func manifests(t testing.TB, chart string, values ...string) []fields {
 // A site is a network with a ZooKeeper, and the Secret that pods of it refer to.
 type site struct {
 	t       testing.TB
+	chart   []string // the chart of nodes, and values of it
 	network string
 	zk      string
 	secret  fields
@@ -48,7 +49,8 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{t: t, network: unique(t, "kube"), zk: unique(t, "zk"), secret: fields{
+	chart := []string{"deploy/helm/flaked", "image.tag=dev", "image.repository=localhost/flaked"}
+	s := &site{t: t, chart: chart, network: unique(t, "kube"), zk: unique(t, "zk"), secret: fields{
 		"apiVersion": "v1", "kind": "Secret", "metadata": fields{"name": "flaked-tokens"},
 		"data": fields{"tokens": kubeToken}, // podman does not decode the base64
 	}}
@@ -72,10 +74,10 @@ const kubeToken = "0123456789abcdef0123456789abcdef"
 // authenticate is the line that sends kubeToken.
 const authenticate = "AUTH " + kubeToken
 
-// nodes renders the chart deploy/helm/flaked.
+// nodes renders the chart.
 func (s *site) nodes(kind string) []fields {
-	return manifests(s.t, "deploy/helm/flaked", "kind="+kind, "tokensSecret=flaked-tokens", "image.tag=dev",
-		"image.repository=localhost/flaked", "zookeeper.servers="+s.zk+":2181")
+	return manifests(s.t, s.chart[0], append([]string{"kind=" + kind, "tokensSecret=flaked-tokens",
+		"zookeeper.servers=" + s.zk + ":2181"}, s.chart[1:]...)...)
 }
 
 // sidecar renders the chart of examples/webapp.
