@@ -1,7 +1,8 @@
 // Rows whose primary keys are IDs from flaked, with Knex. The database is PGlite, a PostgreSQL within the program: for
 // a server, use Knex's client "pg".
 //
-//   node examples/knex.mjs 127.0.0.1:7609
+//   npm install ./flaked-node-0.1.0.tgz knex knex-pglite
+//   node knex.mjs 127.0.0.1:7609
 import { bigintReplacer, Client } from "flaked";
 import knex from "knex";
 import PGlite from "knex-pglite";

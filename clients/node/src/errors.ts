@@ -43,3 +43,9 @@ FlakedError.prototype.name = "FlakedError";
 RefusedError.prototype.name = "RefusedError";
 UnavailableError.prototype.name = "UnavailableError";
 ClosedError.prototype.name = "ClosedError";
+
+/** Throws an error of a call again. Its stack trace then has the program's `await`, not the event of a socket. */
+export function rethrow(error: unknown): never {
+  if (error instanceof FlakedError) Error.captureStackTrace(error, rethrow);
+  throw error;
+}

@@ -1,6 +1,6 @@
 import { Call, Request } from "./call.js";
 import { Connection, type Listener } from "./connection.js";
-import { ClosedError, RefusedError, UnavailableError } from "./errors.js";
+import { ClosedError, RefusedError, rethrow, UnavailableError } from "./errors.js";
 import { chooseNode, needsOperator, Node } from "./node.js";
 import { checkMs, type CallOptions, type Config } from "./options.js";
 import { queryReady, type Query, type Refusal } from "./protocol.js";
@@ -26,19 +26,18 @@ export class Pool {
 
   /** Makes a call. One for the stock does not wait for a pause, and does not keep the process alive. */
   call<T>(query: Query<T>, options: CallOptions, forStock = false): Promise<T> {
-    return new Promise((resolve, reject) => {
+    return new Promise<T>((resolve, reject) => {
       const timeoutMs = checkMs("timeoutMs", options.timeoutMs, this.config.timeoutMs);
       if (this.closed) throw new ClosedError("the client is closed. Make a new Client");
       options.signal?.throwIfAborted();
       const call: Call = new Call(query, timeoutMs, (error, values) => {
         this.#calls.delete(call);
-        if (error === undefined) resolve(query.result(values));
-        else reject(error);
+        return error ? reject(error) : resolve(query.result(values));
       });
       if (!forStock) call.await(() => this.#giveUp(call, "answered"), options.signal);
       this.#calls.add(call);
       this.#dispatch(call);
-    });
+    }).catch(rethrow);
   }
 
   /** Ends all connections. Calls fail with a {@link ClosedError}. */

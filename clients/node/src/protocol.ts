@@ -68,9 +68,8 @@ export interface Query<T> {
 /** Returns the query for one ID (verb `GET`) or one value of a sequence (`NEXT name`, `NEXT name key`). */
 export function queryOne(verb: string): Query<bigint> {
   const ofSequence = verb !== "GET";
-  const least = ofSequence ? 0n : 1n;
   const accept = (line: string, values: bigint[]) => {
-    const value = parseValue(line, least);
+    const value = parseValue(line, ofSequence ? 0n : 1n);
     return value !== undefined && values.push(value) > 0;
   };
   return { text: verb, lines: 1, ofSequence, accept, result: (values) => values[0] ?? 0n };

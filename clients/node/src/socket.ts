@@ -33,9 +33,6 @@ const words: Record<string, string> = {
 export function inWords(address: string, error: NodeJS.ErrnoException): Error {
   // The error for several addresses of one host has an empty message.
   const [first = error] = error instanceof AggregateError ? (error.errors as NodeJS.ErrnoException[]) : [];
-  const text = words[first.code ?? ""] ?? `ADDRESS: ${first.message}`;
-  return new Error(
-    text.replace("ADDRESS", () => address),
-    { cause: error },
-  );
+  const text = (words[first.code ?? ""] ?? `ADDRESS: ${first.message}`).replace("ADDRESS", () => address);
+  return new Error(text, { cause: error });
 }

@@ -166,6 +166,14 @@ test("errors have their class, their name and the node's words", async (t) => {
   assert.match(unavailable.message, /within 100 ms: 127\.0\.0\.1:\d+ answered -NOTREADY starting$/);
 });
 
+test("a stack trace has the function that called", async (t) => {
+  const { client } = await start(t, { reply: () => "-ERR no" });
+  const saveOrder = async () => {
+    await client.next();
+  };
+  await assert.rejects(saveOrder(), ({ stack }) => /^RefusedError: [^]*\n *at async saveOrder /.test(stack));
+});
+
 test("localhost is found whether the node listens on IPv4 or IPv6, and a refusal has words", async (t) => {
   const { fake } = await start(t);
   const port = fake.address.split(":")[1];
