@@ -32,8 +32,7 @@ const (
 type Config struct {
 	// Addrs are nodes of one cluster: host:port, host alone (port 7609) or unix:/path.
 	// The first one is asked as long as it answers, then the next, and the first again
-	// once it answers. Put a sidecar first. Empty means
-	// 127.0.0.1:7609.
+	// once it answers. Put a sidecar first. Empty means 127.0.0.1:7609.
 	Addrs []string
 	// Spread asks the nodes in turn, instead of the first that answers. IDs of one node
 	// increase from call to call. IDs of several nodes are ordered only as far as their

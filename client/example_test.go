@@ -34,6 +34,27 @@ func Example() {
 	// [2 3 4] <nil>
 }
 
+// The numbers of orders, for people.
+func ExampleClient_Sequence() {
+	node := newNode()
+	defer node.Close()
+	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer source.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	order := source.Sequence("order")
+	fmt.Println(order.Next(ctx))
+	fmt.Println(order.Range(ctx, 10))
+	// Output:
+	// 1 <nil>
+	// 2 11 <nil>
+}
+
 // An error contains the last node's answer.
 func Example_error() {
 	node := newNode()

@@ -29,7 +29,8 @@ const MaxBatch = 10_000
 // bare number meant as seconds is nanoseconds. The sweeper could not keep to it either.
 const minTimeout = 10 * time.Millisecond
 
-// Config configures a Server. The zero value of every field but Backend is usable.
+// Config configures a Server. The zero value of every field but Backend is usable. Other time limits than 0 must be at
+// least 10 ms.
 type Config struct {
 	// Backend answers the requests. It is required.
 	Backend Backend

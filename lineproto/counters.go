@@ -10,7 +10,7 @@ import (
 )
 
 // result is the outcome of a request, as it is counted: resultOK, or one plus
-// the index of an error's code in ids.Codes.
+// the index of an error's code in replies.Codes.
 type result uint8
 
 const (

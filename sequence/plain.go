@@ -12,12 +12,15 @@ const MaxJavaScript = 1<<53 - 1
 // Map turns positions into values, one to one. No value is above Max. A plain map gives position p the
 // value Start + p*Increment. A salted or a scattered one has a key besides: see Values.
 type Map struct {
-	Start     int64 `json:"start"`
+	// Start is the lowest value, 0 or more.
+	Start int64 `json:"start"`
+	// Increment is the distance between values, 1 or more. It must be 1 with Salt or Scatter.
 	Increment int64 `json:"increment"`
-	Max       int64 `json:"max"`
-	// Salt is the number of bits that a salted map appends to Start + p, 0 for none.
+	// Max bounds the values. It must not be below Start.
+	Max int64 `json:"max"`
+	// Salt is the number of bits that a salted map appends to Start + p, 1 to MaxSalt, or 0 for none.
 	Salt int `json:"salt,omitempty"`
-	// Scatter is the width of a scattered map in bits, 0 for none: its values are Start to
+	// Scatter is the width of a scattered map in bits, MinScatter to MaxScatter, or 0 for none: its values are Start to
 	// Start + 2^Scatter - 1, in an order that only the key shows.
 	Scatter int `json:"scatter,omitempty"`
 }
@@ -29,7 +32,7 @@ const (
 	MaxScatter = 63
 )
 
-// Check returns an error if the map is not usable. A text about a field begins with its name.
+// Check returns an error if the map is not usable. If the text is about a field, it begins with its name in JSON.
 func (m Map) Check() error {
 	switch {
 	case m.Start < 0:
