@@ -151,8 +151,9 @@ func (r Report) clusterProblems() (out []Problem) {
 		out = append(out, noNodeServes)
 	}
 	reachZooKeeper := func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK }
+	isDev := func(w WorkerReport) bool { return w.Says != nil && w.Says.Dev }
 	switch left := r.Summary.ShortestLeaseMs; {
-	case r.ZooKeeperError == "":
+	case r.ZooKeeperError == "", slices.ContainsFunc(r.Workers, isDev): // a development node has no ZooKeeper
 	case slices.ContainsFunc(r.Workers, reachZooKeeper):
 		out = append(out, notFromHere)
 	case left != nil:

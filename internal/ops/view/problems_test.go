@@ -118,6 +118,17 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 	}
 }
 
+// A development node has no ZooKeeper. It does not mean that another node can reach the one of --zk.
+func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
+	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
+		{Asked: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
+	}}
+	r.Judge()
+	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != Development.Cause {
+		t.Errorf("%q", joined(p))
+	}
+}
+
 // A node that does not answer is a problem. A node that denies access, or that cannot be reached from here, is
 // none while its worker is live.
 func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
