@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func printStatus(w io.Writer, r view.Report) error {
 	}
 	table := textTable{statusHeader}
 	for _, worker := range r.Workers {
-		if worker.State != view.Free {
+		if worker.State != view.Free && !table.joins(worker) {
 			table.add(statusCells(worker)...)
 		}
 	}
@@ -49,6 +50,21 @@ func statusCells(w view.WorkerReport) []string {
 		cells[i] = printable(cell)
 	}
 	return cells
+}
+
+// joins reports whether the worker is lost like those of the last row, and adds its number there: after a loss of data
+// there may be a thousand. The number of a row of several is FIRST-LAST.
+func (t textTable) joins(w view.WorkerReport) bool {
+	last, cells := t[len(t)-1], statusCells(w)
+	first, before, several := strings.Cut(last[0], "-")
+	if !several {
+		before = first
+	}
+	if w.State != view.RecordMissing || before != strconv.Itoa(w.Worker-1) || !slices.Equal(last[1:], cells[1:]) {
+		return false
+	}
+	last[0] = first + "-" + cells[0]
+	return true
 }
 
 // span formats a duration cell, "" for nil.
