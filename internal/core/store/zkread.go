@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -59,7 +60,11 @@ func (z *ZK) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 
 // readAll reads the records at the paths in ZooKeeper, in the present session.
 func (z *ZK) readAll(ctx context.Context, full []string) ([]Record, error) {
-	return call(ctx, z, "get", strings.Join(full, " "), func(c *zkClient) ([]Record, error) {
+	what := strings.Join(full, " ")
+	if len(full) > 1 { // there may be hundreds
+		what = fmt.Sprintf("%s and %d more", full[0], len(full)-1)
+	}
+	return call(ctx, z, "get", what, func(c *zkClient) ([]Record, error) {
 		records := make([]Record, len(full))
 		var group errgroup.Group
 		for first := 0; first < len(full); first += mostInRead {

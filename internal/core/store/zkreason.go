@@ -30,9 +30,18 @@ func (e *tlsError) Unwrap() error { return e.err }
 type ungreeted struct{ err error }
 
 func (e *ungreeted) Error() string {
-	return reason(e.err) + " before its greeting. It has no quorum, or too many connections (maxClientCnxns)"
+	if stranger, ok := errors.AsType[*strangerError](e.err); ok {
+		return stranger.Error()
+	}
+	return reason(e.err) + " before its greeting. It has no quorum, or too many connections (maxClientCnxns), or is " +
+		"not a ZooKeeper"
 }
 func (e *ungreeted) Unwrap() error { return e.err }
+
+// strangerError: what answers does not speak ZooKeeper's protocol.
+type strangerError struct{ why string }
+
+func (e *strangerError) Error() string { return "what answers there is not a ZooKeeper: " + e.why }
 
 // noConnection: a call that ended with err had no connection, for the reason why.
 type noConnection struct{ why, err error }

@@ -28,7 +28,9 @@ func TestReasonOfALostConnection(t *testing.T) {
 		{io.EOF, "connection closed by ZooKeeper"},
 		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "zk9", IsNotFound: true}}, "host zk9 not found"},
 		{fmt.Errorf("zk1:2181: %w", &ungreeted{io.EOF}),
-			"connection closed by ZooKeeper before its greeting. It has no quorum, or too many connections (maxClientCnxns)"},
+			"connection closed by ZooKeeper before its greeting. It has no quorum, or too many connections " +
+				"(maxClientCnxns), or is not a ZooKeeper"},
+		{fmt.Errorf("zk1:2181: %w", &ungreeted{&strangerError{"why"}}), "what answers there is not a ZooKeeper: why"},
 		{errors.New("the session has ended"), "the session has ended"},
 		{nil, "the session ended"},
 	} {

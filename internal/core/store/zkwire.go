@@ -187,7 +187,7 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(buf)
 	if n < minGreeting || n > maxGreeting {
-		return nil, fmt.Errorf("not a ZooKeeper: its answer begins with %q", buf)
+		return nil, &strangerError{fmt.Sprintf("its answer begins with %q", buf)}
 	}
 	buf = buf[:4+n]
 	if _, err := io.ReadFull(w.Conn, buf[4:]); err != nil {
@@ -195,7 +195,7 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	}
 	timeout, session := int32(binary.BigEndian.Uint32(buf[8:])), binary.BigEndian.Uint64(buf[12:])
 	if session != 0 && timeout <= 0 {
-		return nil, fmt.Errorf("not a ZooKeeper: it offers a session timeout of %d ms", timeout)
+		return nil, &strangerError{fmt.Sprintf("it offers a session timeout of %d ms", timeout)}
 	}
 	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
 	return buf, nil
