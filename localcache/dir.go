@@ -47,7 +47,7 @@ func openDir(dir string) (*os.File, error) {
 	case fi.Mode()&fs.ModeSymlink != 0:
 		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, dir)
 	case !fi.IsDir():
-		return nil, fmt.Errorf("%w: %s is not a directory", ErrUnsafeDir, dir)
+		return nil, fmt.Errorf("%w: %s is not a directory. Correct the path", ErrUnsafeDir, dir)
 	}
 	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {

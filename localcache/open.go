@@ -84,7 +84,7 @@ func lock(f *os.File, dir string) error {
 		if pid, _ := lockHolder(f); pid != 0 {
 			by = fmt.Sprintf("another flaked (process %d)", pid)
 		}
-		return fmt.Errorf("%w: %s uses %s, but each node needs its own state directory", ErrLocked, by, dir)
+		return fmt.Errorf("%w: %s uses %s. Give each node a state directory of its own", ErrLocked, by, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.Name(), err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -54,11 +55,23 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 		o.admin = ""
 		return nil, nil
 	case err != nil:
-		return nil, listenError("--admin", o.admin, err)
+		return nil, o.adminError(err)
 	}
 	o.admin = boundTo(o.admin, l)
 	o.node.Admin = o.adminURL(advertised(o.admin, o.advertise))
 	return l, nil
+}
+
+// adminError returns the error of listening on the admin address.
+func (o *options) adminError(err error) error {
+	switch {
+	case slices.Contains(o.listenOn, o.admin):
+		return usageError("--admin and --listen are both %s. Give them different ports", o.admin)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("--admin %s: address already in use. Give each node of a machine an --admin address of its "+
+			"own, or --admin off", o.admin)
+	}
+	return listenError("--admin", o.admin, err)
 }
 
 // adminURL returns an address of the admin port as it stands in records and messages: HOST:PORT

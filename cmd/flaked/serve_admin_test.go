@@ -26,7 +26,7 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 	}{
 		{"none", "", true, false, "", ""},
 		{"a free one", "127.0.0.1:0", true, true, "", ""},
-		{"a taken one", taken.Addr().String(), true, false, "address already in use", ""},
+		{"a taken one", taken.Addr().String(), true, false, "address already in use. Give each node", ""},
 		{"a taken one that nobody asked for", taken.Addr().String(), false, false, "",
 			"the admin address is already in use"},
 		{"no address", "127.0.0.1", true, false, "--admin 127.0.0.1", ""},

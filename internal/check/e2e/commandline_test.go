@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -59,6 +60,7 @@ func TestRefusedStarts(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	free := fmt.Sprintf("127.0.0.1:%d", freePorts(t))
 	n := s.started().ready()
 	n.get(1)
 	records := s.records()
@@ -87,6 +89,8 @@ func TestRefusedStarts(t *testing.T) {
 			[]string{"--listen", taken.Addr().String()}, 1},
 		{"admin port in use", `--admin ` + taken.Addr().String() + `: address already in use`,
 			[]string{"--admin", taken.Addr().String()}, 1},
+		{"one port for both", `--admin and --listen are both ` + free + `\. Give them different ports`,
+			[]string{"--listen", free, "--admin", free}, 2},
 		{"socket in no directory", `--listen unix:/nonexistent/s: directory /nonexistent not found\. Create it`,
 			[]string{"--listen", "unix:/nonexistent/s"}, 1},
 		{"no such host", `--listen nohost\.invalid:7609: host nohost\.invalid not found\. Correct the name`,
