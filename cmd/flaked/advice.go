@@ -46,6 +46,11 @@ func advise(err error) (lead, advice string, known error) {
 		return "", ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once " +
 			"with --zk-replaced", e
 	}
+	if e, ok := errors.AsType[*node.LostClusterError](err); ok {
+		return "", ". Correct --zk and --cluster. If they are right, ZooKeeper has lost its data: see " +
+			"docs/troubleshooting.md, and if no other node runs, start this one with --bootstrap, which puts the " +
+			"cluster back", e
+	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {
 			return "", adviceOf(view.FrozenByOperator), e

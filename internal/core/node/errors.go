@@ -72,6 +72,17 @@ func (e *OtherZooKeeperError) Error() string {
 		"worker", e.State, e.Given)
 }
 
+// LostClusterError says that ZooKeeper does not have the cluster that the state directory knows from there.
+type LostClusterError struct {
+	Name string
+	err  error
+}
+
+func (e *LostClusterError) Error() string {
+	return fmt.Sprintf("%s (name %q), but the state directory is of a node that has served in it", e.err, e.Name)
+}
+func (e *LostClusterError) Unwrap() error { return e.err }
+
 // ClockError says why this machine's clock must not be used for IDs: it is wrong, or too far
 // behind what may have been issued already.
 type ClockError struct{ Reason string }

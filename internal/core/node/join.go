@@ -71,6 +71,8 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 	switch {
 	case a.otherZK:
 		return n.otherZooKeeper()
+	case !n.cfg.Bootstrap && mine.UUID != "":
+		return &LostClusterError{n.cfg.Cluster, why}
 	case !n.cfg.Bootstrap:
 		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)
 	case mine.UUID != "":

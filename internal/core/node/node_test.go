@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/worker"
 )
@@ -86,6 +87,20 @@ func TestStartsThatAreRefused(t *testing.T) {
 				t.Errorf("%v; want one about %q", err, row.wrong)
 			}
 		})
+	}
+}
+
+// A node that has served in a cluster knows that ZooKeeper has lost it, and says so. It makes no other one.
+func TestLostClusterIsNotTakenForAnUnknownOne(t *testing.T) {
+	r := newRig(t)
+	if err := r.start().untilReady().stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.mem.Wipe()
+	err := r.start(func(c *Config) { c.Bootstrap = false }).ended()
+	lost, is := errors.AsType[*LostClusterError](err)
+	if !is || lost.Name != "test" || !errors.Is(err, coordinator.ErrNoCluster) {
+		t.Errorf("%v", err)
 	}
 }
 
