@@ -163,15 +163,23 @@ func (s *Server) sequence(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := strings.LastIndexByte(path, '/')
-	if at < 0 || path[at:] != "/next" && path[at:] != "/range" {
+	if !takesValues(path) {
 		writeError(w, replies.New(ids.ERR, "POST /v1/sequences/NAME/next or /v1/sequences/NAME/range takes values"))
 		return
 	}
 	s.takeValues(w, r, path[:at], path[at:] == "/range")
 }
 
+// takesValues reports whether a path below /v1/sequences/ is one that takes values when it is posted to.
+func takesValues(path string) bool {
+	return strings.HasSuffix(path, "/next") || strings.HasSuffix(path, "/range")
+}
+
 func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 	u, err := s.use(r, name)
+	if refusal, is := errors.AsType[*seq.Refusal](err); is && refusal.Reason == seq.NoSequence && takesValues(name) {
+		err = replies.New(ids.ERR, "reason=no-sequence there is no sequence "+name+". To take values, send POST, not GET")
+	}
 	if err != nil {
 		writeSequenceError(w, err)
 		return

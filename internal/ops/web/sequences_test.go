@@ -141,6 +141,8 @@ func TestSequenceRoutes(t *testing.T) {
 		{"POST", "/v1/sequences/small/range?n=1", 500, `{"error":{"code":"EXHAUSTED","text":"reason=exhausted...`},
 		{"GET", "/v1/sequences/nobody", 404,
 			`{"error":{"code":"ERR","text":"reason=no-sequence there is no sequence nobody...`},
+		{"GET", "/v1/sequences/order/next?n=2", 404, `{"error":{"code":"ERR","text":"reason=no-sequence there is no ` +
+			`sequence order/next. To take values, send POST, not GET"}}`},
 		{"POST", "/v1/sequences/9/next", 404,
 			`{"error":{"code":"ERR","text":"reason=no-sequence the name of a sequence must have more than digits...`},
 		{"POST", "/v1/sequences/order", 400, `{"error":{"code":"ERR","text":"POST /v1/sequences/NAME/next or...`},
