@@ -91,11 +91,11 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
 
 	// docs/http.md
-	`curl http://127.0.0.1:7610/v1/ids?n=2`:                              {shown: shape},
-	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`:           {shown: exact},
-	`flaked seq create ticket`:                                           {first: (*docWorld).counts},
-	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/next?n=2`:    {shown: exact},
-	`curl -X POST http://127.0.0.1:7610/v1/sequences/ticket/range?n=100`: {shown: exact},
+	`curl 'http://127.0.0.1:7610/v1/ids?n=2'`:                              {shown: shape},
+	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`:             {shown: exact},
+	`flaked seq create ticket`:                                             {first: (*docWorld).counts},
+	`curl -X POST 'http://127.0.0.1:7610/v1/sequences/ticket/next?n=2'`:    {shown: exact},
+	`curl -X POST 'http://127.0.0.1:7610/v1/sequences/ticket/range?n=100'`: {shown: exact},
 
 	// docs/performance.md
 	`flaked cluster init --zk zk1:2181 --cluster west --layout twitter --datacenter 3`: {alone: true,
@@ -112,8 +112,8 @@ var howRun = map[string]how{
 	`rm -r /tmp/walk`:                  {codes: []int{0, 1}}, // the nodes may still be stopping
 	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {prints: oneID},
 
-	`bin/flaked get --addr 127.0.0.1:7711`:        {prints: oneID},
-	`curl 'http://127.0.0.1:7811/readyz?verbose'`: {prints: `\[\+\] worker: \d, serving`},
+	`bin/flaked get --addr 127.0.0.1:7711`:           {prints: oneID},
+	`curl -s 'http://127.0.0.1:7811/readyz?verbose'`: {prints: `\[\+\] worker: \d, serving`},
 	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {
 		codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`,
 	},

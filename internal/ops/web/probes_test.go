@@ -30,11 +30,14 @@ func TestReadyzVerbose(t *testing.T) {
 		{"well", func(*node.Snapshot) {}, nil,
 			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: " +
 				"ok\n[+] clock: -1.5ms +/- 2ms\n[+] zookeeper: last heartbeat 812ms ago\nok\n"},
+		{"ZooKeeper has just stopped", func(s *node.Snapshot) { s.ZooKeeper.Session = false }, nil,
+			"[+] worker: 7, serving\n[+] lease: 24h0m left\n[+] reserved bound: 2.5s left\n[+] state directory: " +
+				"ok\n[+] clock: -1.5ms +/- 2ms\n[!] zookeeper: no connection, last heartbeat 812ms ago\nok\n"},
 		{"just started", func(s *node.Snapshot) {
 			*s = node.Snapshot{Phase: node.Starting, Cause: node.CauseNoWorkerYet, Disk: node.DiskSnapshot{OK: true}}
 		}, errors.New("-NOTREADY starting reason=no-worker-yet"),
-			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[+] zookeeper: no " +
-				"heartbeat yet\nStarting: no worker acquired yet. Clients get IDs from " +
+			"[-] worker: none, starting\n[+] state directory: ok\n[+] clock: not compared yet\n[!] zookeeper: no " +
+				"connection, no heartbeat yet\nStarting: no worker acquired yet. Clients get IDs from " +
 				"other nodes only. Wait. If this lasts, the node's log says " +
 				"why.\n-NOTREADY starting " +
 				"reason=no-worker-yet\n"},
