@@ -91,7 +91,7 @@ func serve(t *testing.T, binary string, args ...string) string {
 	var addr string
 	within(t, "it serves HTTP", func() bool {
 		text, _ := os.ReadFile(name)
-		if m := regexp.MustCompile(`serving HTTP: address=(\S+)`).FindSubmatch(text); m != nil {
+		if m := regexp.MustCompile(`listening for HTTP: address=(\S+)`).FindSubmatch(text); m != nil {
 			addr = "http://" + string(m[1])
 		}
 		return addr != ""

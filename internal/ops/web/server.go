@@ -148,7 +148,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.cfg.TLS != nil {
 		scheme = "HTTPS"
 	}
-	s.log.Info("serving "+scheme, "address", l.Addr().String())
+	s.log.Info("listening for "+scheme, "address", l.Addr().String())
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	readCtx, stopReading := context.WithCancel(ctx)
@@ -173,7 +173,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = srv.Close()
 	}
 	<-served
-	s.log.Info("stopped serving "+scheme, "address", l.Addr().String(), "cut", err != nil)
+	s.log.Info("stopped listening for "+scheme, "address", l.Addr().String(), "cut", err != nil)
 	return nil
 }
 
