@@ -71,6 +71,8 @@ func askAt(ctx context.Context, creds access.Client, addr string, timeout time.D
 		return nil, unanswered(addr, timeout, err)
 	case strings.HasPrefix(lines[0], "-"):
 		return nil, replies.Parse(addr, lines[0])
+	case strings.HasPrefix(lines[0], "HTTP/"):
+		return nil, unanswered(addr, timeout, errHTTP)
 	}
 	return lines, nil
 }
@@ -126,6 +128,8 @@ func (e *silentError) Unwrap() error { return e.err }
 
 const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
 
+var errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
+
 // unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
 	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
@@ -143,6 +147,8 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, bufio.ErrBufferFull):
 		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply),
 			"Check that it is a flaked node"
+	case errors.Is(err, errHTTP):
+		advice = "Give the node's --listen address, whose port is " + defaultPort + " by default"
 	case errors.Is(err, io.EOF):
 		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
 			"not stopping"

@@ -56,7 +56,8 @@ func clusterFreeze(c *cli.Context) error {
 			return err
 		}
 		name, until := c.String("cluster"), view.Instant(after.FrozenUntil, time.Now())
-		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s", name, until)
+		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s. "+
+			"`flaked cluster thaw` ends the freeze early.", name, until)
 		if before == after {
 			text = fmt.Sprintf("cluster %s is already frozen for longer, until %s. Nothing was changed.", name, until)
 		}

@@ -110,6 +110,9 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		return found, exitWith(exitFailure, "%w%s", err, accessAdvice(reply))
 	}
+	if _, silent := errors.AsType[*silentError](err); silent {
+		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default", err)
+	}
 	if err != nil {
 		return found, err
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func healthcheckCommand() *cli.Command {
@@ -26,6 +28,18 @@ Examples:
 	}
 }
 
+// explained returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the table
+// does not have.
+func explained(reply *ids.ReplyError) string {
+	for word := range strings.FieldsSeq(reply.Line()) {
+		if cause, is := strings.CutPrefix(word, "reason="); is && view.Known(cause) {
+			p := view.Cause(cause)
+			return ". " + p.Text + adviceOf(p)
+		}
+	}
+	return ""
+}
+
 func healthcheck(c *cli.Context) error {
 	node, err := newConversation(c)
 	if err != nil {
@@ -34,7 +48,7 @@ func healthcheck(c *cli.Context) error {
 	lines, err := node.ask(c.Context, "READY", readLines(1))
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "not ready: %s%s", reply.Line(), accessAdvice(reply))
+		return exitWith(exitFailure, "not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))
 	}
 	if err != nil {
 		return err

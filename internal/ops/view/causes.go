@@ -253,6 +253,9 @@ func Cause(word string) Problem {
 	return Problem{word, Critical, "The reply to READY and the log say why", otherNodes, "See docs/troubleshooting.md."}
 }
 
+// Known reports whether the table has a row of the word.
+func Known(word string) bool { return row(word) >= 0 }
+
 func row(word string) int {
 	return slices.IndexFunc(Causes, func(p Problem) bool { return p.Cause == word })
 }
