@@ -77,11 +77,11 @@ define RUN_HELP
   In another terminal:
     printf 'GET\n' | nc -N @ADDRESS@      one ID
     nc @ADDRESS@                          type GET, GET 5, HELP
-    bin/flaked status                     who holds which worker
+    bin/flaked status                          who holds which worker
 
   Ctrl-C stops flaked. ZooKeeper stays up:
-    scripts/zk-dev.sh stop                ends it; the next `make run` goes on where this one stopped
-    scripts/zk-dev.sh stop --wipe         ends it and forgets everything, the node's identity included
+    scripts/zk-dev.sh stop                     ends it; the next `make run` goes on where this one stopped
+    scripts/zk-dev.sh stop --wipe              ends it and forgets everything, the node's identity included
 
 endef
 export RUN_HELP
