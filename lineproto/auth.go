@@ -13,7 +13,7 @@ import (
 const maxWrong = 3
 
 var (
-	errNoAuth    = replies.New(ids.NOAUTH, "not authenticated. Send AUTH [user] token")
+	errNoAuth    = replies.New(ids.NOAUTH, "this node needs a token. Send AUTH [user] token")
 	errWrong     = replies.New(ids.WRONGPASS, "wrong token")
 	errLastWrong = replies.New(ids.WRONGPASS, "wrong token, connection closed. Reconnect to try again")
 )

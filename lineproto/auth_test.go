@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	noAuth     = "-NOAUTH not authenticated. Send AUTH [user] token\n"
+	noAuth     = "-NOAUTH this node needs a token. Send AUTH [user] token\n"
 	wrong      = "-WRONGPASS wrong token\n"
-	noAuthCRLF = "-NOAUTH not authenticated. Send AUTH [user] token\r\n"
+	noAuthCRLF = "-NOAUTH this node needs a token. Send AUTH [user] token\r\n"
 	wrongCRLF  = "-WRONGPASS wrong token\r\n"
 	lastWrong  = "-WRONGPASS wrong token, connection closed. Reconnect to try again\n"
 )
