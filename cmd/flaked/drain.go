@@ -26,7 +26,8 @@ func drainCommand() *cli.Command {
      serve --drain-time (10s).
   3. It stops as on SIGTERM: it answers what it has read and stores its bounds.
      It keeps its worker for the next start. With --release it gives the worker back,
-     and the next start acquires another one.
+     and the next start acquires another one, unless registration is frozen: then no node
+     could acquire it, so the node keeps it.
 
 The command waits for the end of the process. Run it on the same machine, in the same
 container, as root or as the node's user. Exits with 0 if the node has stopped, with 1 if it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -30,6 +31,10 @@ func (p *process) drain(ctx context.Context, server *lineproto.Server) {
 		return
 	case s := <-p.drains:
 		release = s == releaseSignal
+	}
+	if release && inside.Of(p.running).Node.Snapshot().FrozenUntilMs != nil {
+		release = false
+		p.log.Warn("registration is frozen, so no other node can acquire the worker: keeping it")
 	}
 	p.log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s",
 		p.drainTime.Seconds(), "release_worker", release)

@@ -101,6 +101,27 @@ func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	}
 }
 
+// While registration is frozen, nobody could acquire the worker, and a new node on another machine could not start. So
+// the node keeps it and can come back.
+func TestDrainKeepsTheWorkerInAFreeze(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.started().ready()
+	id := n.identity()
+	s.command("cluster", "freeze").wants(t, 0, "froze registration")
+	n.until("it knows of the freeze", func() bool {
+		doc, err := n.ask("STATUS")
+		return err == nil && !strings.Contains(doc, `"frozen_until_ms":null`)
+	})
+	if r := <-n.drain("--release"); r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start") {
+		t.Errorf("drain: %+v", r)
+	}
+	n.proc.exit()
+	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
+		t.Errorf("%+v, was %+v", now, id)
+	}
+}
+
 // A drain that does not end in time can be cut short by SIGTERM.
 func TestSIGTERMEndsADrain(t *testing.T) {
 	t.Parallel()
