@@ -25,22 +25,18 @@ final class Connection {
     private final Pool pool;
     private final Wire wire = new Wire();
     private final Queue<Request> unsent = new ConcurrentLinkedQueue<>();
-    /** Requests whose replies have not come, in the order of the replies. */
-    private final Queue<Request> sent = new ConcurrentLinkedQueue<>();
-    /** Who has it writes what others have not sent. */
-    private final ReentrantLock writer = new ReentrantLock();
-    /** When the last bytes came, at first when the connection was made, 0 before that. Whether no request waited then. */
-    private volatile long heardAt;
-
-    private volatile boolean idle;
-    /** Why the connection has ended, null if it has not. */
-    volatile Throwable ended;
+    private final Queue<Request> sent = new ConcurrentLinkedQueue<>(); // in the order of the replies
+    private final ReentrantLock writer = new ReentrantLock(); // who has it writes for the others, too
+    private volatile long heardAt; // when the last bytes came, at first when the connection was made, 0 before that
+    private volatile boolean idle; // all requests were answered then
+    volatile Throwable ended; // why the connection has ended, null if it has not
 
     Connection(Node node, Pool pool) {
         this.node = node;
         this.pool = pool;
-        if (pool.token != null) {
-            Request auth = new Request(Query.ok("AUTH " + pool.token), this, pool.nodeTimeout);
+        if (pool.options.token() != null) {
+            Request auth = new Request(
+                    new Query("AUTH " + pool.options.token(), 1, 0, false), this, pool.options.nodeTimeout());
             auth.whenComplete((ok, e) -> Optional.ofNullable(e).ifPresent(this::end));
             unsent.add(auth);
         }
@@ -101,7 +97,7 @@ final class Connection {
         Request first = sent.peek(); // perhaps nobody waits for it
         Request next = first != null && due(first) < due(request) ? first : request;
         if (Pool.now() >= due(next)) {
-            boolean hurried = next.share < pool.nodeTimeout;
+            boolean hurried = next.share < pool.options.nodeTimeout();
             String silent = node.address.text() + " did not answer in time";
             Exception e = hurried ? new SocketTimeoutException(silent) : new IOException(silent);
             next.completeExceptionally(e);
@@ -119,20 +115,21 @@ final class Connection {
 
     private void run() {
         try {
-            wire.connect(node.address, pool.tls, (int) (pool.nodeTimeout / Check.MS));
+            wire.connect(
+                    node.address, node.failures, pool.options.tls(), (int) (pool.options.nodeTimeout() / Check.MS));
             heardAt = Pool.now();
             send();
             byte[] bytes = new byte[8 * MAX_LINE];
             String rest = "";
             for (int n; (n = wire.in.read(bytes)) >= 0; ) {
                 idle = false;
-                String[] lines = (rest + new String(bytes, 0, n, StandardCharsets.ISO_8859_1)).split("\n", -1);
+                String[] lines = (rest + new String(bytes, 0, n, StandardCharsets.UTF_8)).split("\n", -1);
                 for (int i = 0; i < lines.length - 1; i++) {
                     take(lines[i]);
                 }
                 rest = lines[lines.length - 1];
                 if (rest.length() > MAX_LINE) {
-                    throw notFlaked(rest);
+                    take(rest); // throws what is wrong with it
                 }
                 heardAt = Pool.now();
                 idle = sent.isEmpty();
@@ -146,17 +143,13 @@ final class Connection {
 
     private void take(String line) throws IOException {
         Request request = sent.peek();
-        if (request == null || line.length() > MAX_LINE) {
-            throw notFlaked(line);
+        if (line.length() > MAX_LINE || request == null || !request.take(line)) {
+            String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
+            throw new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");
         }
-        if (request.take(line)) {
+        if (request.missing == 0) {
             sent.remove(request); // not poll: end may have removed it, and be at the next one
         }
-    }
-
-    static IOException notFlaked(String line) {
-        String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
-        return new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");
     }
 
     /** Closes the connection. Its requests, and those that come too late, fail. */

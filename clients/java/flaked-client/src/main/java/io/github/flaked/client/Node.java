@@ -4,29 +4,20 @@ import java.net.SocketTimeoutException;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A node, and whether it may be asked. The pool's monitor guards it. Times are those of {@link Pool#now()}. */
 final class Node {
-    static final long FIRST_PAUSE = TimeUnit.MILLISECONDS.toNanos(20);
-    static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
     /** The pause after a refusal that needs an operator, and the longest that a node can ask for. */
-    static final long OPERATOR_PAUSE = TimeUnit.SECONDS.toNanos(5);
+    private static final long LONGEST = 5000 * Check.MS;
 
     final Address address;
-    /** The connections for IDs, for sequences and for the probe. */
-    final Connection[] connections = new Connection[3];
-    /** Asks whether the node is ready again, null at other times. */
-    volatile Request probe;
-    /** The last failure, null while the node is healthy. */
-    volatile Exception error;
-    /** Counts failures, to recognise errors of requests that were under way at an earlier one. */
-    volatile int failures;
-    /** When the pause ends. */
-    long until;
-
-    private long pause = FIRST_PAUSE;
+    final Connection[] connections = new Connection[3]; // for IDs, for sequences and for the probe
+    volatile Request probe; // asks whether the node is ready again, null at other times
+    volatile Exception error; // the last failure, null while the node is healthy
+    volatile int failures; // to recognise errors of requests that were under way at an earlier one
+    long until; // when the pause ends
+    private long pause = 20 * Check.MS;
 
     Node(Address address) {
         this.address = address;
@@ -48,26 +39,26 @@ final class Node {
         return allowed.min(Comparator.comparingLong(Node::rank)).orElse(null);
     }
 
+    /** Learns that the node answered (null) or failed. Then it has a pause, at random: jitter is 0.5 to 1.5. */
+    void settle(Exception e, long now, double jitter) {
+        error = e;
+        if (e == null) {
+            pause = 20 * Check.MS;
+            return;
+        }
+        long length = (long) (pause * jitter);
+        if (e instanceof RefusedException refusal) {
+            long asked =
+                    refusal.needsOperator() ? LONGEST : refusal.retryAfter().toNanos();
+            length = Math.min(Math.max(length, asked), LONGEST);
+        }
+        pause = Math.min(2 * pause, 1000 * Check.MS);
+        until = now + length;
+        failures++;
+    }
+
     boolean needsOperator() {
         return error instanceof RefusedException refusal && refusal.needsOperator();
-    }
-
-    /** Begins a pause, which is at random: jitter is 0.5 to 1.5. */
-    void fail(Exception e, long now, double jitter) {
-        long length = (long) (pause * jitter);
-        pause = Math.min(2 * pause, LONGEST_PAUSE);
-        error = e;
-        failures++;
-        if (e instanceof RefusedException refusal) {
-            long asked = needsOperator() ? OPERATOR_PAUSE : refusal.retryAfter().toNanos();
-            length = Math.min(Math.max(length, asked), OPERATOR_PAUSE);
-        }
-        until = now + length;
-    }
-
-    void restore() {
-        error = null;
-        pause = FIRST_PAUSE;
     }
 
     Stats.Node stats() {

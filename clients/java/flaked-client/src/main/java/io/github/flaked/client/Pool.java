@@ -18,24 +18,23 @@ import javax.net.ssl.SSLContext;
 final class Pool {
     private static final long START = System.nanoTime();
 
-    final String token; // may be null, as tls may
-    final SSLContext tls;
-    final long nodeTimeout;
+    final Options options;
     private final List<Node> nodes;
     private final LongAdder calls = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private volatile boolean closed;
 
+    /** What all connections have in common. The token and tls may be null. */
+    record Options(String token, SSLContext tls, long nodeTimeout) {}
+
     /** A query that may go to several nodes. */
     private static final class Call {
         final Query query;
         final long deadline;
-        /** The error of the last node that was asked. */
-        Throwable error;
-        /** The nodes that have refused the call for a reason that is about the sequence. */
-        final Set<Node> refused = new HashSet<>();
-        /** When to begin anew, because all nodes have refused. */
-        long resumeAt;
+        final Set<Node> refused = new HashSet<>(); // by these nodes, for a reason that is about the sequence
+        long retryAfter; // how long to wait when all have refused
+        long resumeAt; // when that has passed
+        Throwable error; // of the last node that was asked
 
         Call(Query query, long timeout) {
             this.query = query;
@@ -43,11 +42,9 @@ final class Pool {
         }
     }
 
-    Pool(List<Address> addresses, String token, SSLContext tls, long nodeTimeout) {
+    Pool(List<Address> addresses, Options options) {
         nodes = addresses.stream().map(Node::new).toList();
-        this.token = token;
-        this.tls = tls;
-        this.nodeTimeout = nodeTimeout;
+        this.options = options;
     }
 
     /** Returns a time in nanoseconds. Such times can be compared, while those of System.nanoTime may overflow. */
@@ -94,23 +91,20 @@ final class Pool {
         }
     }
 
-    /** Asks one node, if one can be asked now. The consumer gets the values, or none. */
-    void prefetch(Query query, Consumer<long[]> consumer) {
-        Call call = new Call(query, nodeTimeout);
+    /** Asks one node, and reports whether one can be asked now. The consumer gets the values, or none. */
+    boolean prefetch(Query query, Consumer<long[]> consumer) {
+        Call call = new Call(query, 2 * options.nodeTimeout());
         Request request = request(call, now());
-        if (request == null) {
-            consumer.accept(new long[0]);
-        } else {
-            start(call, request, consumer);
-        }
+        return request != null && start(call, request, consumer);
     }
 
-    private void start(Call call, Request request, Consumer<long[]> consumer) {
+    private boolean start(Call call, Request request, Consumer<long[]> consumer) {
         request.whenComplete((values, e) -> {
             settle(call, request, e);
             consumer.accept(e == null ? values : new long[0]);
         });
         request.connection.send(request);
+        return true;
     }
 
     /** Returns a request to the node to ask next. Waits while that has a pause. */
@@ -119,10 +113,7 @@ final class Pool {
         for (long now = now(); (request = request(call, now)) == null; now = now()) {
             Node next = Node.best(nodes, call.refused);
             if (!call.refused.isEmpty()) {
-                long asked = call.error instanceof RefusedException e
-                        ? e.retryAfter().toNanos()
-                        : 0;
-                call.resumeAt = now + Math.max(20 * Check.MS, Math.min(asked, 1000 * Check.MS));
+                call.resumeAt = now + Math.max(20 * Check.MS, Math.min(call.retryAfter, 1000 * Check.MS));
                 call.refused.clear();
             }
             long until = call.resumeAt > now ? call.resumeAt : next.until;
@@ -146,7 +137,8 @@ final class Pool {
         }
         // While another node is healthy, half of the time is left to ask that one. A busy node needs 25 ms.
         long half = Math.max((call.deadline - now) / 2, 25 * Check.MS);
-        long share = isOneHealthy(node) ? Math.min(nodeTimeout, half) : nodeTimeout;
+        boolean alone = nodes.stream().allMatch(other -> other == node || other.error != null);
+        long share = Math.min(options.nodeTimeout(), alone ? Long.MAX_VALUE : half);
         return new Request(call.query, connection(node, call.query.ofSequence() ? 1 : 0), share);
     }
 
@@ -157,31 +149,20 @@ final class Pool {
         return node.connections[which];
     }
 
-    /** Reports whether a node is healthy, leaving one out. */
-    private boolean isOneHealthy(Node leftOut) {
-        return nodes.stream().anyMatch(node -> node != leftOut && node.error == null);
-    }
-
     /** Learns from the end of a request whether the node is healthy. The error is null if it has answered. */
-    private void settle(Call call, Request request, Throwable e) {
+    private synchronized void settle(Call call, Request request, Throwable e) {
         Node node = request.connection.node;
         RefusedException refusal = e instanceof RefusedException refused ? refused : null;
-        boolean ofCall = e instanceof EOFException || refusal != null && refusal.isFinal(call.query);
-        if (ofCall || e == null && node.error == null) {
+        if (e instanceof EOFException || refusal != null && refusal.isFinal(call.query)) {
             return;
         }
-        synchronized (this) {
-            call.error = e;
-            if (refusal != null && refusal.isAboutSequence(call.query)) {
-                call.refused.add(node);
-            } else if (request.failures != node.failures) {
-                return; // the request had been under way when the node failed
-            } else if (e == null) {
-                node.restore();
-                notifyAll();
-            } else {
-                node.fail((Exception) e, now(), ThreadLocalRandom.current().nextDouble(0.5, 1.5));
-            }
+        call.error = e;
+        if (refusal != null && refusal.isAboutSequence(call.query)) {
+            call.retryAfter = refusal.retryAfter().toNanos();
+            call.refused.add(node);
+        } else if (request.failures == node.failures) { // else it had been under way when the node failed
+            node.settle((Exception) e, now(), ThreadLocalRandom.current().nextDouble(0.5, 1.5));
+            notifyAll();
         }
     }
 
@@ -196,8 +177,9 @@ final class Pool {
         for (Node node : nodes) {
             if (node.probe != null) {
                 node.probe.connection.watch(node.probe);
-            } else if (node.error != null && node.until <= now && isOneHealthy(node)) {
-                Request probe = new Request(Query.ok("READY"), connection(node, 2), nodeTimeout);
+            } else if (node.error != null && node.until <= now && nodes.stream().anyMatch(each -> each.error == null)) {
+                Request probe =
+                        new Request(new Query("READY", 1, 0, false), connection(node, 2), options.nodeTimeout());
                 node.probe = probe;
                 start(new Call(probe.query, 0), probe, ok -> {
                     node.probe = null;

@@ -7,10 +7,6 @@ record Query(String text, int lines, int perLine, boolean ofSequence) {
         return new Query(n == 1 ? verb : verb + " " + n, n, 1, !verb.equals("GET"));
     }
 
-    static Query ok(String text) {
-        return new Query(text, 1, 0, false);
-    }
-
     /** Parses a line of the reply into values, and reports whether it can be one. */
     boolean accept(String line, long[] values, int at) {
         if (perLine == 0) {

@@ -8,7 +8,6 @@ public final class RefusedException extends FlakedException {
     private static final Set<String> FINAL =
             Set.of("no-sequence", "frozen", "wrong-mode", "no-right", "exhausted", "too-many");
 
-    /** The address of the node. */
     private final String address;
 
     RefusedException(String address, String reply) {
@@ -16,7 +15,7 @@ public final class RefusedException extends FlakedException {
         this.address = address;
     }
 
-    /** {@return the address of the node, as the client was given it} */
+    /** Returns the address of the node, as the client was given it. */
     public String address() {
         return address;
     }

@@ -3,41 +3,34 @@ package io.github.flaked.client;
 import java.time.Duration;
 
 /**
- * A named sequence, a counter that all nodes share. A {@link RefusedException} whose reason is no-sequence, frozen,
- * wrong-mode, no-right, exhausted or too-many needs an operator or another request. After other refusals the call tries
- * other nodes, and again after a moment.
+ * A named sequence, a counter that all nodes share. Its {@link RefusedException} has the reason no-sequence, frozen,
+ * wrong-mode, no-right, exhausted or too-many. After other refusals a call tries other nodes, and again after a moment.
  */
 public final class Sequence extends Source {
-    Sequence(String verb, Stock stock, long timeout) {
-        super(verb, stock, timeout);
+    Sequence(Stock stock, long timeout) {
+        super(stock, timeout);
     }
 
-    /**
-     * {@return this sequence with another timeout of its calls} Prefetched values are shared.
-     * @param timeout how long a call may take
-     */
+    /** Returns this sequence with another timeout of its calls. Prefetched values are shared. */
     public Sequence withTimeout(Duration timeout) {
-        return new Sequence(verb, stock, Check.nanos("the timeout", timeout, 1));
+        return new Sequence(stock, Check.nanos("the timeout", timeout, 1));
     }
 
     /**
-     * {@return the value that belongs to a key, the same one again from any node} So a call that failed can be repeated
-     * without a gap. Only strict sequences have keys.
-     * @param key a letter, then letters, digits and _ . : -, at most 64 characters
+     * Returns the value that belongs to a key, the same one again from any node. So a call that failed can be repeated
+     * without a gap. Only strict sequences have keys: a letter, then letters, digits and _ . : -, at most 64 in all.
      */
     public long next(String key) {
         String rule = "a key must begin with a letter, go on with letters, digits and _ . : -, and have at most 64";
         Check.require(key.matches("[A-Za-z][A-Za-z0-9_.:-]{0,63}"), rule);
-        return pool.call(Query.values(verb + " " + key, 1), timeout, -1)[0];
+        return stock.pool.call(Query.values(stock.verb + " " + key, 1), timeout, -1)[0];
     }
 
-    /**
-     * {@return the ends of n values that follow each other}
-     * @param n how many, 1 to 1,000,000
-     */
+    /** Returns the ends of 1 to 1,000,000 values that follow each other. */
     public Range range(int n) {
         Check.count("the number of values", n, 1, 1_000_000);
-        long[] ends = pool.call(new Query(verb.replace("NEXT", "RANGE") + " " + n, 1, 2, true), timeout, -1);
+        Query query = new Query(stock.verb.replaceFirst("NEXT", "RANGE") + " " + n, 1, 2, true);
+        long[] ends = stock.pool.call(query, timeout, -1);
         return new Range(ends[0], ends[1]);
     }
 }

@@ -5,15 +5,12 @@ import java.util.Queue;
 
 /** Values that were requested in advance. */
 final class Stock {
-    static final int MOST = 100_000;
-
     final int size;
     final Pool pool;
-    private final String verb;
+    final String verb; // GET, or NEXT and the name of a sequence
     private final long maxAge;
     private final Queue<Value> values = new ArrayDeque<>();
-    /** Whether a request for the stock is under way. */
-    private boolean filling;
+    private boolean filling; // a request for the stock is under way
 
     private record Value(long value, long askedAt) {}
 
@@ -36,8 +33,8 @@ final class Stock {
             missing = filling || values.size() > size / 2 ? 0 : size - values.size();
             filling |= missing > 0;
         }
-        if (missing > 0) {
-            pool.prefetch(Query.values(verb, Math.min(missing, 10_000)), more -> add(more, now));
+        if (missing > 0 && !pool.prefetch(Query.values(verb, Math.min(missing, 10_000)), more -> add(more, now))) {
+            add(new long[0], now);
         }
         return value == null ? -1 : value.value;
     }

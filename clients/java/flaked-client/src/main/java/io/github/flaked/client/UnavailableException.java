@@ -1,9 +1,6 @@
 package io.github.flaked.client;
 
-/**
- * No node answered in time. The cause is the last {@link RefusedException} of a node, or the last error of the network.
- * The same call may succeed later.
- */
+/** No node answered in time. The cause is the last {@link RefusedException}, or the last error of the network. */
 public final class UnavailableException extends FlakedException {
     private static final long serialVersionUID = 1;
 

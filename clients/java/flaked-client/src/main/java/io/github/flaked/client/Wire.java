@@ -26,8 +26,8 @@ final class Wire {
     /** What comes from the node, once connect has returned. */
     InputStream in;
 
-    /** Connects to the first address of the node's host that answers. They share the time. TLS may be null. */
-    void connect(Address address, SSLContext tls, int ms) throws IOException {
+    /** Connects, within a time if it is TCP. A host may have several addresses: each attempt uses another one. */
+    void connect(Address address, int attempt, SSLContext tls, int ms) throws IOException {
         if (address.path() != null) {
             open = unix = SocketChannel.open(StandardProtocolFamily.UNIX);
             unix.connect(UnixDomainSocketAddress.of(address.path()));
@@ -36,32 +36,21 @@ final class Wire {
         }
         InetAddress[] all = InetAddress.getAllByName(address.host());
         Socket socket = new Socket();
-        for (int i = 0; !socket.isConnected(); i++) {
-            try {
-                open = socket = new Socket(); // one that failed cannot be used again
-                socket.connect(new InetSocketAddress(all[i], address.port()), Math.max(1, ms / all.length));
-            } catch (IOException e) {
-                if (i == all.length - 1) {
-                    throw e;
-                }
-            }
-        }
+        open = socket;
+        socket.connect(new InetSocketAddress(all[attempt % all.length], address.port()), ms);
         socket.setTcpNoDelay(true);
         socket.setKeepAlive(true);
-        socket = tls == null ? socket : handshake(socket, address, tls, ms);
+        if (tls != null) {
+            socket = tls.getSocketFactory().createSocket(socket, address.host(), address.port(), true);
+            SSLParameters parameters = tls.getDefaultSSLParameters();
+            parameters.setEndpointIdentificationAlgorithm("HTTPS"); // verifies the host name
+            ((SSLSocket) socket).setSSLParameters(parameters);
+            socket.setSoTimeout(ms);
+            ((SSLSocket) socket).startHandshake();
+            socket.setSoTimeout(0);
+        }
         in = socket.getInputStream();
         out = socket.getOutputStream();
-    }
-
-    private static Socket handshake(Socket tcp, Address address, SSLContext tls, int ms) throws IOException {
-        SSLSocket socket = (SSLSocket) tls.getSocketFactory().createSocket(tcp, address.host(), address.port(), true);
-        SSLParameters parameters = socket.getSSLParameters();
-        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // verifies the host name
-        socket.setSSLParameters(parameters);
-        socket.setSoTimeout(ms);
-        socket.startHandshake();
-        socket.setSoTimeout(0);
-        return socket;
     }
 
     void write(byte[] bytes) throws IOException {

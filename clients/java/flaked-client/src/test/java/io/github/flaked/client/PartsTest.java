@@ -20,6 +20,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class PartsTest {
+    private static final long FIRST_PAUSE = TimeUnit.MILLISECONDS.toNanos(20);
+    private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
+
     @Test
     void numbersAreExactUpTo63Bits() {
         assertEquals(0, Query.number("0"));
@@ -41,12 +44,6 @@ class PartsTest {
         assertFalse(Query.values("NEXT order", 1).accept("17 20", values, 0));
         assertFalse(new Query("RANGE order 4", 1, 2, true).accept("17", values, 0));
         assertFalse(Query.values("GET", 1).accept("0", values, 0));
-    }
-
-    @ParameterizedTest
-    @ValueSource(strings = {"HTTP/1.1 400 Bad Request", "-", "-err x", "- ERR", ""})
-    void anHttpServerAndNoiseAreNoRefusals(String line) {
-        assertFalse(FlakedException.isRefusal(line));
     }
 
     @Test
@@ -81,7 +78,7 @@ class PartsTest {
     }
 
     private static long pause(Node node, Exception e, double jitter) {
-        node.fail(e, 0, jitter);
+        node.settle(e, 0, jitter);
         return node.until;
     }
 
@@ -89,15 +86,15 @@ class PartsTest {
     void aPauseDoublesUpToASecond() {
         Node node = new Node(Address.parse("a"));
         Exception e = new IOException("down");
-        assertEquals(Node.FIRST_PAUSE, pause(node, e, 1));
-        assertEquals(2 * Node.FIRST_PAUSE, pause(node, e, 1));
+        assertEquals(FIRST_PAUSE, pause(node, e, 1));
+        assertEquals(2 * FIRST_PAUSE, pause(node, e, 1));
         for (int i = 0; i < 100; i++) {
             pause(node, e, 1);
         }
-        assertEquals(Node.LONGEST_PAUSE, pause(node, e, 1));
-        assertEquals(Node.LONGEST_PAUSE / 2, pause(node, e, 0.5));
-        node.restore();
-        assertEquals(Node.FIRST_PAUSE, pause(node, e, 1));
+        assertEquals(LONGEST_PAUSE, pause(node, e, 1));
+        assertEquals(LONGEST_PAUSE / 2, pause(node, e, 0.5));
+        node.settle(null, 0, 1);
+        assertEquals(FIRST_PAUSE, pause(node, e, 1));
     }
 
     @ParameterizedTest
@@ -119,15 +116,15 @@ class PartsTest {
         Node slow = new Node(Address.parse("b"));
         Node failed = new Node(Address.parse("c"));
         List<Node> nodes = List.of(failed, slow, healthy);
-        slow.fail(new SocketTimeoutException("silent"), 0, 1);
-        failed.fail(new IOException("down"), 0, 1);
+        slow.settle(new SocketTimeoutException("silent"), 0, 1);
+        failed.settle(new IOException("down"), 0, 1);
         assertSame(healthy, Node.best(nodes, Set.of()));
         assertSame(slow, Node.best(nodes, Set.of(healthy)));
         assertSame(failed, Node.best(nodes, Set.of(healthy, slow)));
         assertNull(Node.best(nodes, Set.of(healthy, slow, failed)));
         assertTrue(slow.mayBeAsked(0));
         assertFalse(failed.mayBeAsked(0));
-        assertTrue(failed.mayBeAsked(Node.FIRST_PAUSE));
+        assertTrue(failed.mayBeAsked(FIRST_PAUSE));
     }
 
     @ParameterizedTest
