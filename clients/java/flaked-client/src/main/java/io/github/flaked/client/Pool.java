@@ -84,7 +84,7 @@ final class Pool {
                 }
             }
         } catch (TimeoutException e) {
-            throw unavailable(call, "in time");
+            throw unavailable(call, "answered in time");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new FlakedException("the thread was interrupted while it waited", "", e);
@@ -118,7 +118,7 @@ final class Pool {
             }
             long until = call.resumeAt > now ? call.resumeAt : next.until;
             if (until >= call.deadline || nodes.stream().allMatch(Node::needsOperator)) {
-                throw unavailable(call, "so that one can be asked in time");
+                throw unavailable(call, "can be asked in time");
             }
             TimeUnit.NANOSECONDS.timedWait(this, until - now);
         }
@@ -169,7 +169,7 @@ final class Pool {
     private UnavailableException unavailable(Call call, String what) {
         Throwable error = call.error == null ? nodes.get(0).error : call.error;
         String why = error == null ? nodes.get(0).address.text() + " did not answer" : error.getMessage();
-        return new UnavailableException("no flaked node answered " + what + ": " + why, error);
+        return new UnavailableException("no flaked node " + what + ": " + why, error);
     }
 
     /** Asks failed nodes whether they are ready again, so that no call has to try. */

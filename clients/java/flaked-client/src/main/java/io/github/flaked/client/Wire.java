@@ -26,8 +26,8 @@ final class Wire {
     /** What comes from the node, once connect has returned. */
     InputStream in;
 
-    /** Connects, within a time if it is TCP. A host may have several addresses: each attempt uses another one. */
-    void connect(Address address, int attempt, SSLContext tls, int ms) throws IOException {
+    /** Connects, within a time if it is TCP. A host may have several addresses: each failure leads to the next one. */
+    void connect(Address address, int failures, SSLContext tls, int ms) throws IOException {
         if (address.path() != null) {
             open = unix = SocketChannel.open(StandardProtocolFamily.UNIX);
             unix.connect(UnixDomainSocketAddress.of(address.path()));
@@ -37,7 +37,7 @@ final class Wire {
         InetAddress[] all = InetAddress.getAllByName(address.host());
         Socket socket = new Socket();
         open = socket;
-        socket.connect(new InetSocketAddress(all[attempt % all.length], address.port()), ms);
+        socket.connect(new InetSocketAddress(all[failures % all.length], address.port()), ms);
         socket.setTcpNoDelay(true);
         socket.setKeepAlive(true);
         if (tls != null) {

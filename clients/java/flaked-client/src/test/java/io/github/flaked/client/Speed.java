@@ -4,7 +4,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * Measures the calls a second of a client, with a number of threads: beside {@code bin/flaked serve --dev},
+ * Measures the calls a second of a client with a number of threads. In this module, while {@code flaked serve --dev} runs:
  * {@code java -cp target/classes:target/test-classes io.github.flaked.client.Speed 127.0.0.1:7609 64}.
  */
 final class Speed {
