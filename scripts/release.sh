@@ -151,12 +151,13 @@ clients() {
   mkdir "$stage/tree"
   tar --exclude=target --exclude=node_modules --exclude=dist --exclude=__pycache__ --exclude='*.egg-info' --exclude='.?*' \
     -c LICENSE clients | tar -C "$stage/tree" -x
+  for module in "$built"/java/*/src/main; do
+    mkdir -p "$module/resources/META-INF"
+    cp LICENSE "$module/resources/META-INF"
+  done
+  cp LICENSE "$built/python"
   plain_modes "$stage/tree"
   if tools_of java; then
-    for module in "$built"/java/*/src/main; do
-      mkdir -p "$module/resources/META-INF"
-      cp LICENSE "$module/resources/META-INF"
-    done
     (cd "$built/java" && quietly mvn -B -ntp -DskipTests -Dspotless.check.skip -Drevision="$number" \
       -Dproject.build.outputTimestamp="$now" package)
     find "$built/java" -path '*/target/*.jar' ! -path '*/flaked-test/*' ! -name 'original-*' ! -name '*-tests.jar' -exec cp -t "$out" {} +
@@ -164,7 +165,6 @@ clients() {
     say 'NOT BUILT: the jars, because tools are missing'
   fi
   if tools_of python; then
-    cp LICENSE "$built/python"
     sed -i "s/^__version__ = .*/__version__ = \"$(python_version)\"/" "$built/python/src/flaked/__init__.py"
     python3 -m venv "$stage/venv"
     quietly "$stage/venv/bin/pip" install --disable-pip-version-check build==1.3.0
