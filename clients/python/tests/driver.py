@@ -18,11 +18,14 @@ import flaked
 
 Json = dict[str, Any]
 _numbers = itertools.count(1)
+_saying = threading.Lock()
 
 
 def say(answer: Json) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")  # one write, so that lines of threads do not mix
-    sys.stdout.flush()
+    text = json.dumps(answer) + "\n"
+    with _saying:  # a long line takes several writes, between which another thread could say something
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def described(error: BaseException) -> Json:
