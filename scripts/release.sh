@@ -168,6 +168,7 @@ clients() {
     sed -i "s/^__version__ = .*/__version__ = \"$(python_version)\"/" "$built/python/src/flaked/__init__.py"
     python3 -m venv "$stage/venv"
     quietly "$stage/venv/bin/pip" install --disable-pip-version-check build==1.3.0
+    cp LICENSE "$built/python" # where hatchling looks for it
     quietly "$stage/venv/bin/python" -m build --outdir "$out" "$built/python"
   else
     say 'NOT BUILT: the wheel, because tools are missing'
