@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
+import socket
 import threading
 import time
 from typing import Any
@@ -96,7 +98,7 @@ def test_interrupts_lose_no_other_call(fake: Fake) -> None:
 def test_a_dropped_client_ends_its_thread(fake: Fake) -> None:
     client = flaked.Client([fake.address])
     client.next()
-    thread = client._runner._reactor._thread  # type: ignore[union-attr]
+    thread = client._core.thread
     del client
     gc.collect()
     thread.join(10)
@@ -163,3 +165,44 @@ def test_wrong_arguments_send_nothing(fake: Fake) -> None:
             with pytest.raises(ValueError):
                 call()
     assert fake.asked == []
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_child_that_is_forked_while_the_client_connects_keeps_no_socket(listens: bool) -> None:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = server.getsockname()
+        if not listens:  # a full backlog: further connections stay in SYN_SENT
+            for _ in range(4):
+                filler = stack.enter_context(socket.socket())
+                filler.setblocking(False)
+                filler.connect_ex(address)
+        client = stack.enter_context(flaked.Client([f"127.0.0.1:{address[1]}"], timeout=20, node_timeout=20))
+        caller = threading.Thread(target=_ignore_closed, args=(client,))
+        caller.start()
+
+        def sockets() -> int:
+            return len([sock for sock in client._core.sockets if sock.fileno() >= 0])
+
+        while not client._core.loop or not sockets():
+            time.sleep(0.001)
+        if listens:
+            stack.enter_context(server.accept()[0])
+        (ours,) = [sock.fileno() for sock in client._core.sockets]
+        assert in_child(lambda: [sockets(), is_open(ours)]) == "[0, False]"
+        assert sockets() == 1
+        client.close()
+        caller.join(10)
+
+
+def _ignore_closed(client: flaked.Client) -> None:
+    with contextlib.suppress(flaked.ClosedError):
+        client.next()
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True

@@ -3,18 +3,9 @@
 ``Client`` blocks, ``AsyncClient`` is for asyncio. Both ask the next node when one fails or refuses.
 """
 
-from ._aio import AsyncClient, AsyncSequence
-from ._client import Client, Sequence
-from ._errors import ClosedError, FlakedError, RefusedError, UnavailableError
+from ._client import AsyncClient, AsyncSequence, Client, Sequence
+from ._protocol import ClosedError, FlakedError, RefusedError, UnavailableError
 
-__all__ = [
-    "AsyncClient",
-    "AsyncSequence",
-    "Client",
-    "ClosedError",
-    "FlakedError",
-    "RefusedError",
-    "Sequence",
-    "UnavailableError",
-]
+__all__ = ["AsyncClient", "AsyncSequence", "Client", "Sequence"]
+__all__ += ["ClosedError", "FlakedError", "RefusedError", "UnavailableError"]
 __version__ = "0.1.0"

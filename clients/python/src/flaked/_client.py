@@ -1,59 +1,190 @@
-"""The blocking client."""
+"""The blocking client and the one for asyncio. ``One``, what ``next`` returns, is an int or a coroutine of one."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import re
+import ssl
 import threading
 import weakref
+from collections.abc import Coroutine, Iterable
 from queue import Empty, SimpleQueue
-from time import monotonic
-from typing import Optional
+from typing import Any, Generic, Optional, TypeVar, cast
 
 from . import _protocol as protocol
-from ._base import BaseClient, BaseSequence
-from ._call import Call
-from ._config import Config, seconds
-from ._errors import ClosedError, unavailable
-from ._fork import in_child
-from ._stock import Stock
-from ._threads import Reactor
+from ._engine import Call
+from ._loop import Reactor, Stock
+from ._options import DEFAULT_ADDRESS, Options, parse_address, seconds
+from ._protocol import ClosedError
 
-#: The engine ends a call at its deadline. A caller waits this much longer, in case the engine cannot.
-_GRACE = 0.1
+One = TypeVar("One")
+Many = TypeVar("Many")
+Span = TypeVar("Span")
+Seq = TypeVar("Seq")
 
 
-class Client(BaseClient):
+class _Source(Generic[One, Many]):
+    """A client, which gives IDs, or a sequence, which gives its values."""
+
+    def _prepare(self, core: Any, name: str, prefetch: int, max_age: float) -> None:
+        self._core = core
+        self._one = protocol.values(name)
+        self._max_age = seconds("max_age", max_age)
+        if not 0 <= prefetch <= 100_000:
+            raise ValueError(f"prefetch is {prefetch}, must be 0 to 100,000")
+        self._stock = Stock(name, prefetch, max_age) if prefetch else None
+
+    def _ask(self, request: protocol.Request, timeout: Optional[float], stock: Optional[Stock] = None) -> Any:
+        limit = self._core.options.timeout if timeout is None else seconds("timeout", timeout)
+        return self._core.call(request, limit, stock)
+
+    def next(self, *, timeout: Optional[float] = None) -> One:
+        """Return a new ID, or the next value of the sequence."""
+        return cast(One, self._ask(self._one, timeout, self._stock))
+
+    def next_many(self, n: int, *, timeout: Optional[float] = None) -> Many:
+        """Return n new IDs or values, 1 to 10,000, in ascending order. All of them, or an error and none."""
+        return cast(Many, self._ask(protocol.values(self._one.name, n), timeout))
+
+
+class _Client(_Source[One, Many], Generic[One, Many, Seq]):
+    """The settings of a client."""
+
+    _reactor: Any
+    _sequence: Any
+
+    def __init__(
+        self,
+        addresses: Iterable[str] = (DEFAULT_ADDRESS,),
+        *,
+        token: Optional[str] = None,
+        tls: Optional[ssl.SSLContext] = None,
+        timeout: float = 5.0,
+        node_timeout: float = 1.0,
+        prefetch: int = 0,
+        max_age: float = 1.0,
+    ) -> None:
+        """Check the settings. This does no I/O, so nodes that are down cause no error here.
+
+        :param addresses: nodes of one cluster, ``host:port``, ``host`` or ``unix:/path``, asked in this order.
+        :param token: what the nodes ask for.
+        :param tls: for the TCP addresses, such as ``ssl.create_default_context()``.
+        :param timeout: how many seconds a call may take, unless it says otherwise.
+        :param node_timeout: how many seconds one node may be silent before the next one is asked.
+        :param prefetch: how many IDs are requested in advance, up to 100,000, so that ``next`` need not wait.
+        :param max_age: how many seconds a prefetched ID may be kept.
+        """
+        nodes = tuple(map(parse_address, [addresses] if isinstance(addresses, str) else addresses))
+        if not nodes or len(set(nodes)) < len(nodes):
+            raise ValueError(f"addresses must have an address, such as {DEFAULT_ADDRESS}, and none of them twice")
+        if token is not None and not re.fullmatch("[!-~]{1,256}", token):
+            raise ValueError("token must have 1 to 256 printable characters without blanks")
+        if tls is not None and not isinstance(tls, ssl.SSLContext):
+            raise TypeError("tls must be an ssl.SSLContext, such as ssl.create_default_context()")
+        options = Options(nodes, token, tls, seconds("timeout", timeout), seconds("node_timeout", node_timeout))
+        self._prepare(self._reactor(options), "", prefetch, max_age)
+
+    def sequence(self, name: str, *, prefetch: int = 0, max_age: Optional[float] = None) -> Seq:
+        """Return the sequence of this name. It shares the connections of the client.
+
+        Do not prefetch from strict and ordered sequences: values would come out of order.
+        """
+        return cast(Seq, self._sequence(self, name, prefetch, max_age))
+
+
+class _Sequence(_Source[One, Many], Generic[One, Many, Span]):
+    """A named sequence: a counter that all nodes share. Made by the method ``sequence`` of a client."""
+
+    def __init__(self, client: Any, name: str, prefetch: int, max_age: Optional[float]) -> None:
+        self.name = protocol.check_name(name)
+        self._client = client  # a client that is dropped is closed
+        self._prepare(client._core, name, prefetch, client._max_age if max_age is None else max_age)
+
+    def next(self, *, key: Optional[str] = None, timeout: Optional[float] = None) -> One:
+        """Return the next value. In a strict sequence, the same key gets the same value again, from any node."""
+        if key is None:
+            return super().next(timeout=timeout)
+        return cast(One, self._ask(protocol.values(self.name, key=key), timeout))
+
+    def range(self, n: int, *, timeout: Optional[float] = None) -> Span:
+        """Return n new values that follow each other, 1 to 1,000,000, as a ``range``."""
+        return cast(Span, self._ask(protocol.span(self.name, n), timeout))
+
+
+class _Threaded(Reactor):
+    # One daemon thread does the I/O. Callers append to a queue and wait. So an exception in a caller, such as
+    # KeyboardInterrupt, cannot leave the connections or the engine in a half-changed state.
+    thread: Optional[threading.Thread] = None
+
+    def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
+        if not self.loop:
+            self._start()
+        value = stock.take(self) if stock else None
+        if value is not None:
+            return value
+        gate: SimpleQueue[Call] = SimpleQueue()
+        call = self.begin(request, limit, gate.put)
+        with contextlib.suppress(Empty):
+            gate.get(timeout=limit)
+        call.done = True  # nobody waits any more
+        return call.result()
+
+    def wake(self) -> None:
+        turn, loop = self._turn, self.loop
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            if loop:
+                loop.call_soon_threadsafe(self.work)
+                self._woken = turn  # if work has been called meanwhile, this says nothing
+
+    def soon(self) -> None:
+        self.work()
+
+    def _start(self) -> None:
+        with self.lock:
+            if self.closed:
+                raise ClosedError
+            if not self.loop:
+                loop = asyncio.SelectorEventLoop()
+                self.prepare()
+                self.thread = threading.Thread(target=self._run, args=(loop,), name="flaked", daemon=True)
+                self.thread.start()
+                self.loop = loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.run_forever()
+        loop.run_until_complete(self.shut())
+        loop.close()
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed, loop, self.loop = True, self.loop, None
+        if loop:
+            loop.call_soon_threadsafe(loop.stop)
+
+
+class Sequence(_Sequence[int, "list[int]", range]):
+    """A named sequence: a counter that all nodes share. Made by :meth:`Client.sequence`."""
+
+
+class Client(_Client[int, "list[int]", Sequence]):
     """Get IDs, and values of named sequences, from flaked nodes. Any number of threads may use one client.
 
     A process that was forked may use the client of its parent: it makes connections of its own, and prefetched
     values stay with the parent.
     """
 
-    def _set_up(self) -> None:
-        self._runner = _Runner(self._config)
-        # A client that is dropped ends its thread. The thread does not refer to the client.
-        weakref.finalize(self, self._runner.close)
+    _reactor, _sequence = _Threaded, Sequence
 
-    def next(self, *, timeout: Optional[float] = None) -> int:
-        """Return a new ID."""
-        return self._runner.one(protocol.ONE_ID, self._stock, timeout)
-
-    def next_many(self, n: int, *, timeout: Optional[float] = None) -> list[int]:
-        """Return n new IDs, 1 to 10,000, in ascending order. All of them, or an error and none."""
-        return self._runner.call(protocol.ids(n), timeout)
-
-    def sequence(self, name: str, *, prefetch: int = 0, max_age: Optional[float] = None) -> Sequence:
-        """Return the sequence of this name. It shares the connections of the client.
-
-        Do not prefetch from strict and ordered sequences: values would come out of order.
-        """
-        return Sequence(self, name, prefetch, max_age)
+    def _prepare(self, core: Any, name: str, prefetch: int, max_age: float) -> None:
+        super()._prepare(core, name, prefetch, max_age)
+        weakref.finalize(self, core.close)  # a client that is dropped ends its thread, which does not refer to it
 
     def close(self) -> None:
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
-        reactor = self._runner.close()
-        if reactor:
-            reactor.join()
+        self._core.close()
+        if self._core.thread:
+            self._core.thread.join(self._core.options.node_timeout)
 
     def __enter__(self) -> Client:
         return self
@@ -62,92 +193,60 @@ class Client(BaseClient):
         self.close()
 
 
-class Sequence(BaseSequence):
-    """A named sequence: a counter that all nodes share. Made by :meth:`Client.sequence`."""
+class _Asynchronous(Reactor):
+    wake = Reactor.soon
 
-    def __init__(self, client: Client, name: str, prefetch: int, max_age: Optional[float]) -> None:
-        super().__init__(client, name, prefetch, max_age)
-        self._client = client  # a client that is dropped is closed
-        self._runner = client._runner
-
-    def next(self, *, key: Optional[str] = None, timeout: Optional[float] = None) -> int:
-        """Return the next value. In a strict sequence, the same key gets the same value again, from any node."""
-        if key is not None:
-            return self._runner.call(protocol.keyed(self.name, key), timeout)[0]
-        return self._runner.one(self._one, self._stock, timeout)
-
-    def next_many(self, n: int, *, timeout: Optional[float] = None) -> list[int]:
-        """Return n new values, 1 to 10,000, in ascending order, perhaps with gaps."""
-        return self._runner.call(protocol.values(self.name, n), timeout)
-
-    def range(self, n: int, *, timeout: Optional[float] = None) -> range:
-        """Return n new values that follow each other, 1 to 1,000,000."""
-        return protocol.spanned(n, self._runner.call(protocol.span(self.name, n), timeout))
-
-
-class _Runner:
-    """Submits calls to the reactor, and makes a reactor when there is none: at first, and after a fork."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._closed = False
-        self._reactor: Optional[Reactor] = None
-        self._lock = threading.Lock()
-        in_child(self)
-
-    def forget(self) -> None:
-        """Leave the reactor to the parent process."""
-        self._lock = threading.Lock()  # a thread of the parent may have held it
-        reactor, self._reactor = self._reactor, None
-        if reactor:
-            reactor.abandon()
-
-    def one(self, request: protocol.Request, stock: Optional[Stock], timeout: Optional[float]) -> int:
-        """Return a value of the stock, or else one that is requested."""
-        if stock is None or self._closed:
-            return self.call(request, timeout)[0]
-        value = stock.take()
-        if stock.lacks():
-            reactor = self._running()
-            reactor.post(reactor.engine.refill, stock)
-        return self.call(request, timeout)[0] if value is None else value
-
-    def call(self, request: protocol.Request, timeout: Optional[float]) -> list[int]:
-        """Return the numbers of the reply."""
-        limit = self._config.timeout if timeout is None else seconds("timeout", timeout)
-        gate: SimpleQueue[Call] = SimpleQueue()
-        call = Call(request, monotonic() + limit, gate.put)
-        reactor = self._running()
+    async def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
+        self._start()
+        value = stock.take(self) if stock else None
+        if value is not None:
+            return value
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        call = self.begin(request, limit, lambda _: None if future.done() else future.set_result(None))
         try:
-            reactor.post(reactor.engine.submit, call)
-            if reactor.ended:  # it may never look at the call
-                raise ClosedError
-            with contextlib.suppress(Empty):
-                gate.get(timeout=limit + _GRACE)
+            await future
         finally:
-            call.done = True  # after an exception, such as KeyboardInterrupt, nobody waits any more
-        if call.error:
-            raise call.error
-        if not call.values:
-            raise unavailable(call.last)
-        return call.values
+            call.done = True  # nobody waits any more, after a cancellation, too
+        return call.result()
 
-    def close(self) -> Optional[Reactor]:
-        """Close the client. Return the reactor that ends then."""
-        with self._lock:
-            self._closed = True
-            reactor, self._reactor = self._reactor, None
-        if reactor:
-            reactor.close()
-        return reactor
+    def _start(self) -> None:
+        if self.closed:
+            raise ClosedError
+        loop = asyncio.get_running_loop()
+        if self.loop is None or self.loop.is_closed():
+            self.prepare()
+            self.loop = loop
+        elif self.loop is not loop:
+            raise RuntimeError("the client is bound to another event loop. Make a client for each loop")
 
-    def _running(self) -> Reactor:
-        reactor = self._reactor
-        if reactor and not reactor.ended:
-            return reactor
-        with self._lock:
-            if self._closed:
-                raise ClosedError
-            if self._reactor is None or self._reactor.ended:
-                self._reactor = Reactor(self._config)
-            return self._reactor
+
+_One = Coroutine[Any, Any, int]
+_Many = Coroutine[Any, Any, "list[int]"]
+_Span = Coroutine[Any, Any, range]
+
+
+class AsyncSequence(_Sequence[_One, _Many, _Span]):
+    """A named sequence: a counter that all nodes share. Made by :meth:`AsyncClient.sequence`."""
+
+
+class AsyncClient(_Client[_One, _Many, AsyncSequence]):
+    """Get IDs, and values of named sequences, from flaked nodes, with asyncio. Any number of tasks may use one client.
+
+    The first call binds the client to the running event loop. A call
+    that is cancelled throws its reply away, and disturbs no other.
+    """
+
+    _reactor, _sequence = _Asynchronous, AsyncSequence
+
+    async def close(self) -> None:
+        """Close the connections. Calls that wait, and later ones, raise ClosedError."""
+        core = self._core
+        core.closed, loop, core.loop = True, core.loop, None
+        if loop:
+            await core.shut()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,77 +1,156 @@
 """Every decision of a client, without I/O: which node is asked, what a reply means, when to give up.
 
-A driver does what the engine says (``Driver``), and reports what happens: ``opened``, ``received``, ``lost``, ``tick``.
-All calls come from one thread or one event loop, so there are no locks.
+A driver makes the connections (``connect``), and reports what happens: ``opened``, ``received``, ``lost``. It calls
+``tick`` at ``next_tick``, and ``flush`` after the others. All calls come from one thread, so there are no locks.
 """
 
 from __future__ import annotations
 
+import random
+from collections import deque
 from math import inf
 from time import monotonic
-from typing import Callable, Optional, Protocol
+from typing import Any, Callable, Optional
 
 from . import _protocol as protocol
-from ._call import Call, Link
-from ._config import Config
-from ._errors import ClosedError, FlakedError, RefusedError, unavailable
-from ._node import Node, ends_call, ends_sequence_call, needs_operator
-from ._stock import Stock
+from ._options import Address, Options
+from ._protocol import ClosedError, FlakedError, RefusedError, Request
 
+#: How long a node is not asked after its first failure, and at most. Each further failure doubles it.
+FIRST_PAUSE, MOST_PAUSE = 0.02, 1.0
+#: The pause after a refusal that an operator must end. It limits the time that a node may ask for.
+LONG_PAUSE = 5.0
 #: The least time that a node has to answer, however little a call has left. A busy node needs it.
 LEAST_SHARE = 0.025
 #: How long a call waits, at least and at most, after all nodes have refused it because of its sequence.
-LEAST_RETRY = 0.02
-MOST_RETRY = 1.0
+LEAST_RETRY, MOST_RETRY = 0.02, 1.0
+#: Reasons of a sequence that neither another node nor a moment ends.
+LASTING = frozenset(("no-sequence", "frozen", "wrong-mode", "no-right", "exhausted", "too-many"))
 
 
-class Driver(Protocol):
-    """What the engine asks of a driver. None of these methods may call the engine."""
+class Call:
+    """A request for which a caller waits. ``finish`` is called once, after ``values`` or ``error`` is set."""
 
-    def connect(self, link: Link) -> None:
-        """Begin to connect, and report ``opened`` or ``lost`` later."""
+    done = False  #: it has ended, or its caller waits no longer. Its reply is thrown away then
+    patient = True  #: it may wait for a node. Those for a stock do not
+    error: Optional[Exception] = None
+    address = "the node"  #: the node that was asked last
+    last: Optional[Exception] = None  #: the error of the node that was asked last
+    refused: tuple[Node, ...] = ()  #: the nodes that have refused the call because of its sequence
+    resume = 0.0  #: while the call waits: when it begins anew
+    #: When the request was sent, when its time is up, and whether that is less than a node may take.
+    asked, until, hurried = 0.0, 0.0, False
 
-    def write(self, link: Link, data: bytes) -> None:
-        """Send data, now or later."""
+    def __init__(self, request: Request, deadline: float, finish: Callable[[Call], object]) -> None:
+        self.request = request
+        self.deadline = deadline
+        self.finish = finish
+        self.values: list[int] = []
 
-    def disconnect(self, link: Link) -> None:
-        """Close the connection, or stop connecting."""
+    def end(self, values: list[int], error: Optional[Exception] = None) -> None:
+        """End the call, unless it has ended."""
+        if not self.done:
+            self.values, self.error, self.done = values, error, True
+            self.finish(self)
+
+    def result(self) -> Any:
+        """Return the result of a call that has ended, or whose time is up."""
+        if self.error or not self.values:
+            raise self.error or protocol.unavailable(self.last or FlakedError(f"{self.address} did not answer"))
+        return self.request.result(self.values)
+
+
+class Link:
+    """One connection to a node. Replies come in the order of the requests."""
+
+    write: Callable[[bytes], object]  #: the driver's way to send data
+    close: Callable[[], object]  #: the driver's way to close the connection, or stop connecting
+    task: Any  #: the driver's
+
+    def __init__(self, node: Node, kind: str, token: Optional[str]) -> None:
+        self.node = node
+        self.kind = kind  #: "ids" or "sequences", or "probe" to ask whether the node is ready
+        self.open = self.closed = False
+        self.idle = False  #: nothing was under way when the last requests were sent, and no byte came since then
+        self.greeting = token is not None  #: the reply to AUTH has not come yet
+        self.out = f"AUTH {token}\n".encode("ascii") if self.greeting else b""  #: not written yet
+        self.pending: deque[Call] = deque()
+        self.rest = b""  #: the beginning of a line
+        self.got: list[int] = []  #: the numbers of the reply that has begun
+
+    def send(self, call: Call) -> None:
+        """Append the request of a call to what is sent."""
+        self.idle = self.idle or (self.open and not self.pending)
+        self.pending.append(call)
+        self.out += call.request.line
+
+
+class Node:
+    """One address of the client, and whether it may be asked."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.links: dict[str, Link] = {}  #: by their kinds
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the node healthy."""
+        self.failures = 0
+        self.until = 0.0  #: the node is not asked before this time
+        self.slow = False  #: it did not answer a request that had little time. It may be well
+        self.hopeless = False  #: it refuses until an operator acts
+        self.last: Optional[Exception] = None
+
+    def rank(self) -> tuple[int, float]:
+        """Return what orders nodes: healthy ones, slow ones, then those whose pause ends first."""
+        return (0, 0.0) if not self.failures else (1 if self.slow else 2, self.until)
+
+    def paused(self, now: float) -> bool:
+        """Report whether the node must not be asked yet."""
+        return self.failures > 0 and not self.slow and self.until > now
+
+    def fail(self, error: Exception, now: float, hurried: bool) -> None:
+        """Count a failure. hurried means that the node was silent, but had little time."""
+        if self.until > now and (hurried or not self.slow):
+            return  # the request was under way when the node failed before
+        self.hopeless = False
+        pause = min(MOST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures, 10)) * random.uniform(0.5, 1.5)
+        if isinstance(error, RefusedError):
+            self.hopeless = error.code in ("NOAUTH", "WRONGPASS") or (error.code == "EXHAUSTED" and not error.reason)
+            pause = LONG_PAUSE if self.hopeless else min(max(pause, error.retry_after or 0.0), LONG_PAUSE)
+        self.failures += 1
+        self.until, self.slow, self.last = now + pause, hurried, error
 
 
 class Engine:
     """The calls of one client, its nodes and its connections."""
 
-    def __init__(self, config: Config, driver: Driver, now: Callable[[], float] = monotonic) -> None:
-        self.config = config
-        self.driver = driver
-        self.now = now
-        self.nodes = [Node(address) for address in config.addresses]
+    now = staticmethod(monotonic)
+
+    def __init__(self, options: Options, connect: Callable[[Link], object]) -> None:
+        self.options = options
+        self.connect = connect
+        self.nodes = [Node(address) for address in options.addresses]
         self.links: set[Link] = set()
         self.waiting: list[Call] = []
-        self.unhealthy = 0
-        #: When tick must be called, at the latest.
         self.next_tick = inf
-        self._unsent: set[Link] = set()
 
     def submit(self, call: Call) -> None:
-        """Begin a call."""
+        """Begin a call. First, failed nodes are asked whether they are ready, while another node is healthy."""
         now = self.now()
-        if self.unhealthy:
-            self._probe(now)
+        failed = [node for node in self.nodes if node.failures]
+        for node in failed if len(failed) < len(self.nodes) else ():
+            if node.until <= now and "probe" not in node.links:
+                probe = Call(protocol.READY, inf, lambda _: None)
+                probe.done = True  # no other node may answer it
+                self._send(node, "probe", probe, now)
         self._place(call, now)
 
-    def refill(self, stock: Stock) -> None:
-        """Request more values for a stock, if it lacks some and has requested none."""
-        lacks = stock.lacks()
-        if lacks:
-            stock.filling = True
-            call = Call(stock.request(lacks), self.now() + self.config.timeout, stock.filled)
-            call.eager = True
-            self.submit(call)
-
     def opened(self, link: Link) -> None:
-        """Tell that a link is connected."""
+        """Tell that a link is connected. The node's time for replies begins."""
         link.open = True
-        self._unsent.add(link)
+        for call in link.pending:
+            self._start_clock(call, link.node, self.now())
 
     def received(self, link: Link, data: bytes) -> None:
         """Take bytes that a node has sent."""
@@ -79,9 +158,8 @@ class Engine:
         lines = (link.rest + data).split(b"\n")
         link.rest = lines.pop()
         for line in lines:
-            if link.closed:
-                return
-            self._line(link, line[:-1] if line.endswith(b"\r") else line)
+            if not link.closed:
+                self._line(link, line)
         if len(link.rest) > protocol.MAX_LINE:
             self._give_up(link, protocol.not_flaked(link.node.address.text, link.rest))
 
@@ -90,147 +168,112 @@ class Engine:
         if not link.idle:
             return self._give_up(link, error)
         # The node has closed an idle connection while requests were on their way. That is no failure.
-        calls = [call for call in link.pending if call.request.want and not call.done]
-        self._drop(link)
-        for call in calls:
-            self._send(link.node, call, self.now())
-
-    def _give_up(self, link: Link, error: Exception, hurried: bool = False) -> None:
-        """Close a link. If requests wait for replies, the node fails, and they go to the next node."""
-        if link.closed:
-            return
-        now = self.now()
-        calls = [call for call in link.pending if call.request.want]
-        self._drop(link)
-        if (calls or link.probe) and not (calls and ends_call(error)):
-            self._fail(link.node, error, hurried)
-        for call in calls:
-            call.last = error
-            if ends_call(error):
-                call.fail(error)
-            else:
-                self._place(call, now)
+        for call in self._drop(link):
+            if not call.done:
+                self._send(link.node, link.kind, call, self.now())
 
     def tick(self) -> None:
-        """Do what is due: end calls at their deadlines, give up silent nodes, try again."""
+        """Give up silent nodes, and try again to place calls that wait."""
         now = self.now()
-        if now < self.next_tick:
-            return
+        for call in [call for link in self.links for call in link.pending if call.deadline <= now]:
+            call.end([])
         for link in list(self.links):
-            for call in link.pending:
-                if call.deadline <= now:
-                    call.fail(unavailable(call.last or _silence(link, now - call.asked)))
             late = [call for call in link.pending if call.until <= now]
             if late:
-                self._give_up(link, _silence(link, now - late[0].asked), all(call.hurried for call in late))
+                error = FlakedError(f"{link.node.address.text} did not {'answer' if link.open else 'connect'} in time")
+                self._give_up(link, error, all(call.hurried for call in late))
         waiting, self.waiting = self.waiting, []
         for call in waiting:
-            if call.deadline <= now:
-                call.fail(unavailable(call.last))
-            elif call.resume <= now:
-                call.refused.clear()
+            if call.resume <= now:
+                call.refused = ()
                 self._place(call, now)
             elif not call.done:
                 self.waiting.append(call)
-        self._schedule()
+        pending = [call for link in self.links for call in link.pending]
+        times = [call.until if call.done else min(call.until, call.deadline) for call in pending]
+        self.next_tick = min(times + [call.resume for call in self.waiting], default=inf)
 
     def flush(self) -> None:
-        """Write the requests that were made since the last time. Drivers call it when they have done the rest."""
-        for link in self._unsent:
-            if link.open and link.out and not link.closed:
-                self.driver.write(link, b"".join(link.out))
-                link.out.clear()
-        self._unsent.clear()
+        """Write the requests that were made since the last time."""
+        for link in self.links:
+            if link.out and link.open:
+                data, link.out = link.out, b""
+                link.write(data)
 
     def close(self) -> None:
         """Close all links, and fail all calls."""
         calls, self.waiting = self.waiting, []
         for link in list(self.links):
-            calls += link.pending
-            self._drop(link)
+            calls += self._drop(link)
         for call in calls:
-            call.fail(ClosedError())
-
-    def _schedule(self) -> None:
-        times = [call.until for link in self.links for call in link.pending]
-        times += [call.deadline for link in self.links for call in link.pending if not call.done]
-        times += [min(call.resume, call.deadline) for call in self.waiting]
-        self.next_tick = min(times, default=inf)
+            call.end([], ClosedError())
 
     def _place(self, call: Call, now: float) -> None:
         """Send a call to the best node, or let it wait, or fail it."""
         if call.done:
             return
-        if call.last and call.deadline <= now:
-            return call.fail(unavailable(call.last))
-        node = self._pick(call)
-        if node is None or (call.refused and node.paused(now)):
-            self._retry(call, now)
-        elif not node.paused(now):
-            self._send(node, call, now)
-        elif call.eager or node.until >= call.deadline or all(needs_operator(n.last) for n in self.nodes):
-            call.fail(unavailable(call.last or node.last))
-        else:
-            self._wait(call, node.until)
-
-    def _pick(self, call: Call) -> Optional[Node]:
-        if not self.unhealthy and not call.refused:
-            return self.nodes[0]
-        return min((n for n in self.nodes if n not in call.refused), key=Node.rank, default=None)
-
-    def _send(self, node: Node, call: Call, now: float) -> None:
-        share = self.config.node_timeout
-        if len(self.nodes) - self.unhealthy > (not node.failures):  # another node is healthy
-            share = min(share, max((call.deadline - now) / 2, LEAST_SHARE))
-        call.hurried = share < self.config.node_timeout
-        call.asked, call.until = now, now + share
-        self.next_tick = min(self.next_tick, call.until, call.deadline)
-        link = node.links.get(bool(call.request.name))
-        if link is None:
-            link = node.links[bool(call.request.name)] = self._connect(node, False)
-        link.send(call)
-        self._unsent.add(link)
-
-    def _connect(self, node: Node, probe: bool) -> Link:
-        link = Link(node, probe)
-        if self.config.token is not None:
-            login = Call(protocol.auth(self.config.token), inf, lambda _: None)
-            login.until = inf
-            link.send(login)
-        self.links.add(link)
-        self.driver.connect(link)
-        return link
-
-    def _drop(self, link: Link) -> None:
-        link.closed, link.idle = True, False
-        self.links.discard(link)
-        node = link.node
-        node.links = {kind: other for kind, other in node.links.items() if other is not link}
-        if link.probe:
-            node.probing = False
-        self.driver.disconnect(link)
-
-    def _wait(self, call: Call, until: float) -> None:
+        node: Optional[Node] = self.nodes[0]
+        if self.nodes[0].failures or call.refused:
+            node = min((n for n in self.nodes if n not in call.refused), key=Node.rank, default=None)
+        if node and not node.paused(now) and (call.deadline > now or not call.last):
+            return self._send(node, "sequences" if call.request.name else "ids", call, now)
+        if node and not call.refused:
+            call.last = call.last or node.last
+            until = inf if all(n.hopeless for n in self.nodes) else node.until
+        else:  # the nodes that can be reached refuse the sequence, so the call begins anew after a moment
+            asked = (call.last.retry_after if isinstance(call.last, RefusedError) else None) or 0.0
+            until = now + min(max(LEAST_RETRY, asked), MOST_RETRY)
+        if not call.patient or max(until, now) >= call.deadline:
+            return call.end([], protocol.unavailable(call.last))
         call.resume = until
         self.waiting.append(call)
-        self.next_tick = min(self.next_tick, until, call.deadline)
+        self.next_tick = min(self.next_tick, until)
 
-    def _retry(self, call: Call, now: float) -> None:
-        """Begin a call anew after a moment, because the nodes that can be reached refuse its sequence."""
-        asked = (call.last.retry_after if isinstance(call.last, RefusedError) else None) or 0.0
-        until = now + min(max(LEAST_RETRY, asked), MOST_RETRY)
-        if call.eager or until >= call.deadline:
-            call.fail(unavailable(call.last))
-        else:
-            self._wait(call, until)
+    def _send(self, node: Node, kind: str, call: Call, now: float) -> None:
+        link = node.links.get(kind)
+        if link is None:
+            link = node.links[kind] = Link(node, kind, self.options.token)
+            self.links.add(link)
+            self.connect(link)
+        link.send(call)
+        self._start_clock(call, node, now)
+
+    def _start_clock(self, call: Call, node: Node, now: float) -> None:
+        share = self.options.node_timeout
+        if [True for other in self.nodes if not other.failures and other is not node]:  # another node is healthy
+            share = min(share, max((call.deadline - now) / 2, LEAST_SHARE))
+        call.asked, call.until, call.address = now, now + share, node.address.text
+        call.hurried = share < self.options.node_timeout
+        self.next_tick = min(self.next_tick, call.until, call.deadline)
+
+    def _drop(self, link: Link) -> list[Call]:
+        """Close a link. Return the calls that wait for replies."""
+        link.closed, link.idle = True, False
+        self.links.discard(link)
+        link.node.links = {kind: other for kind, other in link.node.links.items() if other is not link}
+        link.close()
+        return list(link.pending)
+
+    def _give_up(self, link: Link, error: Exception, hurried: bool = False) -> None:
+        """Close a link. If requests wait for replies, the node fails, and they go to the next node."""
+        calls = [] if link.closed else self._drop(link)
+        if calls:
+            link.node.fail(error, self.now(), hurried)
+        for call in calls:
+            call.last = error
+            self._place(call, self.now())
 
     def _line(self, link: Link, line: bytes) -> None:
-        address = link.node.address.text
-        if not link.pending:  # nobody waits, so nobody is told
-            return self._give_up(link, protocol.not_flaked(address, line))
+        node, address = link.node, link.node.address.text
+        refused = protocol.refusal(address, line) if line[:1] == b"-" and not link.got else None
+        if link.greeting or not link.pending:
+            if not link.greeting or line != b"OK":
+                self._give_up(link, refused or protocol.not_flaked(address, line))
+            link.greeting = False
+            return
         call = link.pending[0]
-        if line[:1] == b"-" and len(line) > 1 and not link.got:
-            return self._refused(link, call, protocol.refusal(address, line))
+        if refused:
+            return self._refused(link, call, refused)
         try:
             link.got += call.request.numbers(line)
         except ValueError:
@@ -239,58 +282,28 @@ class Engine:
             return
         link.pending.popleft()
         values, link.got = link.got, []
+        if node.failures:
+            node.restore()
+            for other in self.waiting:
+                if not other.refused:  # else it does not wait for a node
+                    other.resume = self.next_tick = self.now()
         if call.request is protocol.READY:
             self._drop(link)
-        if values or link.closed:
-            self._restore(link.node)
-        call.succeed(values)
+        call.end(values)
 
     def _refused(self, link: Link, call: Call, error: RefusedError) -> None:
-        if not call.request.want:  # AUTH or READY
-            return self._give_up(link, error)
         link.pending.popleft()
+        of_sequence = bool(call.request.name and error.reason)
+        final = error.code in ("ERR", "NOPERM") or (
+            of_sequence and (error.reason in LASTING or error.code != "NOTREADY")
+        )
+        if call.request is protocol.READY:
+            self._drop(link)
+        elif final:
+            return call.end([], error)
         call.last = error
-        about_sequence = bool(call.request.name and error.reason)
-        if ends_call(error) or (about_sequence and ends_sequence_call(error)):
-            return call.fail(error)
-        if about_sequence:
-            call.refused.add(link.node)
+        if of_sequence:
+            call.refused += (link.node,)
         else:
-            self._fail(link.node, error)
+            link.node.fail(error, self.now(), False)
         self._place(call, self.now())
-
-    def _fail(self, node: Node, error: Exception, hurried: bool = False) -> None:
-        self.unhealthy += not node.failures
-        node.fail(error, self.now(), hurried)
-
-    def _restore(self, node: Node) -> None:
-        if not node.failures:
-            return
-        self.unhealthy -= 1
-        node.restore()
-        waiting, self.waiting = self.waiting, []
-        now = self.now()
-        for call in waiting:
-            if call.refused:  # it does not wait for a node
-                self.waiting.append(call)
-            else:
-                self._place(call, now)
-
-    def _probe(self, now: float) -> None:
-        """Ask failed nodes whether they are ready, while another node is healthy."""
-        if self.unhealthy == len(self.nodes):
-            return
-        for node in self.nodes:
-            if node.failures and not node.probing and node.until <= now:
-                node.probing = True
-                ready = Call(protocol.READY, inf, lambda _: None)
-                ready.asked, ready.until = now, now + self.config.node_timeout
-                self.next_tick = min(self.next_tick, ready.until)
-                link = self._connect(node, True)
-                link.send(ready)
-                self._unsent.add(link)
-
-
-def _silence(link: Link, seconds: float) -> FlakedError:
-    did = "answer" if link.open else "accept a connection"
-    return FlakedError(f"{link.node.address.text} did not {did} within {seconds * 1000:.0f} ms")
