@@ -143,6 +143,9 @@ final class Connection {
 
     private void take(String line) throws IOException {
         Request request = sent.peek();
+        if (ended != null) { // this may be the reply of a request before, which end has removed
+            throw new IOException(ended);
+        }
         if (line.length() > MAX_LINE || request == null || !request.take(line)) {
             String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
             throw new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");

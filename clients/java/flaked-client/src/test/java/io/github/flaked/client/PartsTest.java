@@ -9,11 +9,17 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -134,6 +140,34 @@ class PartsTest {
             Sequence sequence = client.sequence("order");
             assertThrows(IllegalArgumentException.class, () -> client.sequence(text));
             assertThrows(IllegalArgumentException.class, () -> sequence.next(text));
+        }
+    }
+
+    /** A thread that ends a connection meets the reader between two lines. */
+    @Test
+    void aReplyIsNeverThatOfTheRequestBefore() throws Exception {
+        try (ServerSocket listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            Address address = Address.parse("127.0.0.1:" + listener.getLocalPort());
+            long second = TimeUnit.SECONDS.toNanos(1);
+            Connection connection =
+                    new Connection(new Node(address), new Pool(List.of(address), new Pool.Options(null, null, second)));
+            Request[] requests = Stream.generate(() -> new Request(Query.values("NEXT x", 1), connection, second))
+                    .limit(3)
+                    .toArray(Request[]::new);
+            // The reader stays in the first reply, and the end of the connection in the second request.
+            requests[0].thenRun(() -> {
+                Thread ender = new Thread(() -> connection.end(new IOException("ended")));
+                ender.start();
+                requests[1].exceptionally(e -> null).join();
+            });
+            requests[1].whenComplete(
+                    (values, e) -> requests[2].exceptionally(late -> null).join());
+            connection.send(requests);
+            try (Socket socket = listener.accept()) {
+                socket.getInputStream().readNBytes("NEXT x\n".length() * 3);
+                socket.getOutputStream().write("1\n2\n3\n".getBytes(StandardCharsets.US_ASCII));
+                assertThrows(ExecutionException.class, requests[2]::get);
+            }
         }
     }
 }
