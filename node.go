@@ -252,8 +252,9 @@ func (n *Node) Leave(ctx context.Context) {
 	}
 }
 
-// Ready returns nil if Next would give an ID now or after a short wait, the node will go on, and it takes
-// values of named sequences if other nodes do. It is for readiness probes. Its errors are those of Next.
+// Ready returns nil if Next would give an ID now or after a short wait. After Drain it returns an error. If other nodes
+// take values of named sequences, it also returns an error until this node does. It is for readiness probes. Its errors
+// are those of Next.
 func (n *Node) Ready() error {
 	if err := n.node.Ready(); err != nil {
 		return n.refused(context.Background(), err)

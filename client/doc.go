@@ -30,9 +30,9 @@
 // # Order
 //
 // While the same node answers and keeps its worker, an ID is greater than every ID that the
-// node returned before the request, on any connection. IDs of different nodes are ordered
-// only as far as the nodes' clocks agree, usually within milliseconds. So after a failover,
-// and with Config.Spread, an ID may be lower than one before it.
+// node returned before the request, on any connection. The exception is a layout with a rollback
+// field. IDs of different nodes are ordered only as far as the nodes' clocks agree, usually within
+// milliseconds. So after a failover, and with Config.Spread, an ID may be lower than one before it.
 //
 // # Prefetching
 //

@@ -29,9 +29,8 @@ var (
 // Source gives out IDs and values of named sequences. Any number of goroutines may use it at
 // once. Its errors are or wrap ErrUnavailable, ErrClosed, the error of ctx or a *ReplyError.
 type Source interface {
-	// Next returns one new ID. It is above all IDs that the same worker gave out before. If no ID
-	// can be had now, a node inside the program refuses at once. A client retries until ctx is
-	// done, so give ctx a deadline.
+	// Next returns one new ID. If there is none now, a node inside the program refuses at once. A
+	// client retries until ctx is done, so give ctx a deadline. docs/go.md says which order IDs have.
 	Next(ctx context.Context) (worker.ID, error)
 	// Take returns n new IDs in ascending order, or an error and no IDs. n is 1 to MaxTake.
 	Take(ctx context.Context, n int) ([]worker.ID, error)

@@ -50,9 +50,9 @@ type Config struct {
 	// are being refused, the process needs up to 256 descriptors more for each
 	// listener.
 	MaxConns int
-	// While more than half of MaxConns are open, the server closes connections that have
-	// not been sent a reply for IdleTimeout, the longest idle ones first. It does so, too, while
-	// unfinished requests use more than half of their memory. 0 means 10 minutes.
+	// IdleTimeout closes connections that have been sent no reply for this long, the longest
+	// idle ones first, while more than half of MaxConns are open or unfinished requests use
+	// more than half of their memory. 0 means 10 minutes.
 	IdleTimeout time.Duration
 	// FirstByteTimeout closes a connection that has sent nothing for this long after it
 	// was accepted, if more than half of MaxConns were open then. It also bounds every

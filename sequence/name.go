@@ -24,7 +24,7 @@ func CheckName[T string | []byte](name T) error {
 	return fmt.Errorf("the name of a sequence must have more than digits: %s is a count", string(name))
 }
 
-// CheckPrefix returns an error if no name of a sequence begins with prefix.
+// CheckPrefix returns an error if no valid name of a sequence begins with name.
 func CheckPrefix[T string | []byte](name T) error {
 	switch {
 	case len(name) == 0:

@@ -123,8 +123,8 @@ func (l Layout) Sequences() int64 { return 1 << (l.SegmentBits + l.SequenceBits)
 // longer. It counts whole ticks only.
 func (l Layout) Ceiling() int64 { return l.Sequences() * max(1, int64(time.Second/l.Unit)) }
 
-// Even returns the greatest n for which the remainders of IDs divided by n are even: all as frequent, at any rate, if
-// ticks begin at a random number (StartRandom). It returns 1 if the sequence is not the lowest field.
+// Even returns the greatest n for which all remainders of IDs divided by n are equally frequent, at any rate of
+// requests, with StartRandom. It returns 1 if the sequence is not the lowest field.
 func (l Layout) Even() int64 {
 	if l.shift(FieldSequence) > 0 {
 		return 1
