@@ -68,7 +68,12 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 		"SEQ msg:*9":  "-ERR ", "NEXT ticks order-4711": "-ERR reason=wrong-mode ", "NEXT msg:bob 0": "-ERR ",
 		"PASS ticks -1": "-ERR ", "PASS msg:* 1": "-ERR ",
 	} {
-		line, err := n.ask(request)
+		var line string
+		var err error
+		n.until("ZooKeeper answers", func() bool {
+			line, err = n.ask(request)
+			return err == nil || !strings.HasPrefix(err.Error(), "-NOTREADY ")
+		})
 		if err == nil || !strings.HasPrefix(err.Error(), begin) {
 			t.Errorf("%s is answered with %q %v, want %s", request, line, err, begin)
 		}
