@@ -150,7 +150,12 @@ def test_cancelling_in_a_pipeline_disturbs_no_other_task(fake: Fake) -> None:
 def test_an_asyncio_client_is_bound_to_its_loop_and_survives_its_end(fake: Fake) -> None:
     client = flaked.AsyncClient([fake.address])
     first = asyncio.run(client.next())
+    sockets = list(client._core.sockets)
     assert asyncio.run(client.next()) > first
+    assert [sock.fileno() for sock in sockets] == [-1]
+    sockets = list(client._core.sockets)
+    asyncio.run(client.close())
+    assert [sock.fileno() for sock in sockets] == [-1] * len(sockets)
 
 
 def test_wrong_arguments_send_nothing(fake: Fake) -> None:

@@ -139,3 +139,23 @@ def test_close_fails_all_calls() -> None:
     call = world.ask()
     world.engine.close()
     assert isinstance(call.error, flaked.ClosedError)
+
+
+def test_bytes_without_a_request_are_no_beginning_of_a_reply() -> None:
+    world = World("a")
+    world.ask()
+    world.answer(world.links[0], b"1\n77")
+    call = world.ask()
+    assert len(world.links) == 2
+    world.answer(world.links[1], b"2\n")
+    assert call.values == [2]
+
+
+def test_a_node_that_sends_a_long_reply_is_not_silent() -> None:
+    world = World("a", "b")
+    calls = [world.ask(protocol.values("", 3), 9.0), world.ask(limit=9.0)]
+    for line in (b"1\n", b"2\n", b"3\n", b"4\n"):
+        world.later(0.9)
+        world.answer(world.links[0], line)
+    assert [call.values for call in calls] == [[1, 2, 3], [4]]
+    assert len(world.links) == 1

@@ -86,3 +86,10 @@ def test_errors_say_what_the_node_said_and_can_be_pickled() -> None:
         assert type(copy) is type(error)
         assert str(copy) == str(error)
         assert vars(copy) == vars(error)
+
+
+def test_a_number_is_no_answer_to_ready_and_a_long_line_is_no_refusal() -> None:
+    with pytest.raises(ValueError):
+        protocol.READY.numbers(b"5")
+    assert protocol.refusal("a", b"-ERR " + b"x" * 4091)
+    assert not protocol.refusal("a", b"-ERR " + b"x" * 4092)

@@ -116,6 +116,7 @@ class _Threaded(Reactor):
     # One daemon thread does the I/O. Callers append to a queue and wait. So an exception in a caller, such as
     # KeyboardInterrupt, cannot leave the connections or the engine in a half-changed state.
     thread: Optional[threading.Thread] = None
+    soon = Reactor.work
 
     def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
         if not self.loop:
@@ -136,9 +137,6 @@ class _Threaded(Reactor):
             if loop:
                 loop.call_soon_threadsafe(self.work)
                 self._woken = turn  # if work has been called meanwhile, this says nothing
-
-    def soon(self) -> None:
-        self.work()
 
     def _start(self) -> None:
         with self.lock:
@@ -214,6 +212,7 @@ class _Asynchronous(Reactor):
             raise ClosedError
         loop = asyncio.get_running_loop()
         if self.loop is None or self.loop.is_closed():
+            self.forget()
             self.prepare()
             self.loop = loop
         elif self.loop is not loop:
@@ -232,8 +231,7 @@ class AsyncSequence(_Sequence[_One, _Many, _Span]):
 class AsyncClient(_Client[_One, _Many, AsyncSequence]):
     """Get IDs, and values of named sequences, from flaked nodes, with asyncio. Any number of tasks may use one client.
 
-    The first call binds the client to the running event loop. A call
-    that is cancelled throws its reply away, and disturbs no other.
+    The first call binds the client to the running event loop. A call that is cancelled disturbs no other.
     """
 
     _reactor, _sequence = _Asynchronous, AsyncSequence
@@ -242,8 +240,9 @@ class AsyncClient(_Client[_One, _Many, AsyncSequence]):
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
         core = self._core
         core.closed, loop, core.loop = True, core.loop, None
-        if loop:
+        if loop and not loop.is_closed():
             await core.shut()
+        core.forget()  # sockets of a loop that has ended
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -38,8 +38,8 @@ class Call:
     last: Optional[Exception] = None  #: the error of the node that was asked last
     refused: tuple[Node, ...] = ()  #: the nodes that have refused the call because of its sequence
     resume = 0.0  #: while the call waits: when it begins anew
-    #: When the request was sent, when its time is up, and whether that is less than a node may take.
-    asked, until, hurried = 0.0, 0.0, False
+    #: When the request was sent, how long the node may be silent, and whether that is less than usual.
+    asked, share, hurried = 0.0, 0.0, False
 
     def __init__(self, request: Request, deadline: float, finish: Callable[[Call], object]) -> None:
         self.request = request
@@ -75,6 +75,7 @@ class Link:
         self.greeting = token is not None  #: the reply to AUTH has not come yet
         self.out = f"AUTH {token}\n".encode("ascii") if self.greeting else b""  #: not written yet
         self.pending: deque[Call] = deque()
+        self.heard = 0.0  #: when bytes came last
         self.rest = b""  #: the beginning of a line
         self.got: list[int] = []  #: the numbers of the reply that has begun
 
@@ -83,6 +84,9 @@ class Link:
         self.idle = self.idle or (self.open and not self.pending)
         self.pending.append(call)
         self.out += call.request.line
+
+    def due(self, call: Call) -> float:  # when the node is silent for too long
+        return max(call.asked, self.heard) + call.share
 
 
 class Node:
@@ -154,13 +158,13 @@ class Engine:
 
     def received(self, link: Link, data: bytes) -> None:
         """Take bytes that a node has sent."""
-        link.idle = False
+        link.idle, link.heard = False, self.now()
         lines = (link.rest + data).split(b"\n")
         link.rest = lines.pop()
         for line in lines:
             if not link.closed:
                 self._line(link, line)
-        if len(link.rest) > protocol.MAX_LINE:
+        if link.rest and (len(link.rest) > protocol.MAX_LINE or not (link.pending or link.greeting)):
             self._give_up(link, protocol.not_flaked(link.node.address.text, link.rest))
 
     def lost(self, link: Link, error: Exception) -> None:
@@ -178,7 +182,7 @@ class Engine:
         for call in [call for link in self.links for call in link.pending if call.deadline <= now]:
             call.end([])
         for link in list(self.links):
-            late = [call for call in link.pending if call.until <= now]
+            late = [call for call in link.pending if link.due(call) <= now]
             if late:
                 error = FlakedError(f"{link.node.address.text} did not {'answer' if link.open else 'connect'} in time")
                 self._give_up(link, error, all(call.hurried for call in late))
@@ -189,8 +193,8 @@ class Engine:
                 self._place(call, now)
             elif not call.done:
                 self.waiting.append(call)
-        pending = [call for link in self.links for call in link.pending]
-        times = [call.until if call.done else min(call.until, call.deadline) for call in pending]
+        pending = [(link.due(call), call) for link in self.links for call in link.pending]
+        times = [due if call.done else min(due, call.deadline) for due, call in pending]
         self.next_tick = min(times + [call.resume for call in self.waiting], default=inf)
 
     def flush(self) -> None:
@@ -242,9 +246,9 @@ class Engine:
         share = self.options.node_timeout
         if [True for other in self.nodes if not other.failures and other is not node]:  # another node is healthy
             share = min(share, max((call.deadline - now) / 2, LEAST_SHARE))
-        call.asked, call.until, call.address = now, now + share, node.address.text
+        call.asked, call.share, call.address = now, share, node.address.text
         call.hurried = share < self.options.node_timeout
-        self.next_tick = min(self.next_tick, call.until, call.deadline)
+        self.next_tick = min(self.next_tick, now + share, call.deadline)
 
     def _drop(self, link: Link) -> list[Call]:
         """Close a link. Return the calls that wait for replies."""
@@ -294,9 +298,8 @@ class Engine:
     def _refused(self, link: Link, call: Call, error: RefusedError) -> None:
         link.pending.popleft()
         of_sequence = bool(call.request.name and error.reason)
-        final = error.code in ("ERR", "NOPERM") or (
-            of_sequence and (error.reason in LASTING or error.code != "NOTREADY")
-        )
+        lasting = error.reason in LASTING or error.code != "NOTREADY"
+        final = error.code in ("ERR", "NOPERM") or (of_sequence and lasting)
         if call.request is protocol.READY:
             self._drop(link)
         elif final:

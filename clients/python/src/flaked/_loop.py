@@ -111,8 +111,8 @@ class Reactor:
     def soon(self) -> None:
         """Let the loop call work when the other tasks have had their turn: they may ask, too."""
         if self._woken != self._turn and self.loop:
-            self._woken = self._turn
             self.loop.call_soon(self.work)
+            self._woken = self._turn
 
     def work(self) -> None:
         """Do what was posted, write requests, and set the timer."""
@@ -155,9 +155,8 @@ class _Wire(asyncio.BufferedProtocol):
         tls = None if address.path else self._reactor.options.tls
         try:
             sock = await self._dial(address)
-            loop = asyncio.get_running_loop()
             name = address.host if tls else None
-            await loop.create_connection(lambda: self, sock=sock, ssl=tls, server_hostname=name)
+            await asyncio.get_running_loop().create_connection(lambda: self, sock=sock, ssl=tls, server_hostname=name)
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no thread can start, Python ends
             self.connection_lost(error)
 

@@ -61,7 +61,7 @@ class Request(NamedTuple):
         return [first, last]
 
     def _number(self, word: bytes) -> int:
-        value = int(word) if word.isdigit() and len(word) < 20 else -1
+        value = int(word) if self.want and word.isdigit() and len(word) < 20 else -1
         if not (0 if self.name else 1) <= value < 2**63 or (value and word[0] == 48) or word[:2] == b"00":
             raise ValueError
         return value
@@ -109,7 +109,7 @@ def check_name(name: str) -> str:
 
 def refusal(address: str, line: bytes) -> Optional[RefusedError]:
     """Return the error that a line ``-CODE text`` of a node means, or None if it is another line."""
-    match = _REFUSAL.fullmatch(line)
+    match = len(line) <= MAX_LINE and _REFUSAL.fullmatch(line)
     if not match:
         return None
     code, text = (part.decode("utf-8", "replace") for part in match.groups(b""))
