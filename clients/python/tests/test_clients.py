@@ -95,6 +95,25 @@ def test_interrupts_lose_no_other_call(fake: Fake) -> None:
     assert len(set(got + others)) == len(got) + 1000
 
 
+def test_an_interrupt_while_the_thread_starts_leaves_no_thread(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    with flaked.Client([fake.address]) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                client.next()
+        client.next()
+        started[0].join(10)
+        assert not started[0].is_alive()
+
+
 def test_a_dropped_client_ends_its_thread(fake: Fake) -> None:
     client = flaked.Client([fake.address])
     client.next()

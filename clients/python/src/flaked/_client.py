@@ -145,13 +145,16 @@ class _Threaded(Reactor):
             if not self.loop:
                 loop = asyncio.SelectorEventLoop()
                 self.prepare()
-                self.thread = threading.Thread(target=self._run, args=(loop,), name="flaked", daemon=True)
-                self.thread.start()
-                self.loop = loop
+                thread = threading.Thread(target=self._run, args=(loop,), name="flaked", daemon=True)
+                thread.start()
+                self.thread, self.loop = thread, loop
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.run_forever()
-        loop.run_until_complete(self.shut())
+        with self.lock:  # until _start has ended
+            mine = self.thread is threading.current_thread()
+        if mine:  # else an interrupt has ended it
+            loop.run_forever()
+            loop.run_until_complete(self.shut())
         loop.close()
 
     def close(self) -> None:
@@ -168,8 +171,7 @@ class Sequence(_Sequence[int, "list[int]", range]):
 class Client(_Client[int, "list[int]", Sequence]):
     """Get IDs, and values of named sequences, from flaked nodes. Any number of threads may use one client.
 
-    A process that was forked may use the client of its parent: it makes connections of its own, and prefetched
-    values stay with the parent.
+    A forked process may use its parent's client: it makes connections of its own, and gets no prefetched value.
     """
 
     _reactor, _sequence = _Threaded, Sequence

@@ -182,8 +182,7 @@ class Engine:
         for call in [call for link in self.links for call in link.pending if call.deadline <= now]:
             call.end([])
         for link in list(self.links):
-            late = [call for call in link.pending if link.due(call) <= now]
-            if late:
+            if late := [call for call in link.pending if link.due(call) <= now]:
                 error = FlakedError(f"{link.node.address.text} did not {'answer' if link.open else 'connect'} in time")
                 self._give_up(link, error, all(call.hurried for call in late))
         waiting, self.waiting = self.waiting, []

@@ -55,8 +55,7 @@ class Stock:
         return 0 if busy else min(self._size - have, MAX_COUNT)
 
     def _fill(self, engine: Engine) -> None:
-        lacks = self._lacks()
-        if lacks:
+        if lacks := self._lacks():
             self._filled_by = monotonic() + engine.options.timeout
             call = Call(values(self._name, lacks), self._filled_by, self._filled)
             call.patient = False
