@@ -24,8 +24,7 @@ export class Connection {
   /** Requests that were sent, in order. Those before `#first` are finished. */
   #sent: Request[] = [];
   #first = 0;
-  /** When the last reply was complete. */
-  #answeredAt = 0;
+  #answeredAt = 0; // when the last reply was complete
   /** Whether a request was ever answered, and whether nothing has arrived since requests wait. */
   #proven = false;
   #quiet = true;
@@ -90,6 +89,7 @@ export class Connection {
         if (this.ended) return;
         this.#take(line);
       }
+      if (this.#lines.rest && this.#first === this.#sent.length) throw new NotFlakedError("what nobody asked for");
     } catch (error) {
       if (!(error instanceof NotFlakedError)) throw error;
       this.#fail(new Error(`${this.endpoint.name}: ${error.message}`, { cause: error }));

@@ -11,14 +11,14 @@ export class NotFlakedError extends Error {
 
 /** Joins chunks and divides them into lines. */
 export class Lines {
-  #rest = "";
+  rest = "";
 
   /** Returns the lines that the chunk completes, without their endings. */
   add(chunk: Buffer): string[] {
     // A byte is a character in latin1, so that no chunk can end within one.
-    const lines = (this.#rest + chunk.toString("latin1")).split("\n");
-    this.#rest = lines.pop() ?? "";
-    if (this.#rest.length > maxLine || lines.some((line) => line.length > maxLine)) {
+    const lines = (this.rest + chunk.toString("latin1")).split("\n");
+    this.rest = lines.pop() ?? "";
+    if (this.rest.length > maxLine || lines.some((line) => line.length > maxLine)) {
       throw new NotFlakedError(`a line of more than ${maxLine} bytes`);
     }
     return lines;
