@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
+import java.nio.channels.ClosedChannelException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
@@ -14,12 +15,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 
-/**
- * One connection to a node, on which requests are pipelined. A thread of its own connects and reads. The threads of the
- * callers write, and watch how long the node is silent.
- */
+/** One connection. A thread of its own connects and reads. Those of the callers write, and watch for silence. */
 final class Connection {
     private static final int MAX_LINE = 4096;
+    private static final int WINDOW = 128; // of requests without replies: sockets have room, so no write blocks
 
     final Node node;
     private final Pool pool;
@@ -48,14 +47,16 @@ final class Connection {
     /** Sends requests, together with those of other threads. */
     void send(Request... requests) {
         unsent.addAll(List.of(requests));
-        while (heardAt > 0 && !unsent.isEmpty() && writer.tryLock()) {
+        while (heardAt > 0 && !unsent.isEmpty() && sent.size() < WINDOW && writer.tryLock()) {
             try {
                 if (!sent.isEmpty()) {
                     Thread.yield(); // other callers add their requests to the same write
                 }
                 ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-                for (Request request; (request = unsent.poll()) != null; ) {
+                int room = WINDOW - sent.size();
+                for (Request request; room > 0 && (request = unsent.poll()) != null; ) {
                     if (!request.isDone()) {
+                        room--;
                         request.since = Pool.now();
                         sent.add(request);
                         bytes.writeBytes((request.query.text() + "\n").getBytes(StandardCharsets.US_ASCII));
@@ -115,8 +116,7 @@ final class Connection {
 
     private void run() {
         try {
-            wire.connect(
-                    node.address, node.failures, pool.options.tls(), (int) (pool.options.nodeTimeout() / Check.MS));
+            wire.connect(node.address, node.failures, pool.options);
             heardAt = Pool.now();
             send();
             byte[] bytes = new byte[8 * MAX_LINE];
@@ -128,25 +128,25 @@ final class Connection {
                     take(lines[i]);
                 }
                 rest = lines[lines.length - 1];
-                if (rest.length() > MAX_LINE) {
-                    take(rest); // throws what is wrong with it
+                if (rest.length() > MAX_LINE || !rest.isEmpty() && sent.isEmpty()) {
+                    take("unasked " + rest); // no reply begins like that
                 }
                 heardAt = Pool.now();
                 idle = sent.isEmpty();
+                send(); // what had no room
             }
             throw new IOException("the node closed the connection");
         } catch (IOException | RuntimeException e) {
             String advice = heardAt > 0 ? "" : ". Check the address, and that the node runs";
-            end(idle ? new EOFException() : new IOException(node.address.text() + ": " + e.getMessage() + advice, e));
+            boolean again = idle || e instanceof ClosedChannelException; // by an interrupt of a caller that writes
+            end(again ? new EOFException() : new IOException(node.address.text() + ": " + e.getMessage() + advice, e));
         }
     }
 
     private void take(String line) throws IOException {
         Request request = sent.peek();
-        if (ended != null) { // this may be the reply of a request before, which end has removed
-            throw new IOException(ended);
-        }
-        if (line.length() > MAX_LINE || request == null || !request.take(line)) {
+        // If it has ended, this may be the reply of a request before, which end has removed.
+        if (ended != null || line.length() > MAX_LINE || request == null || !request.take(line)) {
             String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
             throw new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");
         }

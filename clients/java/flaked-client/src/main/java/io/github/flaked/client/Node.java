@@ -48,9 +48,8 @@ final class Node {
         }
         long length = (long) (pause * jitter);
         if (e instanceof RefusedException refusal) {
-            long asked =
-                    refusal.needsOperator() ? LONGEST : refusal.retryAfter().toNanos();
-            length = Math.min(Math.max(length, asked), LONGEST);
+            long asked = refusal.retryAfter().toNanos();
+            length = refusal.needsOperator() ? LONGEST : Math.min(Math.max(length, asked), LONGEST);
         }
         pause = Math.min(2 * pause, 1000 * Check.MS);
         until = now + length;

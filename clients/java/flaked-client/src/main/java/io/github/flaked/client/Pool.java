@@ -175,15 +175,15 @@ final class Pool {
     /** Asks failed nodes whether they are ready again, so that no call has to try. */
     private void probe(long now) {
         for (Node node : nodes) {
-            if (node.probe != null) {
-                node.probe.connection.watch(node.probe);
+            Request probe = node.probe; // the thread that reads may set it to null
+            if (probe != null) {
+                probe.connection.watch(probe);
             } else if (node.error != null && node.until <= now && nodes.stream().anyMatch(each -> each.error == null)) {
-                Request probe =
-                        new Request(new Query("READY", 1, 0, false), connection(node, 2), options.nodeTimeout());
-                node.probe = probe;
-                start(new Call(probe.query, 0), probe, ok -> {
+                Query ready = new Query("READY", 1, 0, false);
+                Request next = node.probe = new Request(ready, connection(node, 2), options.nodeTimeout());
+                start(new Call(ready, 0), next, ok -> {
                     node.probe = null;
-                    probe.connection.end(new EOFException());
+                    next.connection.end(new EOFException());
                 });
             }
         }

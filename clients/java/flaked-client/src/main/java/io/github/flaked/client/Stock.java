@@ -2,6 +2,7 @@ package io.github.flaked.client;
 
 import java.util.ArrayDeque;
 import java.util.Queue;
+import java.util.stream.LongStream;
 
 /** Values that were requested in advance. */
 final class Stock {
@@ -30,7 +31,8 @@ final class Stock {
             do {
                 value = values.poll();
             } while (value != null && now - value.askedAt > maxAge);
-            missing = filling || values.size() > size / 2 ? 0 : size - values.size();
+            boolean no = filling || Thread.currentThread().isInterrupted(); // see Pool.ask
+            missing = no || values.size() > size / 2 ? 0 : size - values.size();
             filling |= missing > 0;
         }
         if (missing > 0 && !pool.prefetch(Query.values(verb, Math.min(missing, 10_000)), more -> add(more, now))) {
@@ -41,8 +43,6 @@ final class Stock {
 
     private synchronized void add(long[] more, long askedAt) {
         filling = false;
-        for (long value : more) {
-            values.add(new Value(value, askedAt));
-        }
+        LongStream.of(more).forEach(value -> values.add(new Value(value, askedAt)));
     }
 }

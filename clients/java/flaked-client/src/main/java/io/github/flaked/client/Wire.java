@@ -12,37 +12,41 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
-import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 
 /** The bytes between the client and a node, over TCP, TLS or a unix socket. All but close may block until close. */
 final class Wire {
     /** What close must close. It is TCP even with TLS, which would wait for a write to end. */
-    private volatile Closeable open;
+    private volatile Closeable open = () -> {};
 
+    private volatile boolean closed;
     private SocketChannel unix; // null for TCP
     private OutputStream out;
     /** What comes from the node, once connect has returned. */
     InputStream in;
 
     /** Connects, within a time if it is TCP. A host may have several addresses: each failure leads to the next one. */
-    void connect(Address address, int failures, SSLContext tls, int ms) throws IOException {
-        if (address.path() != null) {
-            open = unix = SocketChannel.open(StandardProtocolFamily.UNIX);
+    void connect(Address address, int failures, Pool.Options options) throws IOException {
+        Socket socket = new Socket();
+        unix = address.path() == null ? null : SocketChannel.open(StandardProtocolFamily.UNIX);
+        open = unix == null ? socket : unix;
+        if (closed) { // before there was something to close
+            close();
+        }
+        if (unix != null) {
             unix.connect(UnixDomainSocketAddress.of(address.path()));
             in = Channels.newInputStream(unix);
             return;
         }
+        int ms = (int) (options.nodeTimeout() / Check.MS);
         InetAddress[] all = InetAddress.getAllByName(address.host());
-        Socket socket = new Socket();
-        open = socket;
         socket.connect(new InetSocketAddress(all[failures % all.length], address.port()), ms);
         socket.setTcpNoDelay(true);
         socket.setKeepAlive(true);
-        if (tls != null) {
-            socket = tls.getSocketFactory().createSocket(socket, address.host(), address.port(), true);
-            SSLParameters parameters = tls.getDefaultSSLParameters();
+        if (options.tls() != null) {
+            socket = options.tls().getSocketFactory().createSocket(socket, address.host(), address.port(), true);
+            SSLParameters parameters = options.tls().getDefaultSSLParameters();
             parameters.setEndpointIdentificationAlgorithm("HTTPS"); // verifies the host name
             ((SSLSocket) socket).setSSLParameters(parameters);
             socket.setSoTimeout(ms);
@@ -65,10 +69,9 @@ final class Wire {
     }
 
     void close() {
+        closed = true;
         try {
-            if (open != null) {
-                open.close();
-            }
+            open.close();
         } catch (IOException e) {
             // The socket is of no use any more, however it ends.
         }

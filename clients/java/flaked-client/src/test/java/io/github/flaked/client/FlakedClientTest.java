@@ -6,6 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -18,6 +24,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 class FlakedClientTest {
@@ -91,6 +98,56 @@ class FlakedClientTest {
                             .next());
             assertTrue(e.getMessage().contains(node.address()), e.getMessage());
             assertEquals(1, client.stats().failures());
+        }
+    }
+
+    private static FlakedClient patient(String address) {
+        return FlakedClient.builder()
+                .addresses(address)
+                .nodeTimeout(Duration.ofMinutes(1))
+                .build();
+    }
+
+    @Test
+    void aNodeThatReadsNothingBlocksNoCaller(@TempDir Path directory) throws Exception {
+        UnixDomainSocketAddress address = UnixDomainSocketAddress.of(directory.resolve("node"));
+        try (ServerSocketChannel node = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+                FlakedClient client = patient("unix:" + address)) {
+            node.bind(address);
+            client.stock.pool.prefetch(Query.values("GET", 1), values -> {});
+            node.accept().read(ByteBuffer.allocate(3)); // now the client is connected
+            for (int i = 0; i < 1000; i++) {
+                client.stock.pool.prefetch(Query.values("GET", 1), values -> {});
+            }
+        }
+    }
+
+    @Test
+    void anInterruptOfAWriterIsNoFailureOfTheNode(@TempDir Path directory) throws Exception {
+        UnixDomainSocketAddress address = UnixDomainSocketAddress.of(directory.resolve("node"));
+        try (ServerSocketChannel node = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+                FlakedClient client = patient("unix:" + address)) {
+            node.bind(address);
+            CompletableFuture<Long> other = CompletableFuture.supplyAsync(client::next);
+            node.accept().read(ByteBuffer.allocate(3));
+            Thread.currentThread().interrupt();
+            client.stock.pool.prefetch(Query.values("GET", 1), values -> {});
+            assertTrue(Thread.interrupted());
+            node.accept().write(ByteBuffer.wrap("5\n".getBytes(StandardCharsets.US_ASCII)));
+            assertEquals(5, other.get());
+            assertEquals(0, client.stats().nodes().get(0).failures());
+        }
+    }
+
+    @Test
+    void aWireThatIsClosedBeforeItConnectsStaysClosed(@TempDir Path directory) throws Exception {
+        UnixDomainSocketAddress address = UnixDomainSocketAddress.of(directory.resolve("node"));
+        try (ServerSocketChannel node = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+            node.bind(address);
+            Wire wire = new Wire();
+            wire.close();
+            Pool.Options options = new Pool.Options(null, null, 1000 * Check.MS);
+            assertThrows(IOException.class, () -> wire.connect(Address.parse("unix:" + address), 0, options));
         }
     }
 
