@@ -73,9 +73,9 @@ class Link:
         self.open = self.closed = False
         self.idle = False  #: nothing was under way when the last requests were sent, and no byte came since then
         self.greeting = token is not None  #: the reply to AUTH has not come yet
-        self.out = f"AUTH {token}\n".encode("ascii") if self.greeting else b""  #: not written yet
+        self.out = bytearray(f"AUTH {token}\n" if self.greeting else "", "ascii")  #: not written yet
         self.pending: deque[Call] = deque()
-        self.heard = 0.0  #: when bytes came last
+        self.heard = 0.0  #: when the last reply was complete
         self.rest = b""  #: the beginning of a line
         self.got: list[int] = []  #: the numbers of the reply that has begun
 
@@ -158,7 +158,7 @@ class Engine:
 
     def received(self, link: Link, data: bytes) -> None:
         """Take bytes that a node has sent."""
-        link.idle, link.heard = False, self.now()
+        link.idle = False
         lines = (link.rest + data).split(b"\n")
         link.rest = lines.pop()
         for line in lines:
@@ -200,7 +200,7 @@ class Engine:
         """Write the requests that were made since the last time."""
         for link in self.links:
             if link.out and link.open:
-                data, link.out = link.out, b""
+                data, link.out = bytes(link.out), bytearray()
                 link.write(data)
 
     def close(self) -> None:
@@ -284,7 +284,7 @@ class Engine:
         if len(link.got) < call.request.want:
             return
         link.pending.popleft()
-        values, link.got = link.got, []
+        values, link.got, link.heard = link.got, [], self.now()
         if node.failures:
             node.restore()
             for other in self.waiting:
