@@ -26,7 +26,7 @@ final class Connection {
     private final Queue<Request> unsent = new ConcurrentLinkedQueue<>();
     private final Queue<Request> sent = new ConcurrentLinkedQueue<>(); // in the order of the replies
     private final ReentrantLock writer = new ReentrantLock(); // who has it writes for the others, too
-    private volatile long heardAt; // when the last bytes came, at first when the connection was made, 0 before that
+    private volatile long heardAt; // when the last reply was complete, or the connection was made, 0 before that
     private volatile boolean idle; // all requests were answered then
     volatile Throwable ended; // why the connection has ended, null if it has not
 
@@ -131,7 +131,6 @@ final class Connection {
                 if (rest.length() > MAX_LINE || !rest.isEmpty() && sent.isEmpty()) {
                     take("unasked " + rest); // no reply begins like that
                 }
-                heardAt = Pool.now();
                 idle = sent.isEmpty();
                 send(); // what had no room
             }
@@ -151,6 +150,7 @@ final class Connection {
             throw new IOException("the answer \"" + shown + "\" is not that of a flaked node. Check the port and TLS");
         }
         if (request.missing == 0) {
+            heardAt = Pool.now();
             sent.remove(request); // not poll: end may have removed it, and be at the next one
         }
     }

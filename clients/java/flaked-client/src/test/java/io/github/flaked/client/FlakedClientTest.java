@@ -7,11 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -101,6 +103,28 @@ class FlakedClientTest {
         }
     }
 
+    @Test
+    void aNodeThatSendsBytesButNoReplyFails() throws Exception {
+        try (ServerSocket slow = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                FakeNode good = new FakeNode(false);
+                FlakedClient client = FlakedClient.builder()
+                        .addresses("127.0.0.1:" + slow.getLocalPort(), good.address())
+                        .nodeTimeout(Duration.ofMillis(300))
+                        .build()) {
+            CompletableFuture<Long> call = CompletableFuture.supplyAsync(client::next);
+            try (Socket peer = slow.accept()) {
+                peer.getInputStream().read();
+                while (!call.isDone()) {
+                    peer.getOutputStream().write('1');
+                    Thread.sleep(30);
+                }
+            } catch (IOException e) {
+                // The client has closed the connection.
+            }
+            assertEquals(1, call.get());
+        }
+    }
+
     private static FlakedClient patient(String address) {
         return FlakedClient.builder()
                 .addresses(address)
@@ -119,23 +143,6 @@ class FlakedClientTest {
             for (int i = 0; i < 1000; i++) {
                 client.stock.pool.prefetch(Query.values("GET", 1), values -> {});
             }
-        }
-    }
-
-    @Test
-    void anInterruptOfAWriterIsNoFailureOfTheNode(@TempDir Path directory) throws Exception {
-        UnixDomainSocketAddress address = UnixDomainSocketAddress.of(directory.resolve("node"));
-        try (ServerSocketChannel node = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-                FlakedClient client = patient("unix:" + address)) {
-            node.bind(address);
-            CompletableFuture<Long> other = CompletableFuture.supplyAsync(client::next);
-            node.accept().read(ByteBuffer.allocate(3));
-            Thread.currentThread().interrupt();
-            client.stock.pool.prefetch(Query.values("GET", 1), values -> {});
-            assertTrue(Thread.interrupted());
-            node.accept().write(ByteBuffer.wrap("5\n".getBytes(StandardCharsets.US_ASCII)));
-            assertEquals(5, other.get());
-            assertEquals(0, client.stats().nodes().get(0).failures());
         }
     }
 
