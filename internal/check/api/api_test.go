@@ -92,7 +92,7 @@ func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 	}
 }
 
-// Who asks `go doc` about a package reads two screens at most, and learns what the package does not promise.
+// What `go doc` prints about a package fits on two screens, and says what may change in later versions.
 func TestGoDocIsShortAndSaysWhatMayChange(t *testing.T) {
 	const most = 80 // lines
 	for _, pkg := range slices.Concat(slices.Collect(maps.Keys(promised)), free) {

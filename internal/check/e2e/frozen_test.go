@@ -18,7 +18,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// past is what a node of the release has left behind, with the records in ZooKeeper. The node was killed.
+// past is what testdata/0.1.0 has: what a node of 0.1.0 had issued before it was killed, and the records in ZooKeeper
+// at that time.
 type past struct {
 	Worker int    `json:"worker"`
 	Term   int    `json:"term"`
