@@ -77,14 +77,12 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 		return FoundLost
 	case mine.carriedBy(*found):
 		return FoundOurs
-	//mutant:c30-forced-release-does-not-fence by TestReleaseFencesWhateverTheIncarnation -> case false:
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
 		return FoundFenced // by an operator, whatever the incarnation (C30)
 	case found.Incarnation > mine.Incarnation && found.Confirmed:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:
 		return FoundLost
-	//mutant:c19-higher-term-does-not-fence by TestJudgeSlotProperties -> case false:
 	case found.Term > mine.Term:
 		return FoundFenced
 	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:
@@ -103,7 +101,6 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 // began above our floor.
 func (c Claim) wasLost(found Slot) bool {
 	switch {
-	//mutant:c19-loss-only-fences by sim -> case true:
 	case !c.EverConfirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
 		return false
 	case found.Node == c.Node: // an operator does not lower the bound of the slot that he releases
@@ -209,7 +206,6 @@ func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability
 		return Disconnected // unreadable: its lease bound is not known
 	case s.givenUp() && s.LeaseUntil <= now+cooldown.Milliseconds():
 		return Free
-	//mutant:c7-no-grace by TestJudgeFree -> case !s.givenUp() && s.LeaseUntil <= now:
 	case !s.givenUp() && s.LeaseUntil+c.graceMs() <= now:
 		return Free
 	case s.Released:

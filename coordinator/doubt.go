@@ -31,7 +31,6 @@ func (e evidence) hasPassed(h, stamp int64) bool {
 	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
 		ahead = 0
 	}
-	//mutant:c26-clock-that-went-back-keeps-a-lease by TestSlowClockGoesOnAboveALostHolder -> return false
 	return stamp+ahead >= h
 }
 

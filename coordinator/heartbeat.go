@@ -144,7 +144,6 @@ func (h *Hold) Accept(b Beat, end int64) error {
 	case !b.Confirmed:
 		h.stage = confirming
 	case h.stage != confirmed:
-		//mutant:c9-confirmed-before-saved by internal/core/node:TestConfirmedClaimIsSavedFirst -> err := error(nil)
 		_, err := h.co.Ledger.Save(claim)
 		if err != nil {
 			return err
@@ -209,7 +208,7 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (
 	after store.Stat, written bool, _ error,
 ) {
-	//mutant:c8-heartbeat-over-any-version by sim -> version := store.AnyVersion
+	//mutant:c13-heartbeat-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
 	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: version}
 	if d.cluster == *v.cl && !d.confirms {

@@ -65,8 +65,6 @@ type Cluster struct {
 }
 
 // Frozen reports whether registration is frozen at now, Unix ms.
-//
-//mutant:c21-freeze-stops-nobody by sim -> func (c Cluster) Frozen(now int64) bool { return false }
 func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
 func (c Cluster) marshal() []byte { return mustMarshal(c) }

@@ -31,7 +31,6 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
-	//mutant:c26-lapsed-holder-puts-its-record-back by TestSlowClockPutsNothingBack -> if _, _ = e, clock; h.doubted() {
 	if h.doubted() || e.hasPassed(h.LeaseUntil, clock.Stamp) {
 		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
 	}

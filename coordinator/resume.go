@@ -117,7 +117,6 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	clock := c.setReading(e.now, written)
 	before := e
 	e = c.gather(Report{})
-	//mutant:c13-late-restart-goes-on by TestLateRestartConfirms -> inTime := confirmed
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
 	h.begin("resumed", d.cluster, before, *v.slot, d.slot, v.stat.Version+1)
 	// This process does not know what the earlier process saw of ZooKeeper.

@@ -29,7 +29,6 @@ func (h *Hold) Release(ctx context.Context, end int64) error {
 	h.co.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end)) // it may be free at once
 	err := h.finish(ctx, func(s *Slot) {
 		s.Released, s.State, s.Ticket = true, "released", ""
-		//mutant:c29-released-below-the-floor by TestReleaseIsNotBelowTheFloor -> s.LeaseUntil = end
 		s.LeaseUntil = max(h.Floor, end)
 	})
 	if err == nil && h.co.hold == h {
@@ -76,7 +75,6 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	}
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
 	finding, why := h.judge(v, c.mine)
-	//mutant:c24-stop-hides-a-loss by TestStopNoticesALoss -> if finding == FoundFenced && h.showsLoss(v, c.mine) {
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
 		c.Note(h.lossOf(v.cl, why))
 	}

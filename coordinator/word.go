@@ -93,7 +93,6 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
 		given := r.Found && w.given(s, r.Stat, h.Incarnation)
-		//mutant:c11-one-peer-is-enough by TestAllPeersGiveTheirWord -> all = all || given
 		all = all && given
 		vouched = vouched || w.vouches(s, c.mine)
 		takes = takes || r.Found && s.Takes && !s.Stopped && !s.Released

@@ -106,7 +106,6 @@ func (s *session) aheadOf(words [][]byte) *seqRequest {
 		return nil
 	}
 	verb, name := words[0], words[1]
-	//mutant:w-rights-ahead by TestRequestsMadeBeforeTheirTurnObeyRights -> if sequence.CheckName(name) != nil {
 	if sequence.CheckName(name) != nil || !s.rights.MayUse(name) {
 		return nil
 	}
@@ -122,7 +121,6 @@ func (s *session) aheadOf(words [][]byte) *seqRequest {
 	}
 	// Values of one name must not overtake each other.
 	same := func(o *seqRequest) bool { return bytes.Equal(o.name, name) }
-	//mutant:w-overtakes by TestPipelinedRequestsWaitTogether -> if slices.ContainsFunc(s.ahead[:0], same) {
 	if len(s.ahead) >= maxNextAhead || same(s.seq) || slices.ContainsFunc(s.ahead, same) {
 		return nil
 	}

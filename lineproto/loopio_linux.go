@@ -74,7 +74,6 @@ func (l *loop) wakeAll() {
 // is read.
 func (l *loop) watch(c *loopConn, events uint32) {
 	switch {
-	//mutant:w-lost by TestLoopWatchesWaitingConnections -> case false:
 	case events&lost != 0:
 		l.close(c)
 	case c.s.halfClosed:
@@ -109,7 +108,6 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 
 // atOnce returns how many IDs a connection may take when its request is read.
 func (l *loop) atOnce() int {
-	//mutant:w-joins-a-wait by TestLoopWaitsForAClockAsItsRuleSays -> if false {
 	if l.paused && l.waited > 0 { // a request that joins the wait for a clock waits to its end
 		return 0
 	}

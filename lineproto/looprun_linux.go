@@ -64,7 +64,6 @@ func (l *loop) giveTurns(ctx context.Context) {
 
 // serves returns the first rank that gets no turns: that of orders for IDs, while there are none.
 func (l *loop) serves() rank {
-	//mutant:w-pause by TestLoopServesOtherRequestsInAPause -> if false {
 	if l.paused {
 		return tiny
 	}

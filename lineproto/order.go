@@ -66,7 +66,6 @@ func (s *session) fill(ctx context.Context) (done bool) {
 	switch {
 	case e != nil:
 		s.fail(e)
-	//mutant:w-all-or-none by TestBatch -> case o.lacks() == 0, s.took > 0:
 	case o.lacks() == 0:
 		s.finish()
 	default:

@@ -60,7 +60,6 @@ func (r *relay) limit() {
 func (r *relay) take(ctx context.Context, p *place[chan struct{}], lacks int, k rank) (may int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	//mutant:w-relay by TestRelayHandsOnTheTurnInOrder -> if false {
 	if r.taken {
 		if p.owner == nil {
 			p.owner = make(chan struct{}, 1)
@@ -119,7 +118,6 @@ func (r *relay) handOn() {
 // goroutines. It returns an *ids.ReplyError with BUSY if ctx ends before its turn.
 func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	var p place[chan struct{}]
-	//mutant:w-http-turns by TestReserveTakesTurns -> may, err := n, error(nil); _ = p
 	may, err := s.relay.take(ctx, &p, n, rankOf(n, false))
 	if err != nil {
 		return worker.Run{}, replies.New(ids.BUSY, "clients are waiting for too many IDs. Retry later")

@@ -144,7 +144,6 @@ func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byt
 // check returns the row of a request, or the error with which the request is refused unread.
 func (s *session) check(index int, verb []byte, args [][]byte) (*command, *ids.ReplyError) {
 	known := index < len(s.srv.table)
-	//mutant:w-token by TestAuth -> if false {
 	if s.locked() && !(known && s.srv.table[index].open) {
 		return nil, errNoAuth
 	}

@@ -168,7 +168,6 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 	if err := sequence.CheckName(name); err != nil {
 		return replies.New(ids.ERR, err.Error())
 	}
-	//mutant:w-rights by TestRightsOfTokens -> if false {
 	if !s.rights.MayUse(name) {
 		return replies.NoRight(string(name))
 	}
@@ -273,7 +272,6 @@ func (s *session) attempt(k int) error {
 		}
 		return err
 	}
-	//mutant:w-whole by TestWrongValuesAreAnError -> n, whole := k*q.n, false
 	n, whole := k*q.n, q.kind == seqRange || q.kind == seqIncrBy || q.kind == seqPass
 	var runs []worker.Run
 	var err error

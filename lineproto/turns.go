@@ -73,7 +73,6 @@ func slice(lacks, waiting int, scarce bool) int {
 	case !scarce:
 		return maxSlice
 	}
-	//mutant:w-turns by TestIDsAreSharedByConnections -> return max(lacks, maxSlice)
 	return min(max(roundOfIDs/waiting, minSlice), maxSlice)
 }
 
@@ -84,7 +83,6 @@ func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 	if halfClosed {
 		ceiling /= 2
 	}
-	//mutant:w-backlog by TestBacklogIsBounded -> return true
 	return n <= smallOrder || backlog == 0 || ceiling == 0 || backlog+n <= ceiling
 }
 

@@ -57,7 +57,6 @@ func (fp Fingerprint) Changed(then Fingerprint) []string {
 		{PartMachineID, fp.MachineID, then.MachineID, sameMachine},
 		{PartProductUUID, fp.ProductUUID, then.ProductUUID, sameMachine},
 		{PartFilesystem, fp.Filesystem, then.Filesystem, false},
-		//mutant:c18-another-file-of-the-machine by TestChanged -> {PartInode, fp.Inode, then.Inode, sameMachine},
 		{PartInode, fp.Inode, then.Inode, false},
 		{PartBirthTime, fp.BirthTime, then.BirthTime, sameMachine && oneBirthTime},
 	} {

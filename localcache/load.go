@@ -113,7 +113,6 @@ func (im image) generation() uint64 {
 	var g uint64
 	for _, b := range im.blocks {
 		if b.err == nil {
-			//mutant:d-generation-of-the-last-copy by TestNoSingleFaultLosesTheRecord -> g = b.rec.Generation
 			g = max(g, b.rec.Generation)
 		}
 	}

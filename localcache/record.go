@@ -60,7 +60,6 @@ func (r Record) follows(old Record) bool {
 	if r.Released != old.Released || r.Fingerprint != old.Fingerprint {
 		return false
 	}
-	//mutant:d-older-payload-stands-in by TestNoSingleFaultLosesTheRecord -> if !bytes.Equal(nil, nil) {
 	if !bytes.Equal(r.Payload, old.Payload) {
 		return false
 	}

@@ -117,7 +117,6 @@ func (c *Issuing) sample() {
 	if diff > int64(LeapTolerance) {
 		diff -= c.followSuspend(diff)
 	}
-	//mutant:clock-follows-a-leap by TestIssuingFollowsStepsButNotLeaps -> if false {
 	if diff > int64(LeapTolerance) {
 		c.ahead.Store(diff)
 		return
@@ -126,7 +125,6 @@ func (c *Issuing) sample() {
 	// A difference within the width of the sample is noise. Correcting it would only make
 	// the clock jitter.
 	switch {
-	//mutant:clock-coasts-far by sim:coast -> case diff < -width:
 	case diff < -width && -diff <= c.coast.Load():
 		slower := min(-diff, (mono-c.sampled.Load())/coastSlower)
 		c.offset.Add(-slower)

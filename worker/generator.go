@@ -171,7 +171,6 @@ func (g *Generator) Close() Tick {
 // end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
-		//mutant:c28-end-of-one-value by sim:three-rollback-bits -> _ = free
 		end = max(end, free) // (C28)
 	}
 	return end

@@ -23,6 +23,4 @@ type Run struct {
 }
 
 // At returns the run's i-th ID, 0 <= i < r.Len.
-//
-//mutant:c1-run-of-one-id by sim -> func (r Run) At(int) ID { return r.First }
 func (r Run) At(i int) ID { return r.First + ID(i)*r.Step }

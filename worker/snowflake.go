@@ -203,7 +203,6 @@ func (g *snowflake) close() Tick {
 func (g *snowflake) end() Tick {
 	pos := g.pos.Load() &^ closedBit
 	if pos == int64(g.floor)<<g.shift {
-		//mutant:c29-end-below-the-floor by TestIDsStayBetweenFloorAndLimit -> return g.tick(g.clock.Now())
 		return g.floor
 	}
 	return Tick((pos-1)>>g.shift) + 1

@@ -244,7 +244,6 @@ func (n *Node) beginTenure() error {
 	defer n.mu.Unlock()
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		//mutant:c1-ticks-overlap -> Floor: n.layout.FloorTick(claim.Floor),
 		Floor: n.layout.CeilTick(claim.Floor),
 		Clock: n.clock, Rollback: n.onRollback, CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
 		SequenceStart: n.sequenceStart, SegmentStart: n.segmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,

@@ -41,7 +41,6 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		//mutant:c16-another-cluster by TestAnotherConfirmedClusterDisablesOfflineStart -> _ = n.unconfirm
 		n.unconfirm() // (C16)
 		a.cached = false
 		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
@@ -85,7 +84,6 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
 // makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
-	//mutant:c22-lost-cluster-made-anew by TestBootstrapRestoresTheLostClusterFrozen -> if false {
 	if mine.UUID != "" { // (C22)
 		cl, err := n.hold.PutBack(ctx)
 		if err == nil {
@@ -157,7 +155,6 @@ func (c Config) fits(cl coordinator.Cluster) (rules, error) {
 func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
 	confirm := ms(cl.ConfirmMs)
 	_, err := limits.NoticeWithin(confirm, c.Heartbeat)
-	//mutant:c12-slow-heartbeat by sim:slow-heartbeats -> if false {
 	if err != nil && !(confirm == 0 && c.InMemory) { // (C12)
 		most := limits.MaxHeartbeat(confirm)
 		if most < limits.MinHeartbeat {

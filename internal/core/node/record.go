@@ -95,7 +95,6 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	if c.Owner != n.claim.Owner {
 		m = c.ReservedUntil
 	}
-	//mutant:c6-bound-below-the-floor by TestStopDuringWorkerChangeKeepsTheNewRecord -> _ = m
 	m = max(m, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = m
 	return LocalRecord{

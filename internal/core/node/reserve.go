@@ -168,7 +168,6 @@ func (n *Node) applyBounds() {
 	//mutant:c1-no-reserved-bound by sim -> bound := n.claim.LeaseUntil
 	bound := min(n.reservedUntil, n.claim.LeaseUntil) // (C1)
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
-	//mutant:c1-ticks-overlap by sim -> limit := n.layout.CeilTick(bound)
 	limit := n.layout.FloorTick(bound)
 	if limit > n.held.gen.Limit() {
 		n.cfg.Trace.Step("bound", "worker", n.held.Worker, "limit", n.layout.Start(limit))

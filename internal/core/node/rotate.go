@@ -94,12 +94,10 @@ func (n *Node) keepOld(unanswered bool) {
 	claim := n.hold.Held()
 	n.mu.Lock()
 	changed := n.claim.Owner != claim.Owner
-	//mutant:clock-unanswered-change-does-not-count by TestUnansweredWorkerChangesTakeFewSlots -> if true {
 	if !(changed && unanswered) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	}
 	if changed {
-		//mutant:c5-failed-change-forgets-the-bound by TestFailedWorkerChangeKeepsTheReservedBound -> n.claim = claim
 		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit()) // (C5)
 	}
 	n.mu.Unlock()

@@ -76,16 +76,13 @@ func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 
 // recall makes the claim of a local record the node's own.
 func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
-	//mutant:c16-unconfirmed by sim -> claim := rec.Claim; claim.EverConfirmed, claim.LeaseUntil = true, n.now()+60_000
 	claim := rec.Claim
-	//mutant:c13-chain-over-a-reboot by TestChainEndsWithTheBoot -> if false {
 	if rec.Boot == "" || rec.Boot != n.cfg.BootID { // (C13) the boot clock counts anew
 		claim.Heard.Began, claim.Heard.Sent, claim.Ends = 0, 0, 0
 	}
 	if loaded.Damaged {
 		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
-		//mutant:c15-older-copy-is-old by TestNodeGoesOnFromEitherCopyOfItsRecord -> _ = claim.Generation
-		claim.Generation++ // the block that is lost may have been the newer one
+		claim.Generation++               // the block that is lost may have been the newer one
 	}
 	n.hold = n.coord.Recall(claim)
 	n.mu.Lock()

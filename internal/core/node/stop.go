@@ -15,7 +15,6 @@ func (n *Node) stop(ctx context.Context) {
 	// so it is never below what a predecessor reserved.
 	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
 	end := n.end(t)
-	//mutant:c26-stop-below-the-floor by TestStopKeepsAFloorThatNoTenureReached ->
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if t.Owner != claim.Owner {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
@@ -35,7 +34,6 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		//mutant:c20-silent-stop by TestLossIsNoticedByAStopWithoutADisk -> if err := error(nil); err != nil {
 		if err := n.hold.Notice(ctx); err != nil { // (C20)
 			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}

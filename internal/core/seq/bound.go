@@ -39,7 +39,6 @@ func (i *Issuer) saveJournal() (again bool) {
 			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
 				"error", err)
 		}
-		//mutant:s30-old-journal-stays by TestJournalOnAFullDisk -> if err := error(nil); err != nil {
 		if err := j.remove(); err != nil { // as it is, it has positions that are about to be issued (S30)
 			i.cfg.Log.Error("sequences: could not remove the journal either, so this node issues nothing more of "+
 				"what it holds", "error", err)
@@ -90,7 +89,6 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
 	what := mustMarshal(all)
 	unchanged := bytes.Equal(what, j.held) && node == j.heldBy && (len(all) == 0 || read-j.read.Load() < int64(saveEvery))
-	//mutant:s30-as-the-last-process-left-it by TestJournalIsEmptiedBeforeItsLastValuesAreIssued -> if unchanged || len(all) == 0 && j.heldBy == "" {
 	if unchanged || len(all) == 0 && j.blank {
 		return nil
 	}

@@ -36,7 +36,6 @@ func (c *counters) at(lane int) int64 {
 	if lane >= len(c.lanes) {
 		return c.first
 	}
-	//mutant:o5-old-lanes by TestLanesBeginAnewAtATakeOver -> return c.lanes[lane]
 	return max(c.lanes[lane], c.first)
 }
 

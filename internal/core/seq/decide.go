@@ -96,7 +96,6 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusa
 	switch {
 	case wait > 0:
 		return blockWrite{}, r.overCeiling(wait)
-	//mutant:s15-skip-uses-up by TestPlan -> case skip > left:
 	case skip > left/10:
 		return blockWrite{}, frozen(skip)
 	}
@@ -105,7 +104,6 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusa
 	block := positions.Block{First: r.Next + skip, End: r.Next + skip + n}
 	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt) // a later loss may lose all of this incarnation (S13)
 	r.Incarnation = incarnation
-	//mutant:s14-unpaid by seqsim -> paid := positions.Budget{Credit: hard.Burst() - n, At: max(now, r.At)}
 	paid := hard.Pay(r.budget(), n, now)
 	return r.withBlock(block, paid), nil
 }
@@ -130,7 +128,6 @@ func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	hard := positions.Ceiling(r.HardCeiling)
 	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.budget(), now)
 	skip, wait = hard.Skip(r.budget(), now)
-	//mutant:s13-no-peak by TestSkipOverALostIncarnation -> if false {
 	if r.Incarnation < incarnation-1 {
 		peak, _ := hard.Skip(positions.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
 		skip = max(skip, peak)

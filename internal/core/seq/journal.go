@@ -145,7 +145,6 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return
 	}
-	//mutant:s32-hold-over-a-reboot by TestJournalWithoutZooKeeper -> if true {
 	if found.Boot != "" && found.Boot == i.cfg.Boot && found.Read <= i.cfg.Mono() {
 		i.read.CompareAndSwap(0, found.Read)
 	}
@@ -186,6 +185,5 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
-	//mutant:s32-taken-back by TestJournalWithoutZooKeeperKnowsTheNextValue ->
 	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
 }

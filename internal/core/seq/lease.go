@@ -41,7 +41,6 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 
 // newLease returns the lease after a write that was acknowledged. v is what was read before.
 func newLease(t blockWrite, v view, sent int64) lease {
-	//mutant:o2-from-the-acknowledgement by TestLeaseCountsFromTheSending -> l := lease{owner: t.record.Owner, until: sent + 2*int64(t.record.hold()), sent: sent, session: t.session, last: v}
 	l := lease{owner: t.record.Owner, until: leaseEnd(sent, t.record.hold()), sent: sent, session: t.session, last: v}
 	version := v.stat.Version + 1
 	if version == store.AnyVersion { // two writes were needed: see setVersion
@@ -94,7 +93,6 @@ func (w *watch) see(v view, session int64) {
 	now := watch{v.stat.Version, v.record.Nonce, session, v.incarnation(), w.since}
 	if *w != now {
 		now.since = v.got
-		//mutant:o4-from-the-start-of-the-read by TestTakeOverCountsFromTheEndOfTheRead -> now.since = v.read
 		*w = now
 	}
 }
@@ -103,7 +101,6 @@ func (w *watch) see(v view, session int64) {
 // this process, which issues nothing any more.
 func (w watch) freeIn(v view, ended string, now int64) time.Duration {
 	r := v.record
-	//mutant:o8-own-nonce-after-a-loss by TestLostOwnerIsWaitedFor -> if r.Owner == "" || r.Owner == ended {
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.incarnation() { // else an owner may be missing
 		return 0
 	}

@@ -66,7 +66,6 @@ func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 		k.putAt = answered
 	}
 	// In one incarnation several nodes may put the time back, the later ones further (S24).
-	//mutant:s24-second-put-back by TestTimeOfASecondPutBack -> further := false
 	further := !k.sure.rebooted && read.atMost(answered) > k.sure.atMost(answered)
 	if sure || further || k.state == nil || k.owes() {
 		k.sure = read

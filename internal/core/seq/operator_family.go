@@ -176,7 +176,6 @@ func (o Operator) createFamily(ctx context.Context, d Definition, v view, lost b
 	if all.before, err = o.beforeFamily(ctx, d.Name, v.sections[:d.Sections]); err != nil {
 		return changed{}, err
 	}
-	//mutant:s17-other-sections by TestLaterLifeOfAFamilyIsAboveAllSections -> above := int64(-1)
 	above := v.highest()
 	begin := func(sections int, old *Record) (Record, error) {
 		r := newRecord(d.Map, d.Settings, *v.state)
@@ -283,7 +282,6 @@ func (o Operator) beforeFamily(ctx context.Context, family string, sections []en
 	}
 	for _, e := range outer {
 		if e.record != nil {
-			//mutant:s22-family-around-a-new-name by TestFamilyIsNotCreatedAroundANewSequence ->
 			ops = append(ops, store.CheckOp{Path: recordPath(e.name), Version: e.version})
 		}
 	}

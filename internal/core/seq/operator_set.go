@@ -92,7 +92,6 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 			return Record{}, err
 		}
 		if r = r.raised(p); c.VouchedIn != 0 {
-			//mutant:o8-vouched by TestLostOwnerIsWaitedFor -> if false {
 			if r.Mode.Owned() && r.Incarnation < st.Incarnation { // the next one waits for a lost owner's lease (O4)
 				r.Owner, r.Address, r.OwnedAt = lostOwner, "", 0
 			}

@@ -44,7 +44,6 @@ func newOrdered(s *series) *ordered {
 const idleAfter = time.Minute
 
 func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	//mutant:o2-clock-before-the-request by TestClockIsReadAfterTheRequest -> now := m.askedAt
 	now := m.relay.mono() // (O2): a quicker clock may be late
 	if got, ok := r.w.Result.(*result); ok {
 		if r.w.Result = nil; got.err != nil {

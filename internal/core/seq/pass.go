@@ -290,7 +290,6 @@ func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
 	case errors.Is(err, ErrNotAsked):
 		m.distrust(f, err)
 	default:
-		//mutant:o10-asks-twice by TestUnknownOutcomeIsNotRepeated -> m.distrust(f, err)
 		m.fail(some, unknownOwner(m.name, f.address, n))
 		m.distrust(f, err)
 	}

@@ -285,7 +285,6 @@ func (v view) incarnation() int64 {
 // checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
 // a node or an operator who does not know of a loss of data writes nothing.
 func (v view) checks() []store.Op {
-	//mutant:s10-state by TestSkipKnowsTheTimeThatIsPutBack -> version := int32(store.AnyVersion)
 	version := v.version
 	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: version}}
 }

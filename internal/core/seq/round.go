@@ -91,7 +91,6 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil || !current {
 		return err
 	}
-	//mutant:s28-family-without-sections by TestNodesFollowTheSectionsOfAFamily -> if sections := []string(nil); false {
 	if sections := i.families.popChanged(); len(sections) > 0 { // an operator changes all of them with their family
 		i.markChanged(sections, false)
 		i.unfinished = true

@@ -259,7 +259,6 @@ func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []
 	case notMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
-		//mutant:s2-unknown-outcome by seqsim -> s.accept(t, now)
 		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
 	}
 	woken, s.waiting = s.waiting, nil

@@ -89,7 +89,6 @@ type kept struct {
 	jumped int64
 }
 
-//mutant:s24-jump-not-kept by TestJumpOfTheTimeIsKeptAtOnce -> func (f following) kept() kept { return kept{f.Followed, 0} }
 func (f following) kept() kept { return kept{f.Followed, f.state.Jumped} }
 
 // saveFirst begins to write the witness file, unless it has f and is young, or is being written.

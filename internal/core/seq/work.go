@@ -250,7 +250,6 @@ func (e noRoomError) Unwrap() error { return e.error }
 // noRoom returns a noRoomError if err is that. A record that was not put back is another matter: the node must not say
 // that it has followed (S25).
 func (st step) noRoom(err error) error {
-	//mutant:s25-put-back-refused by TestQuotaForALostRecordFailsTheRound -> if errors.Is(err, store.ErrQuota) {
 	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
 		return noRoomError{err}
 	}

@@ -239,7 +239,6 @@ func (l *link) unsent(n int, err error) {
 	defer l.mu.Unlock()
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		k := l.sent[i]
-		//mutant:o10-half-sent by TestFailedWriteTellsWhatWasNotSent -> if k.batch != l.batch {
 		if k.batch != l.batch || k.at < n {
 			break
 		}
