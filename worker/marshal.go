@@ -13,7 +13,7 @@ func ParseID(text string) (ID, error) {
 	if id := ID(n); err == nil && id >= 0 && id.String() == text {
 		return id, nil
 	}
-	return 0, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to %d", text, math.MaxInt64)
+	return 0, fmt.Errorf("%.40q is not an ID: IDs are decimal numbers from 0 to %d", text, int64(math.MaxInt64))
 }
 
 // MarshalJSON returns the ID in decimal as a JSON string. JavaScript, and other programs
