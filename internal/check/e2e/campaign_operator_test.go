@@ -30,6 +30,7 @@ func (c *campaign) flakedSeq(args ...string) error {
 // values that nodes have issued or hold.
 func (c *campaign) createSequence(kind int) error {
 	k := sequenceKinds[kind]
+	c.site.values.made(k.name, k.mode)
 	args := []string{"create", k.name}
 	for flag, value := range map[string]int64{"--ceiling": k.ceiling, "--sections": int64(k.sections)} {
 		if value > 0 {
@@ -47,7 +48,7 @@ func (c *campaign) createSequence(kind int) error {
 	}
 	err := c.flakedSeq(args...)
 	if err != nil && strings.Contains(err.Error(), "needs a start") {
-		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.seq.highest[kind].Load()+100_000_000))...)
+		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.site.values.highest(k.name)+100_000_000))...)
 	}
 	return err
 }
@@ -95,10 +96,10 @@ func (c *campaign) vouch() error {
 		return err
 	})
 	if err == nil && frozen {
-		next := c.seq.highest[strictKind].Load() + 1_000_000
+		next := c.site.values.highest(name) + 1_000_000
 		c.note("operator", "%s goes on at %d", name, next)
-		c.seq.jumps = append(c.seq.jumps, next) // also if the command has an unknown outcome
-		c.seq.keys.Add(staleKey)                // the nodes may have lost the keys
+		c.site.values.jump(next) // also if the command has an unknown outcome
+		c.seq.keys.Add(staleKey) // the nodes may have lost the keys
 		err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm",
 			fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation))
 	}

@@ -5,10 +5,48 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/check/order"
 )
+
+const (
+	// settled is the time after a fault in which a node connects, sends a heartbeat, and waits for the
+	// confirming time.
+	settled = confirm + 4*slowest
+	// stocked is the time after which a node that was started, or whose sequences lost their credit, has
+	// taken blocks that last.
+	stocked = 15 * time.Second
+	// repaid is the time after a loss of data in which nodes raise the incarnation, put records back, and wait for
+	// the confirming time once more. Then a sequence gives nothing until it has paid for what it skipped.
+	repaid = 30 * time.Second
+)
+
+// sequenceFindings collects violations by check.
+type sequenceFindings struct {
+	count map[string]int
+	text  []string
+}
+
+// found adds a violation. Of each check the first five have a text.
+func (f *sequenceFindings) found(check, format string, args ...any) {
+	if f.count == nil {
+		f.count = map[string]int{}
+	}
+	if f.count[check]++; f.count[check] <= 5 {
+		f.text = append(f.text, "sequences: "+check+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// kindOf returns the place of the sequence of that name in sequenceKinds.
+func kindOf(name string) int {
+	i := slices.IndexFunc(sequenceKinds[:], func(k sequenceKind) bool { return k.name == name })
+	if i < 0 {
+		return familyKind
+	}
+	return i
+}
 
 // touches reports whether one of the windows has a part of the time between from and to.
 func touches(windows []window, from, to int64) bool {
@@ -108,14 +146,20 @@ func meeting(all, others []window) (met []window) {
 // sequenceAvailability finds requests that were refused, or not answered, although the node had to answer them,
 // or for a reason that does not apply. due is the number of answers that were due, by kind.
 func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceKinds)]int) {
+	answered := map[[2]int][]int64{} // by node and kind: when the requests were sent
+	for _, r := range c.site.values.all("") {
+		if key := [2]int{r.Node, kindOf(r.Name)}; r.Lost == 0 {
+			answered[key] = append(answered[key], r.Sent)
+		}
+	}
 	for _, client := range c.seq.clients {
 		full, empty := c.sequenceExcuses(client.node.id)
 		ordered := sequenceKinds[client.kind].ordered()
 		if ordered {
 			full = join(append(c.unowned(), empty...))
 		}
-		for _, v := range client.answers {
-			if (client.kind < slowKind || ordered) && v.Lost == 0 && !touches(full, v.Sent, v.Sent) {
+		for _, sent := range answered[[2]int{client.node.id, client.kind}] {
+			if (client.kind < slowKind || ordered) && !touches(full, sent, sent) {
 				due[client.kind]++
 			}
 		}
@@ -129,9 +173,7 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceK
 			windows = join(append(slices.Clone(c.seq.gone), empty...))
 		}
 		for _, m := range client.misses {
-			if m.why == broke {
-				m.first = m.given // a node lets requests wait for values: the first one may have been sent long before
-			}
+			m.first = m.given // a node lets requests wait for values: the first one may have been sent long before
 			// The machine's disk is ZooKeeper's, too.
 			late := c.late(m.first-int64(sequenceTimeout), m.last) > time.Second
 			slow := client.kind == slowKind && strings.HasPrefix(m.text, "-NOTREADY reason=ceiling")
@@ -158,12 +200,10 @@ func (c *campaign) judgeSequences() string {
 	if n := len(c.seq.gone); n > 0 && c.seq.gone[n-1].to == 0 {
 		c.seq.gone[n-1].to = c.ended
 	}
-	var all []order.Request
 	var asked [len(sequenceKinds)]int
 	var refused [len(sequenceKinds)]map[string]int
 	var answered [len(sequenceKinds)]int64
 	for _, client := range c.seq.clients {
-		all = append(all, client.answers...)
 		for _, m := range client.misses {
 			if refused[client.kind] == nil {
 				refused[client.kind] = map[string]int{}
@@ -174,8 +214,14 @@ func (c *campaign) judgeSequences() string {
 		answered[client.kind] += client.answered
 	}
 	var f sequenceFindings
-	f.judge(all, c.seq.jumps)
-	_, lost := order.Missing(all, sequenceKinds[strictKind].name, 0, math.MaxInt64)
+	ledger := c.site.values
+	for _, v := range ledger.violations() {
+		f.found(v.Rule, "%s; then %s", v.Before, v.After)
+	}
+	for _, w := range ledger.wrong {
+		f.found("answers", "%s", w)
+	}
+	_, lost := order.Missing(ledger.all(""), sequenceKinds[strictKind].name, 0, math.MaxInt64)
 	due := c.sequenceAvailability(&f)
 	if answered == [len(sequenceKinds)]int64{} {
 		f.found("answers", "no node has answered a value")
@@ -187,8 +233,17 @@ func (c *campaign) judgeSequences() string {
 			answered[kind], asked[kind], due[kind], refused[kind])
 	}
 	return text + fmt.Sprintf("strict: requests for %d numbers were not answered, %d keys were used\n", lost,
-		c.seq.keys.Load()-int64(len(c.seq.jumps))*staleKey) +
+		c.seq.keys.Load()-int64(len(ledger.jumps))*staleKey) +
 		fmt.Sprintf("%d commands of operators, who said %d times where a strict sequence goes on\n", c.seq.done,
-			len(c.seq.jumps)) +
+			len(ledger.jumps)) +
 		fmt.Sprintf("violations: %v\n", f.count)
+}
+
+func TestRefusalsThatNoFaultExplains(t *testing.T) {
+	for text, want := range map[string]bool{"": false, "-NOTREADY reason=ceiling x": false,
+		"-ERR reason=frozen x": true, "-EXHAUSTED x": true, "-ERR reason=no-sequence x": false} {
+		if (miss{text: text}).neverExpected(0) != want {
+			t.Errorf("%q", text)
+		}
+	}
 }

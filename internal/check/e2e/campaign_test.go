@@ -95,7 +95,7 @@ func TestCampaign(t *testing.T) {
 	if binary == "" {
 		binary = clocked.binary(t)
 	}
-	s := &site{t: t, connect: zk.Addr(), ids: newHistory()}
+	s := &site{t: t, connect: zk.Addr(), ids: newHistory(), values: newLedger()}
 	c := &campaign{timeline: &timeline{began: s.ids.began}, t: t, site: s, dir: t.TempDir(), binary: binary, zk: zk}
 	if *chaosReport != "" {
 		c.dir = *chaosReport

@@ -332,6 +332,15 @@ func diskKinds() []*kind {
 	return []*kind{
 		lasting(kind{name: "disk full", serves: true, back: atOnce}, 2*time.Second, 10*time.Second,
 			func(m *machine) { m.disk.Fill() }, func(m *machine) { m.disk.Free() }),
+		{name: "disk full, kill -9, restart", fromDisk: true, back: resumed, run: func(x *attack) error {
+			x.begin("")
+			x.m.disk.Fill()
+			x.holdFor(10*time.Millisecond, 2*time.Second)
+			err := x.m.restarted(syscall.SIGKILL, nil)
+			x.holdFor(time.Second, 10*time.Second)
+			x.m.disk.Free()
+			return err
+		}},
 		failing("disk read-only", func(m *machine) { m.disk.ReadOnly() }, func(m *machine) { m.disk.ReadWrite() }),
 		failing("disk stalls", func(m *machine) { m.disk.Freeze() }, func(m *machine) { m.disk.Thaw() }),
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/internal/check/upgrade"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -47,7 +48,7 @@ func TestFrozenRecords(t *testing.T) {
 		})
 		h.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "")
 		h.node.ready()
-		h.values("order").from(h.node, 400) // beyond what it held
+		sequence{h.site, t, "order"}.from(h.node, 400) // beyond what it held
 		h.node.until("the strict sequence waits for an operator", func() bool {
 			_, err := h.node.ask("NEXT invoice")
 			return err != nil && strings.Contains(err.Error(), "reason=frozen")
@@ -79,6 +80,7 @@ func inherit(t *testing.T, added map[string]json.RawMessage) *heir {
 		}
 	}
 	h.records.put(h.Records)
+	h.remembers()
 	h.node.inherits(added)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -152,25 +154,28 @@ func seal(half, body []byte) {
 	binary.LittleEndian.PutUint32(half[end:], crc32.Checksum(half[:end], crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// values returns the values of a sequence that were issued in the past.
-func (h *heir) values(name string) *values {
-	v := &values{t: h.t, name: name, seen: map[int64]bool{}}
-	for _, n := range h.issued(name) {
-		v.seen[n] = true
+// remembers adds the values that were issued in the past to the ledger, as those of a node of their own. The past was
+// before the history began.
+func (h *heir) remembers() {
+	for _, q := range pastSequences {
+		h.site.values.made(q.name, modeOf(q.flags))
+		for i, word := range strings.Fields(h.Issued[q.asked]) {
+			v, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			at := int64(i-1000) * 2
+			r := order.Request{Name: q.asked, Node: pastNode, First: v, Last: v, Sent: at, Answered: at + 1}
+			if q.asked == "invoice" && v == h.Keyed {
+				r.Key = pastKey
+			}
+			h.site.values.add(r)
+		}
 	}
-	return v
 }
 
-func (h *heir) issued(name string) (all []int64) {
-	for _, word := range strings.Fields(h.Issued[name]) {
-		n, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		all = append(all, n)
-	}
-	return all
-}
+// pastNode is the number of the nodes of the past in the history.
+const pastNode = 8
 
 // goesOn starts the node. It fails the test unless the node is the one of the past, and issues what comes after that.
 func (h *heir) goesOn() {
@@ -183,20 +188,12 @@ func (h *heir) goesOn() {
 		h.t.Errorf("the ID %s is not above %s of the past", id, h.LastID)
 	}
 	// The journal has what the node held, so its first value is below the first one that no node had taken.
-	order := &counter{values: h.values("order"), node: n}
-	order.first(1, h.Next-1)
-	if got := n.keyed(pastKey); got != h.Keyed {
-		h.t.Errorf("the key has another value: %d, and had %d", got, h.Keyed)
+	if v := (sequence{h.site, h.t, "order"}).first(n); v >= h.Next {
+		h.t.Errorf("the first value is %d, and no node had taken %d", v, h.Next)
 	}
+	n.keyed(pastKey) // the ledger knows its value
 	for _, q := range pastSequences[:len(pastSequences)-1] {
-		v, before := h.values(q.asked), h.issued(q.asked)
-		v.from(n, 40)
-		rises := q.asked == "invoice" || q.asked == plain || q.asked == "msg:alice"
-		for value := range v.seen {
-			if rises && value < slices.Max(before) && !slices.Contains(before, value) {
-				h.t.Errorf("%s: %d comes after %d", q.asked, value, slices.Max(before))
-			}
-		}
+		sequence{h.site, h.t, q.asked}.from(n, 40)
 	}
 	h.command("status").reads(h.t, "1 node serves, 7 sequences")
 	h.operates()
@@ -214,9 +211,10 @@ func (h *heir) operates() {
 			h.t.Errorf("%s: %s %v", name, line, err)
 		}
 	}
-	h.sequence("gone")
-	again := &counter{values: h.values("gone"), node: h.node}
-	again.first(slices.Max(h.issued("gone"))+1, 1<<40)
+	gone := h.sequence("gone")
+	if before := gone.highest(); gone.first(h.node) <= before {
+		h.t.Errorf("a sequence that was created again does not go on above %d", before)
+	}
 }
 
 // statNames returns the names in the reply to STATS of a node that serves, except those that come with a problem or

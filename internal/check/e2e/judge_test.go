@@ -72,27 +72,6 @@ func (h *history) record(a answer, ids ...worker.ID) {
 	}
 }
 
-// len returns the number of answers so far.
-func (h *history) len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.answers)
-}
-
-// span returns the lowest and the highest timestamp, Unix ms, of a worker's IDs in the part [from, to) of the
-// answers.
-func (h *history) span(w, from, to int) (first, last int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first, last = math.MaxInt64, math.MinInt64
-	for _, a := range h.answers[from:to] {
-		if h.worker(a.first) == int64(w) {
-			first, last = min(first, h.ms(a.first)), max(last, h.ms(a.last()))
-		}
-	}
-	return first, last
-}
-
 // worker returns the worker of an ID, or -1.
 func (h *history) worker(id worker.ID) int64 {
 	f, err := h.layout.Decode(id)

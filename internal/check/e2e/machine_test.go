@@ -270,12 +270,13 @@ func (m *machine) holds() (int, error) {
 	return id.worker, err
 }
 
-// leavesNothing returns a finding if a state file is left after a stop with --release-on-exit. A
-// node could use a released worker again from such a file.
+// leavesNothing returns findings if a state file or a journal is left after a stop with --release-on-exit. A
+// node could use a released worker, or values that it has given back, again from such a file.
 func (m *machine) leavesNothing() (wrong []string) {
-	file := m.stateFile()
-	if _, err := os.Stat(file); m.release && !os.IsNotExist(err) {
-		wrong = append(wrong, fmt.Sprintf("%s: its worker is released, and %s is still there (%v)", m.name, file, err))
+	for _, file := range []string{m.stateFile(), m.journal()} {
+		if _, err := os.Stat(file); m.release && !os.IsNotExist(err) {
+			wrong = append(wrong, fmt.Sprintf("%s: its worker is released, and %s is still there (%v)", m.name, file, err))
+		}
 	}
 	return wrong
 }

@@ -11,8 +11,9 @@
 // A load is a group of clients of a node. Every ID that they receive goes into the history, and every request that
 // was not answered is a miss. The judge checks the history at the end of each test: no ID comes twice, and no ID of a
 // worker is below one that a client had received from that worker before it asked. The campaign's rules add what each
-// clock showed and when a node had to refuse. Values of sequences are checked likewise, by internal/check/order. A
-// fleet (ordered_load_test.go) is a cluster of three nodes that are all asked for values of ordered sequences.
+// clock showed and when a node had to refuse. Requests for values of sequences go into a ledger, which is checked
+// likewise, by internal/check/order. A fleet (ordered_load_test.go) is a cluster of three nodes that are all asked for
+// values of ordered sequences.
 //
 // A scenario is here only if nothing below can show it: a limit or a promise with the shipped binary, the commands of
 // the documents, and what needs real sockets, disks, clocks or signals.

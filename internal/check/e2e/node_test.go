@@ -16,13 +16,14 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// site is a cluster under test: the address of its ZooKeeper, the flags of its nodes, and the
-// IDs that the nodes have issued.
+// site is a cluster under test: the address of its ZooKeeper, the flags of its nodes, and the IDs and values that the
+// nodes have issued.
 type site struct {
 	t       testing.TB
 	connect string
 	flags   []string
 	ids     *history
+	values  *ledger
 	nodes   int
 }
 
@@ -31,24 +32,13 @@ type site struct {
 func newSite(t testing.TB, connect string, flags ...string) *site {
 	t.Helper()
 	s := &site{
-		t: t, connect: connect, ids: newHistory(),
+		t: t, connect: connect, ids: newHistory(), values: newLedger(),
 		flags: append([]string{
 			"--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms", "--reserve", "500ms",
 			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
 		}, flags...),
 	}
-	t.Cleanup(func() { s.ids.check(t) })
-	return s
-}
-
-// laidOut makes the site's nodes use a layout.
-func (s *site) laidOut(text string) *site {
-	s.t.Helper()
-	layout, err := worker.ParseLayout(text)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.ids.layout, s.flags = layout, append(s.flags, "--layout", text)
+	t.Cleanup(func() { s.ids.check(t); s.values.check(t) })
 	return s
 }
 
@@ -245,20 +235,6 @@ func (n *node) get(k int) []worker.ID {
 		n.site.t.Errorf("%s: hands out %s, and is worker %d", n.name, ids[0], w)
 	}
 	return ids
-}
-
-// refuses fails the test unless the node refuses a GET with the error code.
-func (n *node) refuses(code string) {
-	n.site.t.Helper()
-	c, err := n.dial()
-	if err != nil {
-		n.site.t.Fatalf("%s: %v", n.name, err)
-	}
-	defer c.close()
-	ids, err := c.get(1)
-	if err == nil || !strings.HasPrefix(err.Error(), code+" ") {
-		n.site.t.Errorf("%s: GET: %v %v, want %s", n.name, ids, err, code)
-	}
 }
 
 // stat returns a figure of STATS, or "" if STATS does not have it. After an error it returns the

@@ -34,9 +34,7 @@ func (f *fleet) program() *fleet {
 			if r.First, r.Last, r.Answered = v, v, f.ids.now(); err != nil {
 				r.Lost = 1 // at least: the client repeats what a node has not answered
 			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.requests = append(f.requests, r)
+			f.values.add(r)
 			return 1, err
 		})
 	}

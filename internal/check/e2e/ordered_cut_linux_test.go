@@ -70,14 +70,14 @@ func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
 	for _, n := range f.nodes {
 		f.answered(n, f.ids.now())
 	}
-	f.check()
+	f.end()
 }
 
 // told returns how often other nodes have refused requests because the owner at an address does not answer.
 func (f *fleet) told(owner *node, address string) (count int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range f.refusals {
+	f.values.mu.Lock()
+	defer f.values.mu.Unlock()
+	for _, r := range f.values.refusals {
 		if r.node != owner.id && strings.HasPrefix(r.reason, "-NOTREADY reason=no-owner ") &&
 			strings.Contains(r.reason, address) {
 			count++

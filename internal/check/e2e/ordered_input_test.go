@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -15,10 +16,10 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	n := s.started().ready()
-	ticks := n.newCounter("ticks", "--mode", "ordered")
-	alice := &counter{values: s.sequence("msg:*", "--mode", "ordered", "--sections", "4"), node: n}
+	ticks, alice := s.sequence("ticks", "--mode", "ordered"), s.sequence("msg:*", "--mode", "ordered", "--sections", "4")
 	alice.name = "msg:alice"
-	n.until("a value of the family", func() bool { return alice.one() == nil })
+	ticks.first(n)
+	alice.first(n)
 	s.sequence("order:1")
 	s.sequence("day:*", "--max-names", "9")
 	create := func(words string) []string { return append([]string{"seq", "create"}, strings.Fields(words)...) }
@@ -78,24 +79,27 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 			t.Errorf("%s is answered with %q %v, want %s", request, line, err, begin)
 		}
 	}
-	for _, k := range []*counter{ticks, alice} {
-		last := k.last
-		if err := k.one(); err != nil || k.last != last+1 {
-			t.Errorf("after %d of %s comes %d: %v", last, k.name, k.last, err)
+	for _, q := range []sequence{ticks, alice} {
+		last := q.highest()
+		if v, err := q.one(n); err != nil || v != last+1 {
+			t.Errorf("after %d of %s comes %d: %v", last, q.name, v, err)
 		}
 	}
 }
 
 // A client's rights are those of its token at the node that it asks. The node passes requests on with a token of its
-// own, the first one of its file.
+// own, the first one of its file. SIGHUP makes a node read the file again. No token appears in a log.
 func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
 	t.Parallel()
 	const all, few = "all-5a1c9e77b2d04f38", "few-0d94b6ce1f7a4e25"
 	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte(all+"\n"+few+"  next=msg:a*\n"), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(tokens string) {
+		if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--token-file", file)
+	write(all + "\n" + few + "  next=msg:a*\n")
+	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--token-file", file, "--log-level", "trace")
 	nodes := []*node{s.started(), s.started()}
 	ask := func(n *node, token, request string) (string, error) {
 		c, err := n.dial()
@@ -130,6 +134,18 @@ func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
 				!strings.HasPrefix(err.Error(), "-NOPERM ") {
 				t.Errorf("%s: %s with %s: %q %v", n.name, row.request, row.token, line, err)
 			}
+		}
+	}
+	write(all + "\n")
+	for _, n := range nodes {
+		n.proc.signal(syscall.SIGHUP)
+		n.until("the token that was removed is out", func() bool {
+			_, err := ask(n, few, "READY")
+			return err != nil && strings.HasPrefix(err.Error(), "-WRONGPASS ")
+		})
+		n.stop()
+		if log := n.proc.log(); strings.Contains(log, all) || strings.Contains(log, few) {
+			t.Errorf("%s has a token in its log", n.name)
 		}
 	}
 }

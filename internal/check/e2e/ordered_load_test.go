@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ var members = []string{"msg:alice", "msg:bob", "msg:carol", "msg:dave", "msg:eri
 // allNames are the names of which clients ask each node all the time.
 var allNames = append([]string{plain, daily}, members...)
 
-// fleet is a cluster of three nodes, each with clients of its own. Every request for values is recorded.
+// fleet is a cluster of three nodes, each with clients of its own.
 type fleet struct {
 	*site
 	nodes     []*node
@@ -31,19 +30,6 @@ type fleet struct {
 	loads     []*load
 	knock     chan struct{}  // closed when no more knocks are sent
 	wg        sync.WaitGroup // of knocks
-
-	mu       sync.Mutex // guards the fields below
-	requests []order.Request
-	refusals []denied
-}
-
-// denied is a request that certainly got no values, and why.
-type denied struct {
-	name   string
-	node   int
-	sent   int64
-	at     int64
-	reason string
 }
 
 // newFleet starts three nodes and their clients, and waits until all have values.
@@ -83,7 +69,7 @@ func (f *fleet) begin() *fleet {
 		for _, names := range [][]string{{plain}, allNames[1:]} {
 			l := n.newLoad()
 			l.add(4*time.Millisecond, callTimeout, func(c *client, round int) (int, error) {
-				return f.ask(c, names[round%len(names)], round)
+				return c.values(drawn(names[round%len(names)], round))
 			})
 			f.loads = append(f.loads, l)
 		}
@@ -93,50 +79,15 @@ func (f *fleet) begin() *fleet {
 	return f
 }
 
-// ask takes values over a connection: mostly one, sometimes a list or a range.
-func (f *fleet) ask(c *client, name string, round int) (int, error) {
-	q := question{name: name, text: "NEXT " + name + "\n", n: 1, lines: 1}
+// drawn is a request of a client: mostly for one value, sometimes for a list or a range.
+func drawn(name string, round int) question {
 	switch round % 25 {
 	case 11:
-		q = question{name: name, text: fmt.Sprintf("NEXT %s 20\n", name), n: 20, lines: 20}
+		return list(name, 20)
 	case 18:
-		q = question{name: name, text: fmt.Sprintf("RANGE %s 7\n", name), n: 7, lines: 1, pair: true}
+		return valuesFrom(name, 7)
 	}
-	r := order.Request{Name: name, Node: c.node.id, Sent: f.ids.now()}
-	got, err := q.exchange(c)
-	r.Answered = f.ids.now()
-	f.record(r, q, got, err)
-	return len(got), err
-}
-
-// record adds a request to the history. got are the values of its answer, also those before an error.
-func (f *fleet) record(r order.Request, q question, got []int64, err error) {
-	asked := q.n
-	if err != nil {
-		q.n = len(got)
-	}
-	parts := q.answer(got, 1)
-	if len(parts) == 0 && q.n > 0 {
-		f.t.Errorf("%q is answered with %d", q.text, got)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, part := range parts {
-		part.Node, part.Sent, part.Answered, part.Key = r.Node, r.Sent, r.Answered, r.Key
-		f.requests = append(f.requests, part)
-	}
-	if err == nil {
-		return
-	}
-	if q.mayHaveBeenServed(err) {
-		r.Lost = int64(asked - len(got))
-		f.requests = append(f.requests, r)
-	}
-	why, text := because(err)
-	if text == "" {
-		text = why
-	}
-	f.refusals = append(f.refusals, denied{r.Name, r.Node, r.Sent, r.Answered, text})
+	return next(name)
 }
 
 const (
@@ -164,7 +115,7 @@ func (f *fleet) knocks(n *node) {
 		f.wg.Go(func() {
 			c := &client{node: n, timeout: knockTimeout}
 			defer c.close()
-			_, _ = f.ask(c, name, 0) // the error is recorded
+			_, _ = c.values(next(name)) // the error is recorded
 		})
 	}
 }
@@ -190,48 +141,9 @@ func (f *fleet) flows() {
 	}
 }
 
-// history returns what was recorded so far.
-func (f *fleet) history() []order.Request {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.requests)
-}
-
-// check ends the load and fails the test if values came twice or went back, whichever nodes answered.
-func (f *fleet) check() {
-	f.t.Helper()
-	f.end()
-	all := f.history()
-	for _, v := range order.Rising(all, func(r order.Request) string { return r.Name }) {
-		f.t.Errorf("%s%s", v, around(all, v))
-	}
-	f.t.Logf("%d requests, %d failed: %v", len(all), len(f.refusals), f.reasons())
-}
-
-// around returns the requests of the name near a violation.
-func around(all []order.Request, v order.Violation) string {
-	var b strings.Builder
-	for _, r := range all {
-		near := func(at int64) bool { return r.Sent <= at+3e6 && at-3e6 <= max(r.Answered, r.Sent) }
-		if r.Name == v.After.Name && (near(v.After.Sent) || near(v.Before.Answered)) && b.Len() < 10_000 {
-			fmt.Fprintf(&b, "\n    %s", r)
-		}
-	}
-	return b.String()
-}
-
-// reasons counts the requests that failed, by reason.
-func (f *fleet) reasons() map[string]int {
-	count := map[string]int{}
-	for _, r := range f.refusals {
-		count[digits.ReplaceAllString(r.reason, "N")]++
-	}
-	return count
-}
-
 // silence returns the longest time in which nobody got a value of a name, between from and now, and the name.
 func (f *fleet) silence(from int64) (longest time.Duration, name string) {
-	all := f.history()
+	all := f.values.all("")
 	for _, n := range allNames {
 		if d := order.Silence(all, n, from, f.ids.now()); d > longest {
 			longest, name = d, n
@@ -252,7 +164,7 @@ func (f *fleet) silentFor(what string, from int64, most time.Duration) {
 
 // during returns the requests that were sent between two times to the nodes that pick chooses, and got values.
 func (f *fleet) during(from, to int64, pick func(node int) bool) (got []order.Request) {
-	for _, r := range f.history() {
+	for _, r := range f.values.all("") {
 		if r.Lost == 0 && from <= r.Sent && r.Sent <= to && pick(r.Node) {
 			got = append(got, r)
 		}

@@ -83,13 +83,6 @@ func (r *records) slot(worker int) (s coordinator.Slot) {
 	return s
 }
 
-// session returns the ZooKeeper session of a worker's live lock, or 0 if there is no lock.
-func (r *records) session(worker int) int64 {
-	r.t.Helper()
-	lock, _ := r.read(fmt.Sprintf("/live/%04d", worker), nil)
-	return lock.Owner
-}
-
 func (r *records) cluster() (c coordinator.Cluster, ok bool) {
 	r.t.Helper()
 	_, ok = r.read("/cluster", &c)

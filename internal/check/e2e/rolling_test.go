@@ -35,8 +35,8 @@ func newTrio(t *testing.T, connect, heartbeat, confirm string) *trio {
 		invoice.from(n, 1)
 	}
 	c.ids = s.anyOf(c.nodes, func(c *client) (int, error) { return c.counted("GET\n", 1) })
-	c.order = s.anyOf(c.nodes, func(c *client) (int, error) { return order.ask(c, 1) })
-	c.strict = s.anyOf(c.nodes, func(c *client) (int, error) { return invoice.ask(c, 1) })
+	c.order = s.anyOf(c.nodes, func(c *client) (int, error) { return c.values(next(order.name)) })
+	c.strict = s.anyOf(c.nodes, func(c *client) (int, error) { return c.values(next(invoice.name)) })
 	return c
 }
 

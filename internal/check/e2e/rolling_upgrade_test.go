@@ -3,20 +3,14 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// mixed is a fleet whose nodes may be of different versions. The fleet records the requests for ordered sequences.
-// segments and strict record those for another sequence each.
-type mixed struct {
-	*fleet
-	segments, strict *fleet
-}
+// mixed is a fleet whose nodes may be of different versions.
+type mixed struct{ *fleet }
 
 // Nodes of the release are replaced by nodes of this version, one by one under load, and back again: the steps of
 // docs/upgrading.md.
@@ -51,7 +45,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		t.Logf("all nodes are %s", roll.what)
 	}
-	m.judge()
+	m.end()
 }
 
 // newMixed starts three nodes of a build, and clients of each.
@@ -63,35 +57,24 @@ func newMixed(t *testing.T, b *build) *mixed {
 		f.nodes, f.addresses = append(f.nodes, n), append(f.addresses, n.listen)
 	}
 	f.begin()
-	m := &mixed{fleet: f, segments: &fleet{site: f.site}, strict: &fleet{site: f.site}}
+	m := &mixed{f}
 	m.sequence("order")
 	m.sequence("invoice", "--mode", "strict")
 	for _, n := range m.nodes {
 		m.loads = append(m.loads, n.clients(1),
-			n.asks(func(c *client, round int) (int, error) { return m.segments.ask(c, "order", round) }),
-			n.asks(func(c *client, round int) (int, error) { return m.strict.ask(c, "invoice", round) }),
-			n.asks(m.strict.askWithKey))
+			n.asks(func(round int) question { return drawn("order", round) }),
+			n.asks(func(round int) question { return drawn("invoice", round) }),
+			n.asks(func(round int) question { return withKey("invoice", fmt.Sprintf("k%d", round/10)) })) // of all nodes
 	}
 	m.flows()
 	return m
 }
 
 // asks starts a client of the node.
-func (n *node) asks(ask func(c *client, round int) (int, error)) *load {
+func (n *node) asks(draw func(round int) question) *load {
 	l := n.newLoad()
-	l.add(5*time.Millisecond, callTimeout, ask)
+	l.add(5*time.Millisecond, callTimeout, func(c *client, round int) (int, error) { return c.values(draw(round)) })
 	return l
-}
-
-// askWithKey takes a value with a key. Clients of all nodes use the same keys.
-func (f *fleet) askWithKey(c *client, round int) (int, error) {
-	key := fmt.Sprintf("k%d", round/10)
-	q := question{name: "invoice", text: "NEXT invoice " + key + "\n", n: 1, lines: 1}
-	r := order.Request{Name: q.name, Node: c.node.id, Sent: f.ids.now(), Key: key}
-	got, err := q.exchange(c)
-	r.Answered = f.ids.now()
-	f.record(r, q, got, err)
-	return len(got), err
 }
 
 // operated lets commands of a build read and change records of both versions' nodes.
@@ -107,16 +90,4 @@ func (m *mixed) operated(b *build) {
 	}
 	run("doctor", "--state-dir", m.nodes[0].dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
 		reads(m.t, "holds worker")
-}
-
-// judge ends the clients and fails the test if a value came twice, an order was broken, or a key had two values.
-func (m *mixed) judge() {
-	m.t.Helper()
-	m.check()
-	segments, strict := m.segments.history(), m.strict.history()
-	for _, v := range slices.Concat(order.Twice(segments), order.Strict(strict, nil),
-		order.Rising(segments, func(r order.Request) int { return r.Node })) {
-		m.t.Error(v)
-	}
-	m.t.Logf("%d requests for segments, %d for strict values", len(segments), len(strict))
 }
