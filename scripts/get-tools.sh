@@ -12,7 +12,7 @@ get-tools.sh installs programs that check flaked's files.
   scripts/get-tools.sh --check    list missing programs, and exit 1 if there are any
 
 systemd-analyze   deploy/systemd                      internal/ops/host/systemd
-promtool          deploy/prometheus                   internal/check/monitoring
+promtool          deploy/prometheus                   internal/check/e2e
 nc curl openssl   the commands of the documents       internal/check/e2e
 
 promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,

@@ -1,9 +1,6 @@
-// Package monitoring checks deploy/prometheus and deploy/grafana by promtool, and against
-// the metrics that the real binary exports.
-package monitoring
+package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,6 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
+// These tests check deploy/prometheus and deploy/grafana by promtool, and against the metrics that the binary exports.
 const (
 	rulesFile     = "../../../deploy/prometheus/flaked.rules.yml"
 	ruleTestsFile = "../../../deploy/prometheus/flaked.rules.test.yml"
@@ -31,8 +29,8 @@ const (
 func TestMetricsFollowConventions(t *testing.T) {
 	t.Parallel()
 	s := scrape(t)
-	for name, text := range map[string][]byte{"well": s.well, "lost": s.lost} {
-		problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	for name, text := range map[string]string{"well": s.well, "lost": s.lost} {
+		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +78,7 @@ func (e exported) check(t *testing.T, where, expr string) {
 	}
 }
 
-type rule struct {
+type alert struct {
 	Alert       string            `yaml:"alert"`
 	Expr        string            `yaml:"expr"`
 	For         string            `yaml:"for"`
@@ -88,20 +86,20 @@ type rule struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-func rules(t *testing.T) []rule {
+func alerts(t *testing.T) []alert {
 	t.Helper()
 	var file struct {
 		Groups []struct {
-			Name  string `yaml:"name"`
-			Rules []rule `yaml:"rules"`
+			Name  string  `yaml:"name"`
+			Rules []alert `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(readFile(t, rulesFile)), &file); err != nil {
 		t.Fatal(err)
 	}
-	var all []rule
+	var all []alert
 	for _, g := range file.Groups {
-		all = append(all, slices.DeleteFunc(g.Rules, func(r rule) bool { return r.Alert == "" })...)
+		all = append(all, slices.DeleteFunc(g.Rules, func(r alert) bool { return r.Alert == "" })...)
 	}
 	if len(all) < 9 {
 		t.Fatalf("%d rules", len(all))
@@ -116,11 +114,11 @@ func TestAlerts(t *testing.T) {
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rulesFile)
 	promtool(t, "test", "rules", ruleTestsFile, incidentsFile)
 	e := export(t)
-	for _, r := range rules(t) {
+	for _, r := range alerts(t) {
 		e.check(t, r.Alert, r.Expr)
 		page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"],
 			"https://github.com/flaked/flaked/blob/main/"), "#")
-		if !strings.Contains(read(t, "../../../"+page), `<a id="`+anchor+`">`) {
+		if !strings.Contains(readFile(t, "../../../"+page), `<a id="`+anchor+`">`) {
 			t.Errorf("%s: %s has no anchor %q", r.Alert, page, anchor)
 		}
 		if cause := r.Annotations["cause"]; cause != "" &&
@@ -150,7 +148,7 @@ func TestDashboardUsesExportedMetrics(t *testing.T) {
 			List []struct{ Name, Type, Definition string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
+	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	e := export(t)
@@ -214,13 +212,4 @@ func promtool(t *testing.T, args ...string) {
 	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
