@@ -58,29 +58,43 @@ func (c *trio) outages(what string, strict time.Duration) {
 }
 
 // Nodes restart one after the other, each when the one before is ready. A client that asks the next node on a refusal
-// gets IDs and values at all times.
+// gets IDs and values at all times. A node says READY when it takes values of sequences. It waits neither for nodes that
+// have ended, nor for those that start like itself.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
 	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "2s", "8s")
 	c.outages("before", strictOutage)
-	again := func(n *node, end string) {
-		began := time.Now()
-		n.start().ready()
-		t.Logf("%s: ready after %s", n.name, time.Since(began))
-		c.outages(n.name+" after "+end, strictOutage)
+	ready := func(n *node, end string, began time.Time) {
+		n.ready()
+		took := time.Since(began)
+		t.Logf("%s: ready %s after %s", n.name, took, end)
+		if took > 6*time.Second { // else it takes a second
+			t.Errorf("%s: ready only %s after %s, as if it had waited for the confirming time", n.name, took, end)
+		}
 	}
 	for i, ends := range []func(*node){(*node).stop, (*node).kill} {
 		for _, n := range c.nodes {
 			ends(n)
-			again(n, []string{"SIGTERM", "kill -9"}[i])
+			end, began := []string{"SIGTERM", "kill -9"}[i], time.Now()
+			ready(n.start(), end, began)
+			c.outages(n.name+" after "+end, strictOutage)
 		}
 	}
 	c.nodes[0].stop()
-	pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap
-	again(c.nodes[0], "a pause")
+	pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap, so it waits for the confirming time
+	c.nodes[0].start().ready()
+	c.outages("a pause", strictOutage)
 	c.nodes[1].kill()
 	c.nodes[2].stop()
 	c.outages("only "+c.nodes[0].name+" is there", strictOutage)
+	c.nodes[0].kill()
+	began := time.Now()
+	for _, n := range c.nodes {
+		n.start()
+	}
+	for _, n := range c.nodes {
+		ready(n, "a start of all nodes", began)
+	}
 }
 
 // ZooKeeper is away for a short time, and has lost nothing. If all heartbeats come more than 6 s after the ones before,
@@ -113,54 +127,3 @@ func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 
 // flowing is the time after a short outage of ZooKeeper in which strict values are issued.
 const flowing = 2 * time.Second
-
-// A node that starts says READY only when it takes values of sequences, if another node does. It does not wait for
-// nodes that have ended, nor for those that start like itself.
-func TestNodesThatStartTogetherWaitForNobody(t *testing.T) {
-	t.Parallel()
-	const confirm = "4s" // the heartbeats have a gap, so nobody takes values for so long
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--confirm-time", confirm, "--heartbeat", "500ms").
-		made("--confirm-time", confirm)
-	nodes := s.startedTogether(3)
-	strict := s.sequence("invoice", "--mode", "strict")
-	kill, stop := (*node).kill, (*node).stop
-	for _, row := range []struct {
-		what         string
-		first, other func(*node) // how the first node and the others end
-		back         int         // how many start again
-		most         time.Duration
-	}{
-		{"all are killed", kill, kill, 3, twoHeartbeats},
-		{"one is killed, the others are stopped", kill, stop, 1, twoHeartbeats},
-		{"all are killed, one starts", kill, kill, 1, 2 * time.Second}, // the others' sessions last so long
-	} {
-		for _, n := range nodes {
-			if !n.proc.running() {
-				n.start()
-			}
-		}
-		for _, n := range nodes {
-			n.ready()
-			strict.from(n, 1)
-		}
-		row.first(nodes[0])
-		row.other(nodes[1])
-		row.other(nodes[2])
-		pass(t.Context(), twoHeartbeats+200*time.Millisecond)
-		for _, n := range nodes[:row.back] {
-			n.start()
-		}
-		for _, n := range nodes[:row.back] {
-			n.until("an ID", func() bool { _, err := n.ask("GET"); return err == nil })
-			began := time.Now()
-			n.ready()
-			took := time.Since(began)
-			t.Logf("%s: %s is ready %s after its first ID", row.what, n.name, took)
-			if took > row.most+twoHeartbeats { // other tests run beside this one
-				t.Errorf("%s: %s is ready only then", row.what, n.name)
-			}
-		}
-	}
-}
-
-const twoHeartbeats = time.Second
