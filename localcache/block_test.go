@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
 // memory is a payload such as a caller stores.
@@ -80,7 +81,7 @@ func FuzzStateFile(f *testing.F) {
 				file = append(file, append(block.body, make([]byte, blockSize)...)[:blockSize]...)
 			}
 		}
-		im, err := readBlocks(bytes.NewReader(file[:min(max(size, 0), len(file))]), int64(size))
+		im, err := readImage(memfile.New(file[:min(max(size, 0), len(file))]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,19 +62,27 @@ func openDir(dir string) (*os.File, error) {
 }
 
 func checkDir(d *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
-		return fmt.Errorf("stat %s: %w", d.Name(), err)
+	st, err := fstat(d)
+	if err != nil {
+		return err
 	}
-	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked "+
-			"as that user", ErrUnsafeDir, d.Name(), st.Uid, uid)
+	if err := checkOwner(d, st, ErrUnsafeDir); err != nil {
+		return err
 	}
 	if perm := uint32(st.Mode) & 0o777; perm&0o077 != 0 {
 		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.Name(), perm,
 			d.Name())
 	}
 	return checkFilesystem(d)
+}
+
+// checkOwner returns an error that wraps unsafe if f belongs to another user.
+func checkOwner(f *os.File, st unix.Stat_t, unsafe error) error {
+	if uid := uint32(os.Geteuid()); st.Uid != uid {
+		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked "+
+			"as that user", unsafe, f.Name(), st.Uid, uid)
+	}
+	return nil
 }
 
 // openState opens the state file in d. With O_RDWR it creates a missing file, and made reports whether it did.
@@ -96,24 +105,42 @@ func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err err
 	return f, made, nil
 }
 
-// checkState checks the type, links, owner and filesystem of the open state file. A bind
-// mount can put the file on another filesystem than its directory.
-func checkState(f *os.File) (unix.Stat_t, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return st, fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG {
+// checkState checks the type, links, owner and filesystem of f, the open state file in d. A bind mount can put the
+// file on another filesystem than its directory.
+func checkState(d, f *os.File) (unix.Stat_t, error) {
+	st, err := fstat(f)
+	switch {
+	case err != nil:
+		return st, err
+	case uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG:
 		return st, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
-	}
-	if st.Nlink != 1 {
+	case st.Nlink != 1:
 		return st, fmt.Errorf("%w: %s has %d hard links. It must have only one", ErrUnsafeFile, f.Name(), st.Nlink)
 	}
-	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return st, fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run "+
-			"flaked as that user", ErrUnsafeFile, f.Name(), st.Uid, uid)
+	if err := checkOwner(f, st, ErrUnsafeFile); err != nil {
+		return st, err
 	}
-	return st, checkFilesystem(f)
+	if err := checkFilesystem(f); err != nil {
+		return st, err
+	}
+	return st, checkNamed(d, f)
+}
+
+// checkNamed returns an error unless the name of the state file in d is that of f. The lock is only useful on the file
+// that other processes find under this name.
+func checkNamed(d, f *os.File) error {
+	opened, err := fstat(f)
+	if err != nil {
+		return err
+	}
+	var named unix.Stat_t
+	if err := unix.Fstatat(int(d.Fd()), stateName, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	if named.Dev != opened.Dev || named.Ino != opened.Ino {
+		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
+	}
+	return nil
 }
 
 // openat never follows a symbolic link and never blocks on a FIFO. Child processes do not inherit the file.
@@ -130,16 +157,57 @@ func openat(at int, rel, name string, flag int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// filesystemError returns the ErrFilesystem error for path on the filesystem called name.
-func filesystemError(path, name string) error {
-	return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a "+
-		"directory on a local disk", ErrFilesystem, path, name)
+func checkFilesystem(f *os.File) error {
+	st, err := statfs(f)
+	if err != nil {
+		return err
+	}
+	if name := filesystemName(st); refused(name) {
+		return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a "+
+			"directory on a local disk", ErrFilesystem, f.Name(), name)
+	}
+	return nil
 }
 
-func statfs(f *os.File) (unix.Statfs_t, error) {
-	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		return st, fmt.Errorf("statfs %s: %w", f.Name(), err)
+// readFingerprint returns the fingerprint of f. A part that the system does not reveal
+// stays empty. An error means that the metadata of f itself could not be read.
+func readFingerprint(f *os.File) (Fingerprint, error) {
+	filesystem, err := filesystemID(f)
+	if err != nil {
+		return Fingerprint{}, err
 	}
-	return st, nil
+	st, err := fstat(f)
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return Fingerprint{
+		MachineID:   shortHash(PartMachineID, machineID()),
+		ProductUUID: uuidHash(productUUID()),
+		Filesystem:  shortHash(PartFilesystem, filesystem),
+		Inode:       shortHash(PartInode, strconv.FormatUint(st.Ino, 10)),
+		BirthTime:   shortHash(PartBirthTime, birthTime(f)),
+	}, nil
+}
+
+func fstat(f *os.File) (st unix.Stat_t, err error) {
+	if err = unix.Fstat(int(f.Fd()), &st); err != nil {
+		err = fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	return st, err
+}
+
+func statfs(f *os.File) (st unix.Statfs_t, err error) {
+	if err = retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
+		err = fmt.Errorf("statfs %s: %w", f.Name(), err)
+	}
+	return st, err
+}
+
+// fsid returns f_fsid, "" if the filesystem has none.
+func fsid(st unix.Statfs_t) string {
+	id := st.Fsid.Val
+	if id[0] == 0 && id[1] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1]))
 }

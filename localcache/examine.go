@@ -38,9 +38,9 @@ func Examine(dir string) (x Examination, err error) {
 	} else {
 		opened.Close()
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
-		return x, fmt.Errorf("stat %s: %w", x.Place, err)
+	st, err := fstat(d)
+	if err != nil {
+		return x, err
 	}
 	x.Owner = int(st.Uid)
 	fp, err := readFingerprint(d)

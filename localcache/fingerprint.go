@@ -84,14 +84,17 @@ var sharedUUIDs = []string{
 
 // uuidHash returns the hash of a product UUID, "" if it does not identify a machine.
 func uuidHash(uuid string) string {
-	if uuid = strings.ToLower(uuid); uuid == "" || slices.Contains(sharedUUIDs, uuid) {
+	if uuid = strings.ToLower(uuid); slices.Contains(sharedUUIDs, uuid) {
 		return ""
 	}
 	return shortHash(PartProductUUID, uuid)
 }
 
-// shortHash returns 16 hex digits. Equal values of different parts have different hashes.
+// shortHash returns 16 hex digits, "" for no value. Equal values of different parts have different hashes.
 func shortHash(part, value string) string {
+	if value == "" {
+		return ""
+	}
 	sum := sha256.Sum256([]byte("flaked " + part + "\x00" + value))
 	return hex.EncodeToString(sum[:8])
 }

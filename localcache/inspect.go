@@ -30,11 +30,11 @@ func Inspect(dir string) (l Loaded, err error) {
 		return l, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
+	st, err := fstat(f)
 	if err != nil {
 		return l, err
 	}
-	if !st.Mode().IsRegular() {
+	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG {
 		return l, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
 	}
 	fp, err := readFingerprint(f)
@@ -44,7 +44,7 @@ func Inspect(dir string) (l Loaded, err error) {
 	if l, err = inspect(osFile{f}, fp); err != nil {
 		return l, err
 	}
-	if !ours(f) {
+	if st.Uid != uint32(os.Geteuid()) {
 		// The file belongs to another user, who may be allowed to read the product UUID
 		// while this user is not, or the reverse. A difference in that part means nothing.
 		l.Changed = slices.DeleteFunc(l.Changed, func(p string) bool { return p == PartProductUUID })
@@ -66,9 +66,4 @@ func inspect(f File, fp Fingerprint) (Loaded, error) {
 		return Loaded{}, err
 	}
 	return im.load(fp), nil
-}
-
-func ours(f *os.File) bool {
-	var st unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &st) == nil && st.Uid == uint32(os.Geteuid())
 }

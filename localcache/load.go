@@ -9,33 +9,19 @@ import (
 )
 
 // Status is the kind of content that the state file holds.
-type Status int
+type Status string
 
 const (
 	// StatusEmpty: the file was never written. There is no record.
-	StatusEmpty Status = iota
+	StatusEmpty Status = "empty"
 	// StatusRecord: there is a record.
-	StatusRecord
+	StatusRecord Status = "record"
 	// StatusReleased: the holding was given up on purpose. The record is only for display and must not be resumed.
-	StatusReleased
+	StatusReleased Status = "released"
 	// StatusCorrupt: the file has content, but none of it can be trusted. There is no
 	// record, and the package does not guess one.
-	StatusCorrupt
+	StatusCorrupt Status = "corrupt"
 )
-
-func (s Status) String() string {
-	switch s {
-	case StatusEmpty:
-		return "empty"
-	case StatusRecord:
-		return "record"
-	case StatusReleased:
-		return "released"
-	case StatusCorrupt:
-		return "corrupt"
-	}
-	return fmt.Sprintf("Status(%d)", int(s))
-}
 
 // Loaded is the content of the state file.
 type Loaded struct {
@@ -74,18 +60,13 @@ type image struct {
 	blocks [2]block
 }
 
-// readImage reads both blocks of f, as readBlocks does.
+// readImage reads both blocks of f. A block that cannot be read counts as damaged. readImage returns an error if neither
+// block can be read, and ErrOtherFormat if either has another format.
 func readImage(f File) (image, error) {
 	size, err := f.Size()
 	if err != nil {
 		return image{}, fmt.Errorf("size of the state file: %w", err)
 	}
-	return readBlocks(f, size)
-}
-
-// readBlocks reads both blocks of a file of size bytes. A block that cannot be read counts as damaged. readBlocks
-// returns an error if neither block can be read, and ErrOtherFormat if either has another format.
-func readBlocks(f io.ReaderAt, size int64) (image, error) {
 	im := image{size: size}
 	unreadable := 0
 	for i := range im.blocks {

@@ -46,19 +46,11 @@ func openLocked(d, f *os.File, made bool) (*Cache, error) {
 	if err := lock(f, d.Name()); err != nil {
 		return nil, err
 	}
-	st, err := checkState(f)
+	st, err := checkState(d, f)
 	if err != nil {
 		return nil, err
 	}
-	// The lock is only useful on the file that other processes find under this name.
-	var named unix.Stat_t
-	if err := unix.Lstat(f.Name(), &named); err != nil {
-		return nil, fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	if named.Dev != st.Dev || named.Ino != st.Ino {
-		return nil, fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafeFile, f.Name())
-	}
-	if made && st.Size == 0 {
+	if made && st.Size == 0 { // else another process has locked and written the file before
 		if err := preallocate(osFile{f}); err != nil {
 			// There is no room. Remove the file, because it would look like a truncated one.
 			unix.Unlinkat(int(d.Fd()), stateName, 0)
@@ -119,24 +111,11 @@ func (f osFile) Remove() error {
 		return fmt.Errorf("delete the state file: %w", err)
 	}
 	defer d.Close()
-	return remove(d, f.File)
-}
-
-// remove deletes the state file f in d, durably. It returns ErrUnsafeFile if the name belongs to another file by now.
-func remove(d, f *os.File) error {
-	var opened, named unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &opened); err != nil {
-		return fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	err := unix.Fstatat(int(d.Fd()), stateName, &named, unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil && (named.Dev != opened.Dev || named.Ino != opened.Ino) {
-		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
-	}
-	if err == nil {
+	if err = checkNamed(d, f.File); err == nil {
 		err = unix.Unlinkat(int(d.Fd()), stateName, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", f.Name(), err)
+		return fmt.Errorf("delete the state file: %w", err)
 	}
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("sync the state directory: %w", err)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,50 +13,30 @@ import (
 // datasync uses os.File.Sync, which is F_FULLFSYNC on macOS. fsync(2) would leave the data in the disk's own cache.
 func datasync(f *os.File) error { return f.Sync() }
 
-func checkFilesystem(f *os.File) error {
-	st, err := statfs(f)
+func filesystemName(st unix.Statfs_t) string { return unix.ByteSliceToString(st.Fstypename[:]) }
+
+// machineID returns "", because macOS has only one identity of the machine.
+func machineID() string { return "" }
+
+// birthTime returns when f's inode was created.
+func birthTime(f *os.File) string {
+	st, err := fstat(f)
 	if err != nil {
-		return err
+		return ""
 	}
-	if name, refused := refusedName(unix.ByteSliceToString(st.Fstypename[:])); refused {
-		return filesystemError(f.Name(), name)
-	}
-	return nil
+	return fmt.Sprintf("%d.%09d", st.Btim.Sec, st.Btim.Nsec)
 }
 
-// readFingerprint returns the fingerprint of f. A part that the system does not reveal
-// stays empty. An error means that the metadata of f itself could not be read.
-func readFingerprint(f *os.File) (Fingerprint, error) {
-	var fp Fingerprint
-	if id, err := hostUUID(); err == nil {
-		fp.ProductUUID = uuidHash(id)
-	}
-	id, err := filesystemID(f)
-	if err != nil {
-		return fp, err
-	}
-	if id != "" {
-		fp.Filesystem = shortHash(PartFilesystem, id)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fp, fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	fp.Inode = shortHash(PartInode, strconv.FormatUint(st.Ino, 10))
-	fp.BirthTime = shortHash(PartBirthTime, fmt.Sprintf("%d.%09d", st.Btim.Sec, st.Btim.Nsec))
-	return fp, nil
-}
-
-// hostUUID returns the UUID of this Mac. kern.uuid is not that: it is the kernel's, and each
+// productUUID returns the UUID of this Mac, "" if there is none. kern.uuid is not that: it is the kernel's, and each
 // update of macOS changes it.
-func hostUUID() (string, error) {
+func productUUID() string {
 	var id [16]byte
 	var wait unix.Timespec // none
 	_, _, errno := unix.Syscall(unix.SYS_GETHOSTUUID, uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&wait)), 0)
 	if errno != 0 {
-		return "", errno
+		return ""
 	}
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]), nil
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
 // volumeUUID returns the UUID of f's volume.
@@ -81,11 +60,8 @@ func filesystemID(f *os.File) (string, error) {
 	if id, err := volumeUUID(f); err == nil {
 		return id, nil
 	}
-	fs, err := statfs(f)
-	if id := fs.Fsid.Val; err != nil || id[0] == 0 && id[1] == 0 {
-		return "", err
-	}
-	return fmt.Sprintf("%08x%08x", uint32(fs.Fsid.Val[0]), uint32(fs.Fsid.Val[1])), nil
+	st, err := statfs(f)
+	return fsid(st), err
 }
 
 // lockHolder returns false, because macOS does not show who holds a lock.

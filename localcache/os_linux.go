@@ -1,10 +1,10 @@
 package localcache
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -16,42 +16,38 @@ func datasync(f *os.File) error {
 	return os.NewSyscallError("fdatasync", err)
 }
 
-func checkFilesystem(f *os.File) error {
-	st, err := statfs(f)
-	if err != nil {
-		return err
-	}
-	if name, refused := refusedMagic(uint32(st.Type)); refused {
-		return filesystemError(f.Name(), name)
-	}
-	return nil
+// filesystemNames maps the magic numbers of statfs(2) to names.
+var filesystemNames = map[uint32]string{
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+	unix.F2FS_SUPER_MAGIC: "f2fs", zfsMagic: "zfs", unix.TMPFS_MAGIC: "tmpfs",
+	unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS",
+	unix.SMB2_SUPER_MAGIC: "SMB2", unix.FUSE_SUPER_MAGIC: "FUSE", unix.V9FS_MAGIC: "9p", unix.CEPH_SUPER_MAGIC: "Ceph",
 }
 
-// readFingerprint returns the fingerprint of f. A part that the system does not reveal
-// stays empty. An error means that the metadata of f itself could not be read.
-func readFingerprint(f *os.File) (Fingerprint, error) {
-	fp := Fingerprint{
-		MachineID:   machineHash(smallFile("/etc/machine-id")),
-		ProductUUID: uuidHash(smallFile("/sys/class/dmi/id/product_uuid")),
+func filesystemName(st unix.Statfs_t) string {
+	magic := uint32(st.Type)
+	return cmp.Or(filesystemNames[magic], fmt.Sprintf("filesystem 0x%x", magic))
+}
+
+func machineID() string {
+	id := smallFile("/etc/machine-id")
+	if id == "uninitialized" { // systemd writes it until the first boot sets the ID
+		return ""
 	}
-	fs, err := statfs(f)
-	if err != nil {
-		return fp, err
+	return id
+}
+
+func productUUID() string { return smallFile("/sys/class/dmi/id/product_uuid") }
+
+// birthTime returns when f's inode was created, "" on a filesystem or kernel that does not say.
+func birthTime(f *os.File) string {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return ""
 	}
-	if id := filesystemID(f, fs); id != "" {
-		fp.Filesystem = shortHash(PartFilesystem, id)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fp, fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	fp.Inode = shortHash(PartInode, strconv.FormatUint(uint64(st.Ino), 10))
-	var stx unix.Statx_t
-	err = unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &stx)
-	if err == nil && stx.Mask&unix.STATX_BTIME != 0 { // else: a filesystem or kernel without it
-		fp.BirthTime = shortHash(PartBirthTime, fmt.Sprintf("%d.%09d", stx.Btime.Sec, stx.Btime.Nsec))
-	}
-	return fp, nil
+	return fmt.Sprintf("%d.%09d", st.Btime.Sec, st.Btime.Nsec)
 }
 
 const zfsMagic = 0x2fc12fc1 // x/sys has no name for it
@@ -64,8 +60,8 @@ const (
 	filesystemUUID = readRequest | 17<<16 | 0x15<<8       // FS_IOC_GETFSUUID, Linux 6.9
 )
 
-// filesystemID returns what identifies f's filesystem, whose statfs is st, after each reboot, and
-// "" if nothing does. On most filesystems that is f_fsid:
+// filesystemID returns what identifies f's filesystem after each reboot, and "" if nothing does. On most filesystems
+// that is f_fsid:
 //   - ext4, btrfs and ZFS compute it from the filesystem's UUID, btrfs and ZFS also from the subvolume
 //     or dataset. The UUID alone would not distinguish a snapshot beside the original.
 //   - tmpfs has a new one at each mount, but the file does not survive that either.
@@ -73,22 +69,23 @@ const (
 //     the upper directory's filesystem. If that is XFS, nothing is stable.
 //
 // On XFS and some others f_fsid is the device number, so the UUID is used there.
-func filesystemID(f *os.File, st unix.Statfs_t) string {
+func filesystemID(f *os.File) (string, error) {
+	st, err := statfs(f)
+	if err != nil {
+		return "", err
+	}
 	switch uint32(st.Type) {
 	case unix.XFS_SUPER_MAGIC:
 		if geometry, err := readIoctl(f, xfsGeometry, 112); err == nil {
-			return hex.EncodeToString(geometry[64:80])
+			return hex.EncodeToString(geometry[64:80]), nil
 		}
 	case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, zfsMagic, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
 	default:
 		if uuid, err := readIoctl(f, filesystemUUID, 17); err == nil && uuid[0] == 16 {
-			return hex.EncodeToString(uuid[1:])
+			return hex.EncodeToString(uuid[1:]), nil
 		}
 	}
-	if id := st.Fsid.Val; id[0] != 0 || id[1] != 0 {
-		return fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1]))
-	}
-	return ""
+	return fsid(st), nil
 }
 
 // readIoctl returns the size bytes with which ioctl(2) answers a request to f.
@@ -102,15 +99,6 @@ func readIoctl(f *os.File, request uint, size int) ([]byte, error) {
 		return nil
 	})
 	return b, err
-}
-
-// machineHash returns the hash of a machine-id, "" if it has no value yet.
-func machineHash(id string) string {
-	// systemd writes "uninitialized" until the first boot sets the machine-id.
-	if id == "" || id == "uninitialized" {
-		return ""
-	}
-	return shortHash(PartMachineID, id)
 }
 
 // smallFile returns the text of a file without its white space, "" if it cannot be read.

@@ -94,3 +94,9 @@ func TestFindLock(t *testing.T) {
 		}
 	}
 }
+
+func TestNetworkFilesystemHasItsName(t *testing.T) {
+	if got := filesystemName(unix.Statfs_t{Type: unix.NFS_SUPER_MAGIC}); got != "NFS" {
+		t.Error(got)
+	}
+}
