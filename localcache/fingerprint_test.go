@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
@@ -83,33 +81,6 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s, the other way round: %v, want %v", tt.name, got, tt.want)
 		}
 	}
-}
-
-func drawFingerprint(t *rapid.T) Fingerprint {
-	part := func(name string) string { return rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, name) }
-	return Fingerprint{part("machine-id"), part("product UUID"), part("filesystem"), part("inode"), part("birth time")}
-}
-
-// TestResumeNeedsTheSameFileAndMachine says of any two fingerprints what the same file on the same
-// machine has at least.
-func TestResumeNeedsTheSameFileAndMachine(t *testing.T) {
-	common := func(a, b string) bool { return a != "" && a == b }
-	conflict := func(a, b string) bool { return a != "" && b != "" && a != b }
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawFingerprint(t), drawFingerprint(t)
-		if a.Changed(b) != nil {
-			return
-		}
-		machine := common(a.MachineID, b.MachineID) || common(a.ProductUUID, b.ProductUUID) || !a.TellsMachines() &&
-			!b.TellsMachines()
-		if !machine || conflict(a.ProductUUID, b.ProductUUID) || a.Filesystem != b.Filesystem || a.Inode != b.Inode ||
-			conflict(a.BirthTime, b.BirthTime) {
-			t.Errorf("%+v is resumed as %+v", a, b)
-		}
-		if a.BirthTime != b.BirthTime && !a.TellsMachines() {
-			t.Errorf("no machine excuses the birth times of %+v and %+v", a, b)
-		}
-	})
 }
 
 // TestPartThatWasReadOnceIsRemembered starts a file as root, as another user in a sandbox without
