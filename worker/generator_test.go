@@ -240,57 +240,6 @@ func TestLeafRuleWaitsOnce(t *testing.T) {
 	}
 }
 
-func TestIDsStayBetweenFloorAndLimit(t *testing.T) {
-	_, c := newManual(t, nil)
-	now := Leaf().tickAt(c.Now())
-	bounded, err := NewGenerator(GeneratorConfig{Layout: Leaf(), Clock: c, Rollback: leafRule{}, Floor: now + 10,
-		Sleep: c.sleep})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bounded.Next(context.Background()); err == nil {
-		t.Fatal("an ID without a bound")
-	}
-	bounded.Extend(now + 12)
-	bounded.Extend(now + 11) // never goes down
-	if bounded.Limit() != now+12 {
-		t.Fatalf("limit %d", bounded.Limit())
-	}
-	var behind *BehindError
-	if _, err := bounded.Next(context.Background()); !errors.As(err, &behind) {
-		t.Fatalf("9 ms before the floor: %v", err)
-	}
-	if bounded.End() != now+10 {
-		t.Fatalf("nothing reserved, end %d, floor %d", bounded.End(), now+10)
-	}
-	c.step(10 * time.Millisecond)
-	f, _ := Leaf().Decode(mustNext(t, bounded))
-	if f.Tick != now+10 || bounded.End() != now+11 {
-		t.Fatalf("%+v, end %d", f, bounded.End())
-	}
-	c.step(2 * time.Millisecond)
-	if _, err := bounded.Next(context.Background()); !errors.Is(err, ErrLimit) ||
-		!errors.Is(bounded.Ready(), ErrLimit) {
-		t.Fatalf("at the limit: %v, ready: %v", err, bounded.Ready())
-	}
-}
-
-func TestTimeFieldUsedUp(t *testing.T) {
-	l := Leaf()
-	l.TimeBits = 8
-	g, c := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l })
-	g.Extend(1 << 40)
-	c.ns.Store((l.Epoch + 255) * 1e6)
-	if f, _ := l.Decode(mustNext(t, g)); f.Tick != 255 {
-		t.Fatalf("%+v", f)
-	}
-	c.step(time.Millisecond)
-	if _, err := g.Next(context.Background()); !errors.Is(err, ErrTimeExhausted) ||
-		!errors.Is(g.Ready(), ErrTimeExhausted) {
-		t.Fatal(err)
-	}
-}
-
 func TestNewGeneratorRefuses(t *testing.T) {
 	ok := GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}}
 	for name, change := range map[string]func(*GeneratorConfig){
@@ -312,11 +261,4 @@ func TestNewGeneratorRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-}
-
-// End returns the same as Close, without closing. It may grow until Close.
-func (g *Generator) End() Tick {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.end(g.active.Load().end())
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Whatever the clock does, no ID is made twice, the IDs with one rollback value only grow,
-// and all IDs obey the issue rule.
+// and all IDs obey the issue rule. Ready says what Try says.
 func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
@@ -37,12 +38,19 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 			case 1:
 				to := floor + Tick(rapid.Int64Range(-5, 100).Draw(t, "limit"))
 				g.Extend(to)
-				limit = max(limit, min(to, l.MaxTick()+1))
+				if limit = max(limit, min(to, l.MaxTick()+1)); g.Limit() != limit {
+					t.Fatalf("limit %d, want %d", g.Limit(), limit)
+				}
 			default:
-				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"),
-					time.Duration(rapid.IntRange(0, 1).Draw(t, "waited")))
-				if err != nil {
-					continue
+				now := l.tickAt(c.Now())
+				waited := time.Duration(rapid.IntRange(0, 1).Draw(t, "waited"))
+				ready := g.Ready()
+				run, _, err := g.Try(rapid.IntRange(1, 100).Draw(t, "n"), waited)
+				switch {
+				case waited == 0 && fmt.Sprint(ready) != fmt.Sprint(err), // BehindErrors are not comparable
+					(now > l.MaxTick()) != (err == ErrTimeExhausted),
+					now >= limit && now <= l.MaxTick() && err != ErrLimit:
+					t.Fatalf("tick %d of [%d, %d): %v, and Ready says %v", now, floor, limit, err, ready)
 				}
 				for i := range run.Len {
 					id := run.At(i)
@@ -50,7 +58,6 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					now := l.tickAt(c.Now())
 					if f.Tick < floor || f.Tick >= limit || f.Tick < now || f.Tick > now+borrow {
 						t.Fatalf("tick %d outside [%d, %d) at %d, borrowing %d", f.Tick, floor, limit, now, borrow)
 					}
@@ -64,7 +71,7 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 				}
 			}
 		}
-		if end := g.End(); len(made) > 0 && end != highest+1 {
+		if end := g.Close(); end != highest+1 { // the floor, if there is no ID
 			t.Fatalf("end %d after %d", end, highest)
 		}
 	})

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -37,5 +38,21 @@ func TestSystemSleepEndsWithItsContext(t *testing.T) {
 	}
 	if slept := time.Since(start); slept > time.Minute {
 		t.Errorf("woke after %s", slept)
+	}
+}
+
+func TestContextEndsALongWait(t *testing.T) {
+	l := Leaf()
+	l.Unit = time.Second
+	g, _ := newManual(t, func(cfg *GeneratorConfig) { cfg.Layout = l; cfg.Sleep = nil })
+	if run, err := g.Reserve(context.Background(), 5000); err != nil || run.Len != 4096 {
+		t.Fatalf("%d, %v", run.Len, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { _, err := g.Next(ctx); done <- err }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
 	}
 }

@@ -142,7 +142,47 @@ func TestReplacedSnowflakeIsClosed(t *testing.T) {
 	mustNext(t, g)
 	c.step(time.Hour)
 	if _, _, err := left.try(1, 0); !errors.Is(err, ErrClosed) {
-		t.Fatalf("%v; want the end of the lane", err)
+		t.Fatalf("%v; want ErrClosed", err)
+	}
+}
+
+func TestNoDuplicatesBetweenGoroutines(t *testing.T) {
+	l := Leaf()
+	l.SequenceBits = 18 // enough that the ceiling does not slow the race down
+	l.TimeBits = 35
+	l.Unit = 64 * time.Millisecond
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: systemClock{}, Rollback: leafRule{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Extend(l.MaxTick())
+	const goroutines, each = 8, 20_000
+	all := make([][]ID, goroutines)
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			ids := make([]ID, 0, each)
+			for len(ids) < each {
+				run, err := g.Reserve(context.Background(), 1+i*3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for k := range run.Len {
+					ids = append(ids, run.At(k))
+				}
+			}
+			if !slices.IsSorted(ids) {
+				t.Error("not increasing within a goroutine")
+			}
+			all[i] = ids
+		})
+	}
+	wg.Wait()
+	merged := slices.Concat(all...)
+	slices.Sort(merged)
+	if n := len(slices.Compact(slices.Clone(merged))); n != len(merged) {
+		t.Errorf("%d IDs, %d different", len(merged), n)
 	}
 }
 
@@ -195,10 +235,10 @@ func TestConcurrentRollbacksMakeNoIDTwice(t *testing.T) {
 	if g.Rollbacks() < 5 {
 		t.Errorf("%d rollbacks counted", g.Rollbacks())
 	}
-	end := g.End()
+	end := g.Close()
 	for _, id := range ids {
 		if f, _ := l.Decode(id); f.Tick >= end {
-			t.Fatalf("%+v, End said %d", f, end)
+			t.Fatalf("%+v, Close said %d", f, end)
 		}
 	}
 }
