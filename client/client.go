@@ -19,8 +19,7 @@ type Client struct {
 	access access.Client
 	calls  sync.Pool // of *call
 	stock  *stock    // nil without Config.Prefetch
-	// values has the calls for named sequences, with connections and a state of the nodes of its own. It is nil before
-	// the first one, and guarded by mu.
+	// values has the calls for named sequences, with connections and a state of the nodes of its own. It has none itself.
 	values *Client
 
 	// start runs f in a goroutine that Close waits for. Close calls quit, which ends f's
@@ -41,10 +40,8 @@ type Client struct {
 	// settling counts the connWorkers that are delivering IDs. Each looks at the queue next, so
 	// a new call need not wake another connWorker.
 	settling int
-	closed   bool
 
-	// ended is true after closed, for callers that do not hold mu.
-	ended atomic.Bool
+	closed atomic.Bool // mu is held when it is set
 }
 
 // New returns a Client, or an error if cfg is invalid. It does no I/O, so nodes that are
@@ -54,6 +51,16 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Prefetch = 0
+	c.values, err = newClient(cfg)
+	return c, err
+}
+
+func newClient(cfg Config) (*Client, error) {
 	c := &Client{cfg: cfg, access: access.Client{TLS: cfg.TLS, Token: cfg.Token}}
 	for _, addr := range cfg.Addrs {
 		n, err := newNode(addr)
@@ -78,14 +85,19 @@ func New(cfg Config) (*Client, error) {
 // the deadline. The error is or wraps ids.ErrUnavailable, ids.ErrClosed, the error of ctx or a
 // *ids.ReplyError.
 func (c *Client) Next(ctx context.Context) (worker.ID, error) {
+	return c.one(ctx, forIDs, c.stock)
+}
+
+// one returns a number of the stock s, or else a new one. s may be nil.
+func (c *Client) one(ctx context.Context, q query, s *stock) (worker.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	id, ok, more := c.ahead()
+	id, ok, refill := c.ahead(q, s)
 	if ok {
 		return id, nil
 	}
-	k, err := c.do(ctx, forIDs, 1, more, c.stock)
+	k, err := c.do(ctx, q, 1, refill)
 	if err != nil {
 		return 0, err
 	}
@@ -97,23 +109,29 @@ func (c *Client) Next(ctx context.Context) (worker.ID, error) {
 // TryNext returns a prefetched ID (Config.Prefetch) without waiting. It returns false if there
 // is none. Call Next then, which waits for a node.
 func (c *Client) TryNext() (worker.ID, bool) {
-	id, ok, more := c.ahead()
-	if !ok && more > 0 {
-		c.submit(nil, c.stock.call(forIDs, more, c.cfg.Patience))
+	id, ok, refill := c.ahead(forIDs, c.stock)
+	if refill != nil {
+		c.submit(refill)
 	}
 	return id, ok
 }
 
-// ahead takes an ID out of the stock. If ok is false and more is not 0, the caller must
-// submit a request for that many more IDs for the stock.
-func (c *Client) ahead() (id worker.ID, ok bool, more int) {
-	if c.stock == nil {
-		return 0, false, 0
+// ahead takes a number out of the stock s. If ok is false and refill is not nil, the caller must submit refill, which
+// asks for more numbers for the stock.
+func (c *Client) ahead(q query, s *stock) (id worker.ID, ok bool, refill *call) {
+	if s == nil || c.closed.Load() {
+		return 0, false, nil
 	}
-	if id, ok, more = c.stock.take(time.Now()); ok && more > 0 {
-		c.submit(nil, c.stock.call(forIDs, more, c.cfg.Patience))
+	id, ok, more := s.take(time.Now())
+	if more == 0 {
+		return id, ok, nil
 	}
-	return id, ok, more
+	refill = &call{query: q, want: more, deadline: time.Now().Add(c.cfg.Patience), stock: s}
+	if ok {
+		c.submit(refill)
+		return id, true, nil
+	}
+	return 0, false, refill
 }
 
 // Take returns n new IDs, or an error and no IDs. n is 1 to 1,000,000. All IDs come from one
@@ -123,10 +141,7 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if n < 1 || n > ids.MaxTake {
 		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	k, err := c.do(ctx, forIDs, n, 0, nil)
+	k, err := c.do(ctx, forIDs, n, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -136,20 +151,23 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	return k.ids, nil
 }
 
-// do submits a call for n IDs or values, and waits for its answer. If more is not 0, it submits a call
-// for the stock s together with it, so that the IDs of the stock come after those of the call.
-func (c *Client) do(ctx context.Context, q query, n, more int, s *stock) (*call, error) {
+// do submits a call for n IDs or values, and waits for its answer. refill may be nil. It is submitted together with the
+// call, so that the IDs of the stock come after those of the call.
+func (c *Client) do(ctx context.Context, q query, n int, refill *call) (*call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(c.cfg.Patience)
 	}
 	k := c.calls.Get().(*call)
 	k.reset(q, n, deadline)
-	var ahead *call
-	if more > 0 {
-		ahead = s.call(q, more, c.cfg.Patience)
+	if refill == nil {
+		c.submit(k)
+	} else {
+		c.submit(k, refill)
 	}
-	c.submit(k, ahead)
 	var late <-chan time.Time
 	if !ok {
 		late = k.alarm(c.cfg.Patience)
@@ -170,22 +188,17 @@ func (c *Client) do(ctx context.Context, q query, n, more int, s *stock) (*call,
 	return k, k.err
 }
 
-// submit puts calls into the queue and wakes a connWorker: k, and the call ahead for a stock. Either may be nil.
-func (c *Client) submit(k, ahead *call) {
+// submit puts calls into the queue and wakes a connWorker.
+func (c *Client) submit(calls ...*call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		if k != nil {
+	if c.closed.Load() {
+		for _, k := range calls {
 			k.deliver(nil, ids.ErrClosed)
 		}
 		return
 	}
-	if k != nil {
-		c.queue = append(c.queue, k)
-	}
-	if ahead != nil {
-		c.queue = append(c.queue, ahead)
-	}
+	c.queue = append(c.queue, calls...)
 	if c.settling == 0 {
 		c.engage()
 	}
@@ -195,21 +208,16 @@ func (c *Client) submit(k, ahead *call) {
 // ids.ErrClosed. Prefetched IDs are discarded. It may be
 // called more than once.
 func (c *Client) Close() {
+	if c.values != nil {
+		c.values.Close()
+	}
 	c.mu.Lock()
-	c.closed = true
-	c.ended.Store(true)
+	c.closed.Store(true)
 	for _, k := range c.queue {
 		k.deliver(nil, ids.ErrClosed)
 	}
 	c.queue = nil
-	values := c.values
 	c.mu.Unlock()
-	if values != nil {
-		values.Close()
-	}
-	if c.stock != nil {
-		c.stock.close()
-	}
 	c.quit()
 	c.wg.Wait()
 }

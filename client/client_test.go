@@ -13,9 +13,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
+
+// clients/cases.jsonl says what each client must do, in every language. The tests in internal/check/clients play these
+// cases with this package, too. The tests here have the rest: what is in this package alone, and many goroutines at once.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -24,7 +26,7 @@ func nodes(t *testing.T, n int) (servers []*FakeNode, addrs []string) {
 	t.Helper()
 	for i := range n {
 		s := NewFakeNode()
-		t.Cleanup(s.Close)
+		t.Cleanup(s.Stop)
 		s.SetLast(worker.ID(i) << 40)
 		servers, addrs = append(servers, s), append(addrs, s.Addr)
 	}
@@ -66,42 +68,6 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// of returns the index of the node that made an ID.
-func of(id worker.ID) int { return int(id >> 40) }
-
-func TestNextAndTake(t *testing.T) {
-	servers, addrs := nodes(t, 1)
-	c := open(t, Config{Addrs: addrs, MaxBatch: 100})
-	var last worker.ID
-	for _, n := range []int{0, 0, 1, 5, 100, 101, 1000, 0} {
-		var ids []worker.ID
-		var err error
-		if n == 0 {
-			ids = make([]worker.ID, 1)
-			ids[0], err = c.Next(by(t, long))
-		} else {
-			ids, err = c.Take(by(t, long), n)
-		}
-		if err != nil || len(ids) != max(n, 1) {
-			t.Fatalf("%d: %d IDs, %v", n, len(ids), err)
-		}
-		for _, id := range ids {
-			if id <= last {
-				t.Fatalf("%d after %d", id, last)
-			}
-			last = id
-		}
-	}
-	if servers[0].Requests() != 3+3+2+10 || servers[0].Conns() != 1 {
-		t.Errorf("%d requests on %d connections", servers[0].Requests(), servers[0].Conns())
-	}
-	for _, n := range []int{0, -1, ids.MaxTake + 1} {
-		if _, err := c.Take(by(t, long), n); err == nil {
-			t.Errorf("Take of %d is no error", n)
-		}
-	}
-}
-
 // A hundred goroutines call Next at the same time, repeatedly.
 func TestCallsAreCoalesced(t *testing.T) {
 	servers, addrs := nodes(t, 1)
@@ -130,10 +96,10 @@ func TestCallsAreCoalesced(t *testing.T) {
 			t.Errorf("IDs of one caller do not grow: %v", ids)
 		}
 	}
-	requests := servers[0].Requests()
+	requests := servers[0].Counts().requests
 	t.Logf("%d calls, %d requests", callers*each, requests)
-	if requests > callers*each/4 || servers[0].IDs() != callers*each {
-		t.Errorf("%d requests, %d IDs for %d calls", requests, servers[0].IDs(), callers*each)
+	if requests > callers*each/4 || servers[0].Counts().ids != callers*each {
+		t.Errorf("%d requests, %d IDs for %d calls", requests, servers[0].Counts().ids, callers*each)
 	}
 }
 
@@ -150,22 +116,6 @@ func unique(t *testing.T, all ...[]worker.ID) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	s := NewFakeNodeWithToken("secret")
-	t.Cleanup(s.Close)
-	good := open(t, Config{Addrs: []string{s.Addr}, Token: "secret"})
-	if _, err := good.Next(by(t, long)); err != nil {
-		t.Error(err)
-	}
-	for token, want := range map[string]ids.Code{"": ids.NOAUTH, "wrong": ids.WRONGPASS} {
-		c := open(t, Config{Addrs: []string{s.Addr}, Token: token})
-		began := time.Now()
-		if _, err := c.Next(by(t, long)); code(err) != want || time.Since(began) > long/2 {
-			t.Errorf("%q: %v after %v", token, err, time.Since(began))
-		}
-	}
-}
-
 func TestSpread(t *testing.T) {
 	servers, addrs := nodes(t, 3)
 	c := open(t, Config{Addrs: addrs, Spread: true})
@@ -175,80 +125,9 @@ func TestSpread(t *testing.T) {
 		}
 	}
 	for i, s := range servers {
-		if s.Requests() != 10 {
-			t.Errorf("node %d was asked %d times", i, s.Requests())
+		if s.Counts().requests != 10 {
+			t.Errorf("node %d was asked %d times", i, s.Counts().requests)
 		}
-	}
-}
-
-func TestClose(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	servers, addrs := nodes(t, 1)
-	servers[0].Delay(time.Hour)
-	c := open(t, Config{Addrs: addrs, Conns: 1, Prefetch: 10})
-	const callers = 5
-	ended := make(chan error, callers)
-	for range callers {
-		go func() {
-			_, err := c.Next(t.Context())
-			ended <- err
-		}()
-	}
-	until(t, "one has called", func() bool { return servers[0].Conns() > 0 })
-	c.Close()
-	for range callers {
-		if err := <-ended; !errors.Is(err, ids.ErrClosed) {
-			t.Error(err)
-		}
-	}
-	servers[0].Close()
-	if err := goleak.Find(before); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Next(t.Context()); !errors.Is(err, ids.ErrClosed) {
-		t.Error(err)
-	}
-	c.Close()
-}
-
-func TestPrefetch(t *testing.T) {
-	servers, addrs := nodes(t, 1)
-	c := open(t, Config{Addrs: addrs, Prefetch: 100, MaxAge: time.Hour})
-	var all []worker.ID
-	for range 1000 {
-		id, err := c.Next(by(t, long))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, id)
-	}
-	unique(t, all)
-	if n := servers[0].Requests(); n > 200 {
-		t.Errorf("%d requests for 1,000 IDs", n)
-	}
-	// IDs in the stock are handed out while the nodes are down.
-	c2 := open(t, Config{Addrs: addrs, Prefetch: 100, MaxAge: time.Hour})
-	if _, err := c2.Next(by(t, long)); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "there are IDs", func() bool {
-		c2.stock.mu.Lock()
-		defer c2.stock.mu.Unlock()
-		return c2.stock.have >= 100
-	})
-	servers[0].Stop()
-	for range 100 {
-		if _, err := c2.Next(by(t, long)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := c2.Next(by(t, 50*time.Millisecond)); !errors.Is(err, ids.ErrUnavailable) {
-		t.Error(err)
-	}
-	// When the node is back, the client asks it again.
-	servers[0].Start()
-	if _, err := c2.Next(by(t, long)); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -289,6 +168,24 @@ func TestAbandonedCallsCauseNoDuplicates(t *testing.T) {
 	if answered.Load() == 0 || left.Load() == 0 {
 		t.Error("that was no test")
 	}
+}
+
+// A Take of many requests does not deadlock on full buffers. It may take longer than
+// Timeout, which applies to each window of requests.
+func TestLongTake(t *testing.T) {
+	servers, addrs := nodes(t, 1)
+	servers[0].Delay(time.Millisecond)
+	c := open(t, Config{Addrs: addrs, MaxBatch: 1, Timeout: 200 * time.Millisecond})
+	ids, err := c.Take(by(t, long), 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unique(t, ids)
+	c2 := open(t, Config{Addrs: addrs})
+	if ids, err = c2.Take(by(t, long), 100_000); err != nil {
+		t.Fatal(err)
+	}
+	unique(t, ids)
 }
 
 func TestConfig(t *testing.T) {

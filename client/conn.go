@@ -78,39 +78,50 @@ func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duratio
 		left -= n
 		c.out = c.out[:0]
 		for rest := n; rest > 0; rest -= batch {
-			c.out = append(c.out, q.verb...)
-			if k := min(rest, batch); k > 1 {
-				c.out = append(c.out, ' ')
-				c.out = strconv.AppendInt(c.out, int64(k), 10)
-			}
-			c.out = append(c.out, '\n')
+			c.request(q, min(rest, batch))
 		}
 		if err := c.send(time.Now().Add(share)); err != nil {
 			return ids, err
 		}
-		for i := range n {
-			line, err := c.line()
-			if err != nil {
-				return ids, err
-			}
-			id, ok := number(line)
-			if !ok && !(q.ofSequence() && string(line) == "0") {
-				return ids, c.refusal(line, i == 0 && n <= batch)
-			}
-			ids = append(ids, id)
+		var err error
+		if ids, err = c.numbers(ids, n, q, n <= batch); err != nil {
+			return ids, err
 		}
 	}
-	c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	c.done()
+	return ids, nil
+}
+
+// request adds a request for n IDs or values to those that send sends.
+func (c *conn) request(q query, n int) {
+	c.out = append(c.out, q.verb...)
+	if n > 1 {
+		c.out = append(c.out, ' ')
+		c.out = strconv.AppendInt(c.out, int64(n), 10)
+	}
+	c.out = append(c.out, '\n')
+}
+
+// numbers appends the numbers in the next n lines to ids, or returns the refusal in their place. alone: the lines are the
+// reply to the only request that was sent.
+func (c *conn) numbers(ids []worker.ID, n int, q query, alone bool) ([]worker.ID, error) {
+	for i := range n {
+		line, err := c.line()
+		if err != nil {
+			return ids, err
+		}
+		id, ok := number(line)
+		if !ok && !(q.ofSequence() && string(line) == "0") {
+			return ids, c.refusal(line, alone && i == 0)
+		}
+		ids = append(ids, id)
+	}
 	return ids, nil
 }
 
 // getWhole sends one request, and appends the want numbers of its line of reply to ids.
 func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
-	c.out = append(append(c.out[:0], q.verb...), '\n')
-	if err := c.send(time.Now().Add(share)); err != nil {
-		return ids, err
-	}
-	line, err := c.line()
+	line, err := c.ask(q.verb, time.Now().Add(share))
 	if err != nil {
 		return ids, err
 	}
@@ -122,22 +133,30 @@ func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration)
 		}
 		ids = append(ids, id)
 	}
-	c.broken, c.used = c.in.Buffered() > 0, time.Now()
+	c.done()
 	return ids, nil
 }
 
 // ready returns nil if the node would answer a GET with an ID, and otherwise its error.
 func (c *conn) ready(deadline time.Time) error {
-	c.out = append(c.out[:0], "READY\n"...)
-	if err := c.send(deadline); err != nil {
-		return err
-	}
-	line, err := c.line()
+	line, err := c.ask("READY", deadline)
 	if err != nil || string(line) == "OK" {
 		return err
 	}
 	return c.refusal(line, true)
 }
+
+// ask sends a request, and returns the line of its reply.
+func (c *conn) ask(request string, deadline time.Time) ([]byte, error) {
+	c.out = append(append(c.out[:0], request...), '\n')
+	if err := c.send(deadline); err != nil {
+		return nil, err
+	}
+	return c.line()
+}
+
+// done ends an exchange whose replies have come.
+func (c *conn) done() { c.broken, c.used = c.in.Buffered() > 0, time.Now() }
 
 func (c *conn) send(deadline time.Time) error {
 	c.broken, c.silent = true, true
@@ -168,7 +187,9 @@ func (c *conn) refusal(line []byte, whole bool) error {
 	if len(line) < 2 || line[0] != '-' {
 		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
 	}
-	c.broken, c.used = !whole || c.in.Buffered() > 0, time.Now()
+	if whole {
+		c.done()
+	}
 	return replies.Parse(c.addr, string(line))
 }
 

@@ -48,7 +48,7 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 			c.engage() // nobody else may look at the queue next
 		}
 	}
-	if c.closed || l.retired {
+	if c.closed.Load() || l.retired {
 		return false, 0
 	}
 	if len(c.queue) > 0 {
@@ -213,14 +213,14 @@ func (c *Client) settleJob(l *connWorker, j *job, ids []worker.ID, err error) {
 func (c *Client) unsettle(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		err = ids.ErrClosed
 	}
-	if reason(err) != "" && j.query.ofSequence() && !c.closed {
+	if reason(err) != "" && j.query.ofSequence() && !c.closed.Load() {
 		c.refusedOfSequence(j, err)
 		return noNews
 	}
-	if c.closed || code(err) == "ERR" {
+	if c.closed.Load() || code(err) == "ERR" {
 		for _, k := range j.calls {
 			k.deliver(nil, err)
 		}
@@ -289,7 +289,7 @@ func (c *Client) probed(n *node, err error) (news func()) {
 	defer c.mu.Unlock()
 	n.probing = false
 	switch {
-	case c.closed:
+	case c.closed.Load():
 		return noNews
 	case err == nil:
 		return c.inUse(n)

@@ -14,7 +14,7 @@ func newNode() *client.FakeNode { return client.NewFakeNode() } // of this packa
 
 func Example() {
 	node := newNode() // in production: unix:/run/flaked/flaked.sock
-	defer node.Close()
+	defer node.Stop()
 
 	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {
@@ -37,7 +37,7 @@ func Example() {
 // The numbers of orders, for people.
 func ExampleClient_Sequence() {
 	node := newNode()
-	defer node.Close()
+	defer node.Stop()
 	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {
 		fmt.Println(err)
@@ -58,7 +58,7 @@ func ExampleClient_Sequence() {
 // An error contains the last node's answer.
 func Example_error() {
 	node := newNode()
-	defer node.Close()
+	defer node.Stop()
 	source, err := client.New(client.Config{Addrs: []string{node.Addr}})
 	if err != nil {
 		fmt.Println(err)
@@ -66,7 +66,7 @@ func Example_error() {
 	}
 	defer source.Close()
 
-	node.Refuse("CLOCK", "the clock went back behind_ms=3000 retry_after_ms=3000")
+	node.Refuse(1, "CLOCK", "the clock went back behind_ms=3000 retry_after_ms=3000")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err = source.Next(ctx)

@@ -105,26 +105,13 @@ func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 
 // look asks a node for the owner of a job's sequence. An error means that the connection has failed.
 func (c *Client) look(conn *conn, j *job) error {
-	line, err := conn.show(j.query.name, j.share)
+	line, err := conn.ask("SEQ "+j.query.name, time.Now().Add(j.share))
 	if err != nil {
 		return err
 	}
+	conn.done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.owners.learn(j.query.name, line, c.nodes, time.Now())
+	c.owners.learn(j.query.name, string(line), c.nodes, time.Now())
 	return nil
-}
-
-// show returns the reply to SEQ.
-func (c *conn) show(name string, share time.Duration) (string, error) {
-	c.out = append(append(append(c.out[:0], "SEQ "...), name...), '\n')
-	if err := c.send(time.Now().Add(share)); err != nil {
-		return "", err
-	}
-	line, err := c.line()
-	if err != nil {
-		return "", err
-	}
-	c.broken, c.used = c.in.Buffered() > 0, time.Now()
-	return string(line), nil
 }

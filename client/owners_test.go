@@ -13,7 +13,7 @@ import (
 
 // lookAtOnce lets the next call of a sequence look at its owner again.
 func lookAtOnce(c *Client) {
-	values, _ := c.forValues()
+	values := c.values
 	values.mu.Lock()
 	defer values.mu.Unlock()
 	values.owners.next = time.Time{}
@@ -52,7 +52,7 @@ func TestOwnerIsAskedItself(t *testing.T) {
 	lookAtOnce(c)
 	wants("the owner is none of Addrs", 2)
 	wants("the owner is none of Addrs", 3)
-	if n := all[0].Looks() + all[1].Looks(); n > 4 {
+	if n := all[0].Counts().looks + all[1].Counts().looks; n > 4 {
 		t.Errorf("the client looked %d times", n)
 	}
 }
@@ -96,7 +96,7 @@ func TestOwnersOfAFamilyAreKeptBySection(t *testing.T) {
 			}
 		}
 	}
-	if n := all[0].Looks() + all[1].Looks(); n != sections {
+	if n := all[0].Counts().looks + all[1].Counts().looks; n != sections {
 		t.Errorf("the client looked %d times", n)
 	}
 }
@@ -106,7 +106,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	all, addrs := nodes(t, 2)
 	all[0].SetShown(func(string) string { return "owner=- term=3" })
 	c := open(t, Config{Addrs: addrs})
-	all[0].RefuseNext(1, ids.NOTREADY, "reason=unknown the owner has not answered")
+	all[0].Refuse(1, ids.NOTREADY, "reason=unknown the owner has not answered")
 	_, err := c.Sequence("ticks").Next(by(t, long))
 	if reason(err) != "unknown" || !strings.Contains(err.Error(), ids.ErrUnavailable.Error()) {
 		t.Error(err)
@@ -150,12 +150,12 @@ func TestStuckSequencesBlockNoOthers(t *testing.T) {
 		}
 	}
 	release, held := make(chan struct{}), make(chan struct{}, len(names))
-	all[0].Hold(func(name string) error {
+	all[0].Hold(func(name string) string {
 		if name != "well" {
 			held <- struct{}{}
 			<-release
 		}
-		return nil
+		return ""
 	})
 	var wg sync.WaitGroup
 	for _, name := range names[:4] {

@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/flaked/flaked/ids"
@@ -61,12 +60,7 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 	c.out = c.out[:0]
 	for _, m := range append([]*job{j}, j.more...) {
 		m.ids, m.err = nil, nil
-		c.out = append(c.out, m.query.verb...)
-		if m.want > 1 {
-			c.out = append(c.out, ' ')
-			c.out = strconv.AppendInt(c.out, int64(m.want), 10)
-		}
-		c.out = append(c.out, '\n')
+		c.request(m.query, m.want)
 	}
 	var failed error // the connection
 	if failed = c.send(time.Now().Add(j.share)); failed != nil {
@@ -74,31 +68,14 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 	}
 	for _, m := range append([]*job{j}, j.more...) {
 		if m.err = failed; failed == nil {
-			m.ids, m.err = c.numbers(m.want)
+			m.ids, m.err = c.numbers(make([]worker.ID, 0, m.want), m.want, m.query, false)
 		}
 		if _, refused := errors.AsType[*ids.ReplyError](m.err); m.err != nil && !refused {
 			failed = m.err
 		}
 	}
 	if failed == nil {
-		c.broken, c.used = c.in.Buffered() > 0, time.Now()
+		c.done()
 	}
 	return j.ids, j.err
-}
-
-// numbers returns the values in the next lines, or the refusal in their place.
-func (c *conn) numbers(want int) ([]worker.ID, error) {
-	all := make([]worker.ID, 0, want)
-	for len(all) < want {
-		line, err := c.line()
-		if err != nil {
-			return nil, err
-		}
-		v, ok := number(line)
-		if !ok && string(line) != "0" {
-			return nil, c.refusal(line, false)
-		}
-		all = append(all, v)
-	}
-	return all, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // learned makes the client believe that its node owns the family msg:*.
@@ -60,11 +59,11 @@ func TestNamesThatGoTogetherEndAlone(t *testing.T) {
 	if _, err := c.Sequence("msg:first").Next(by(t, long)); err != nil {
 		t.Fatal(err)
 	}
-	all[0].Hold(func(name string) error {
+	all[0].Hold(func(name string) string {
 		if name == "msg:7" {
-			return replies.New(ids.ERR, "reason=no-sequence x")
+			return "-ERR reason=no-sequence x"
 		}
-		return nil
+		return ""
 	})
 	all[0].CutReplies(5000)
 	var wg sync.WaitGroup
@@ -90,7 +89,7 @@ func TestNamesThatGoTogetherEndAlone(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := all[0].Conns(); n < 10 {
+	if n := all[0].Counts().conns; n < 10 {
 		t.Errorf("%d connections", n)
 	}
 }

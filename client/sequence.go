@@ -39,8 +39,7 @@ func (c *Client) Sequence(name string) ids.Sequence { return c.SequenceWith(name
 
 // SequenceWith is Sequence with a configuration. A wrong configuration shows as an error of the first call, too.
 func (c *Client) SequenceWith(name string, cfg SequenceConfig) ids.Sequence {
-	s := &namedSequence{name: name, next: query{verb: "NEXT " + name, name: name}}
-	s.c, s.err = c.forValues()
+	s := &namedSequence{c: c.values, name: name, next: query{verb: "NEXT " + name, name: name}}
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = defaultMaxAge
 	}
@@ -57,57 +56,22 @@ func (c *Client) SequenceWith(name string, cfg SequenceConfig) ids.Sequence {
 	return s
 }
 
-// forValues returns the client that has the calls for sequences. It is nil if c is closed.
-func (c *Client) forValues() (*Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.values != nil || c.closed {
-		return c.values, nil
-	}
-	cfg := c.cfg
-	cfg.Prefetch = 0
-	values, err := New(cfg)
-	c.values = values
-	return values, err
-}
-
-// do submits a call for n numbers and waits for them.
-func (s *namedSequence) do(ctx context.Context, q query, n, more int) (*call, error) {
-	switch {
-	case s.err != nil:
-		return nil, s.err
-	case s.c == nil:
-		return nil, ids.ErrClosed
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return s.c.do(ctx, q, n, more, s.stock)
-}
-
 // Next is part of ids.Sequence.
-func (s *namedSequence) Next(ctx context.Context) (int64, error) {
-	more := 0
-	if s.stock != nil && s.c != nil && !s.c.ended.Load() && ctx.Err() == nil {
-		v, ok, lacks := s.stock.take(time.Now())
-		if ok {
-			if lacks > 0 {
-				s.c.submit(nil, s.stock.call(s.next, lacks, s.c.cfg.Patience))
-			}
-			return int64(v), nil
-		}
-		more = lacks
+func (s *namedSequence) Next(ctx context.Context) (int64, error) { return s.one(ctx, s.next, s.stock) }
+
+func (s *namedSequence) one(ctx context.Context, q query, ahead *stock) (int64, error) {
+	if s.err != nil {
+		return 0, s.err
 	}
-	return s.one(ctx, s.next, more)
+	v, err := s.c.one(ctx, q, ahead)
+	return int64(v), err
 }
 
-func (s *namedSequence) one(ctx context.Context, q query, more int) (int64, error) {
-	k, err := s.do(ctx, q, 1, more)
-	if err != nil {
-		return 0, err
+func (s *namedSequence) do(ctx context.Context, q query, n int) (*call, error) {
+	if s.err != nil {
+		return nil, s.err
 	}
-	v := k.one[0]
-	s.c.calls.Put(k)
-	return int64(v), nil
+	return s.c.do(ctx, q, n, nil)
 }
 
 // NextKeyed is part of ids.Sequence.
@@ -115,7 +79,7 @@ func (s *namedSequence) NextKeyed(ctx context.Context, key string) (int64, error
 	if err := sequence.CheckKey(key); err != nil {
 		return 0, fmt.Errorf("client: %w", err)
 	}
-	return s.one(ctx, query{s.next.verb + " " + key, s.name, true}, 0)
+	return s.one(ctx, query{s.next.verb + " " + key, s.name, true}, nil)
 }
 
 // Take is part of ids.Sequence.
@@ -123,7 +87,7 @@ func (s *namedSequence) Take(ctx context.Context, n int) ([]int64, error) {
 	if n < 1 || n > ids.MaxTake {
 		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
-	k, err := s.do(ctx, s.next, n, 0)
+	k, err := s.do(ctx, s.next, n)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +103,7 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 	if n < 1 || n > ids.MaxTake {
 		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
-	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2, 0)
+	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -157,17 +121,14 @@ func (k *call) joins(j *job) bool {
 // sizeReasons are those that a smaller request may end.
 var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
 
-// lastingReasons are those that neither another node nor a smaller request nor a moment ends.
-var lastingReasons = []string{"no-sequence", "frozen", "wrong-mode", "no-right"}
-
 // retryValues is the least time after which a call is tried again that all nodes have refused.
 const retryValues = 20 * time.Millisecond
 
 // refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
 func (c *Client) refusedOfSequence(j *job, err error) {
-	lasting := slices.Contains(lastingReasons, reason(err))
+	final := code(err) != ids.NOTREADY
 	if reason(err) == "unknown" && c.owners.ordered(j.query.name) { // the program decides whether it asks again
-		lasting, err = true, ids.Unavailable(nil, err)
+		final, err = true, ids.Unavailable(nil, err)
 	}
 	if len(j.calls) > 1 && slices.Contains(sizeReasons, reason(err)) {
 		for _, k := range j.calls {
@@ -177,7 +138,7 @@ func (c *Client) refusedOfSequence(j *job, err error) {
 		return
 	}
 	for _, k := range slices.Backward(j.calls) { // each goes to the head of the queue
-		if lasting || code(err) != ids.NOTREADY {
+		if final {
 			k.deliver(nil, err)
 			continue
 		}
@@ -210,7 +171,7 @@ func (c *Client) retryLater(k *call, err error) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if k.refused = nil; c.closed {
+		if k.refused = nil; c.closed.Load() {
 			k.deliver(nil, ids.ErrClosed)
 			return
 		}

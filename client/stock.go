@@ -18,18 +18,12 @@ type stock struct {
 	parcels []parcel
 	have    int
 	filling bool // a call for more is on the way
-	closed  bool
 }
 
 // parcel has IDs, whose age counts from asked.
 type parcel struct {
 	ids   []worker.ID
 	asked time.Time
-}
-
-// call returns a call for more IDs for the stock.
-func (s *stock) call(q query, more int, patience time.Duration) *call {
-	return &call{query: q, want: more, deadline: time.Now().Add(patience), stock: s}
 }
 
 // take returns one ID that is at most maxAge old. ok is false if there is none. If more is
@@ -53,7 +47,7 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 			break
 		}
 	}
-	if s.have <= s.size/2 && !s.filling && !s.closed {
+	if s.have <= s.size/2 && !s.filling {
 		s.filling = true
 		more = s.size - s.have
 	}
@@ -64,19 +58,9 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 func (s *stock) filled(ids []worker.ID, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
 	s.filling = false
 	if len(ids) > 0 {
 		s.have += len(ids)
 		s.parcels = append(s.parcels, parcel{append([]worker.ID(nil), ids...), asked})
 	}
-}
-
-// close discards all IDs, and makes filled discard those that come later.
-func (s *stock) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parcels, s.have, s.closed = nil, 0, true
 }

@@ -26,7 +26,7 @@ func (c *Client) watch(l *connWorker) {
 func (c *Client) markStuck(l *connWorker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.stuck || l.settling || l.retired || c.closed {
+	if l.stuck || l.settling || l.retired || c.closed.Load() {
 		return
 	}
 	l.stuck = true
