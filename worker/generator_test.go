@@ -29,8 +29,6 @@ func (leafRule) Wait(behind, waited time.Duration) (time.Duration, bool) {
 	return 2 * behind, waited == 0 && behind <= 5*time.Millisecond
 }
 
-const forever = Tick(1<<41 - 1)
-
 func newManual(t testing.TB, change func(*GeneratorConfig)) (*Generator, *manualClock) {
 	t.Helper()
 	c := &manualClock{}
