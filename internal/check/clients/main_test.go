@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/testkit/race"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -54,7 +55,11 @@ func run(m *testing.M) int {
 		}
 		defer os.RemoveAll(dir)
 		program := filepath.Join(dir, "driver")
-		if out, err := exec.Command("go", "build", "-o", program, "./driver").CombinedOutput(); err != nil {
+		build := []string{"build", "-o", program}
+		if race.Enabled {
+			build = append(build, "-race")
+		}
+		if out, err := exec.Command("go", append(build, "./driver")...).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the Go client's driver: %v\n%s", err, out)
 			return 1
 		}
