@@ -11,16 +11,6 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// Defaults of Config.
-const (
-	defaultMaxConns         = 10_000
-	defaultIdleTimeout      = 10 * time.Minute
-	defaultFirstByteTimeout = 5 * time.Second
-	defaultAuthTimeout      = 30 * time.Second
-	defaultWriteTimeout     = 5 * time.Second
-	defaultDrainTimeout     = 5 * time.Second
-)
-
 // MaxBatch is the most IDs or values of one request: n of GET n, of GET key COUNT n in RESP and of
 // NEXT name n, and the keys of an MGET.
 const MaxBatch = 10_000
@@ -84,24 +74,24 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Backend == nil {
 		return c, errors.New("Config.Backend is required")
 	}
-	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
+	c.MaxConns = cmp.Or(c.MaxConns, 10_000)
 	if c.MaxConns < 0 {
 		return c, fmt.Errorf("Config.MaxConns is %d, must be at least 1", c.MaxConns)
 	}
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdleTimeout)
-	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, defaultFirstByteTimeout)
-	c.AuthTimeout = cmp.Or(c.AuthTimeout, defaultAuthTimeout)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
-	for _, t := range []struct {
-		name string
-		d    time.Duration
+	for _, limit := range []struct {
+		name     string
+		value    *time.Duration
+		fallback time.Duration
 	}{
-		{"IdleTimeout", c.IdleTimeout}, {"FirstByteTimeout", c.FirstByteTimeout},
-		{"AuthTimeout", c.AuthTimeout}, {"WriteTimeout", c.WriteTimeout}, {"DrainTimeout", c.DrainTimeout},
+		{"IdleTimeout", &c.IdleTimeout, 10 * time.Minute},
+		{"FirstByteTimeout", &c.FirstByteTimeout, 5 * time.Second},
+		{"AuthTimeout", &c.AuthTimeout, 30 * time.Second},
+		{"WriteTimeout", &c.WriteTimeout, 5 * time.Second},
+		{"DrainTimeout", &c.DrainTimeout, 5 * time.Second},
 	} {
-		if t.d < minTimeout {
-			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", t.name, t.d, minTimeout)
+		*limit.value = cmp.Or(*limit.value, limit.fallback)
+		if *limit.value < minTimeout {
+			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", limit.name, *limit.value, minTimeout)
 		}
 	}
 	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger()).Named("lineproto")
