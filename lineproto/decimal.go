@@ -16,34 +16,22 @@ var thousand = func() (t [1000]uint32) {
 	return t
 }()
 
-// appendRun appends each ID of r in decimal, followed by end, which has at most 5 bytes. Of the IDs that differ in the
-// last three digits only, one is formatted, and the lines of the others are copies of its line. Formatting all of them
-// takes ten times as long, and would be most of the cost of a pipelined GET.
-func appendRun(out []byte, r worker.Run, end string) []byte {
+// appendRun appends each ID of r in decimal, followed by end, which has at most 5 bytes. kind is that of a RESP value:
+// '$' for bulk strings, ':' for integers, and 0 for plain lines. Of the IDs that differ in the last three digits only,
+// one is formatted, and the lines of the others are copies of its line. Formatting all of them takes ten times as long,
+// and would be most of the cost of a pipelined GET.
+func appendRun(out []byte, r worker.Run, kind byte, end string) []byte {
 	for i := 0; i < r.Len; {
-		start := len(out)
-		out = append(strconv.AppendInt(out, int64(r.At(i)), 10), end...)
+		start, id := len(out), int64(r.At(i))
+		switch kind {
+		case '$':
+			out = appendBulkInt(out, id)
+		case ':':
+			out = appendHeader(out, ':', int(id))
+		default:
+			out = append(strconv.AppendInt(out, id, 10), end...)
+		}
 		out, i = appendFollowing(out, r, i, start, end)
-	}
-	return out
-}
-
-// appendBulkRun appends each ID of r as a RESP bulk string, in the way of appendRun.
-func appendBulkRun(out []byte, r worker.Run) []byte {
-	for i := 0; i < r.Len; {
-		start := len(out)
-		out = appendBulkInt(out, int64(r.At(i)))
-		out, i = appendFollowing(out, r, i, start, "\r\n")
-	}
-	return out
-}
-
-// appendIntegerRun appends each ID of r as a RESP integer, in the way of appendRun.
-func appendIntegerRun(out []byte, r worker.Run) []byte {
-	for i := 0; i < r.Len; {
-		start := len(out)
-		out = appendHeader(out, ':', int(r.At(i)))
-		out, i = appendFollowing(out, r, i, start, "\r\n")
 	}
 	return out
 }

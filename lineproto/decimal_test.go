@@ -38,8 +38,9 @@ func TestRunsAreRenderedAsTheirIDs(t *testing.T) {
 			got  []byte
 			want string
 		}{
-			{appendRun([]byte(before), r, "\n"), lf.String()}, {appendRun([]byte(before), r, "\r\n"), crlf.String()},
-			{appendBulkRun([]byte(before), r), bulk.String()}, {appendIntegerRun([]byte(before), r), integers.String()},
+			{appendRun([]byte(before), r, 0, "\n"), lf.String()}, {appendRun([]byte(before), r, 0, "\r\n"), crlf.String()},
+			{appendRun([]byte(before), r, '$', "\r\n"), bulk.String()},
+			{appendRun([]byte(before), r, ':', "\r\n"), integers.String()},
 		} {
 			if string(c.got) != before+c.want {
 				t.Fatalf("%+v: %q, want %q", r, c.got, before+c.want)

@@ -2,7 +2,8 @@ package lineproto
 
 import (
 	"encoding/binary"
-	"math"
+	"strconv"
+	"strings"
 )
 
 // maxLine is the most bytes a plain request may have, not counting its ending
@@ -142,17 +143,11 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 // number parses a count or an ID, 1 to 2^63-1. Only digits are accepted: "+5", "007",
 // "1e3" and "1.5" are refused, so that one number has one spelling.
 func number(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || b[0] == '0' {
+	if len(b) == 0 || b[0] < '1' || b[0] > '9' {
 		return 0, false
 	}
-	for _, c := range b {
-		d := int64(c - '0')
-		if !isDigit(c) || n > (math.MaxInt64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil
 }
 
 // isTag reports whether b may label a GET: a letter, then letters, digits and
@@ -161,22 +156,19 @@ func isTag(b []byte) bool {
 	if len(b) == 0 || len(b) > maxTag || !isLetter(b[0]) {
 		return false
 	}
-	// The characters that may follow, one bit for each. Comparing with them one by one
-	// would be most of the cost of a pipelined GET with a tag.
-	const (
-		digits  = 1<<10 - 1
-		letters = 1<<26 - 1
-		low     = digits<<'0' | 1<<'.' | 1<<':' | 1<<'-'
-		high    = letters<<('A'-64) | letters<<('a'-64) | 1<<('_'-64)
-	)
-	for _, c := range b[1:] {
-		set := uint64(low)
-		if c >= 64 {
-			set = high
-		}
-		if c >= 128 || set>>(c&63)&1 == 0 {
+	for _, c := range b {
+		if !inTag[c] {
 			return false
 		}
 	}
 	return true
 }
+
+// inTag has the bytes that a tag may hold. Comparing with them one by one would be most of the cost of a pipelined GET
+// with a tag.
+var inTag = func() (t [256]bool) {
+	for c := range t {
+		t[c] = isLetter(byte(c)) || isDigit(byte(c)) || strings.IndexByte("_.:-", byte(c)) >= 0
+	}
+	return t
+}()

@@ -81,7 +81,7 @@ func (l lines) bye(out []byte) []byte { return out }
 
 func (l lines) begin(out []byte, _ int) []byte { return out }
 
-func (l lines) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, string(l)) }
+func (l lines) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, 0, string(l)) }
 
 func (l lines) integers(out []byte, r worker.Run) []byte { return l.ids(out, r) }
 
@@ -89,14 +89,4 @@ func (l lines) end(out []byte) []byte { return l.status(out, "END") }
 
 // oneLine replaces line breaks by blanks, so that text of a Backend or a client stays
 // in its line.
-func oneLine(s string) string {
-	if !strings.ContainsAny(s, "\r\n") {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if r == '\r' || r == '\n' {
-			return ' '
-		}
-		return r
-	}, s)
-}
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ").Replace

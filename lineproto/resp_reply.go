@@ -56,9 +56,9 @@ func (resp) fail(out []byte, e *ids.ReplyError) []byte { return linesCRLF.fail(o
 
 func (resp) begin(out []byte, n int) []byte { return appendHeader(out, '*', n) }
 
-func (resp) ids(out []byte, r worker.Run) []byte { return appendBulkRun(out, r) }
+func (resp) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, '$', "\r\n") }
 
-func (resp) integers(out []byte, r worker.Run) []byte { return appendIntegerRun(out, r) }
+func (resp) integers(out []byte, r worker.Run) []byte { return appendRun(out, r, ':', "\r\n") }
 
 func (resp) end(out []byte) []byte { return out }
 
