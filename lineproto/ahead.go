@@ -109,7 +109,7 @@ func (s *session) aheadOf(words [][]byte) *seqRequest {
 	if sequence.CheckName(name) != nil || !s.rights.MayUse(name) {
 		return nil
 	}
-	q := newSeqRequest(s.seq.tell)
+	q := newSeqRequest(s.conn)
 	q.name, q.times, q.n = append(q.name, name...), 1, 1
 	if len(words) == 3 {
 		n, ok := number(words[2])

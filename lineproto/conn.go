@@ -34,17 +34,15 @@ type conn struct {
 	// began is when the last read returned, in ns of Server.elapsed.
 	began int64
 	place place[chan struct{}]
-	turn  bool // has the turn
-	// woken gets a value when the session has been woken. It is nil before the first
-	// request for a sequence.
-	woken chan struct{}
+	turn  bool          // has the turn
+	woken chan struct{} // capacity 1: the session has been woken
 
 	in   [connBuf]byte
 	r, w int // in[r:w] is read and not consumed
 }
 
 func newConn(e *engine, nc net.Conn) *conn {
-	c := &conn{e: e, nc: nc, s: session{srv: e.srv}}
+	c := &conn{e: e, nc: nc, s: session{srv: e.srv}, woken: make(chan struct{}, 1)}
 	c.s.conn = c
 	return c
 }
@@ -164,16 +162,11 @@ func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	return may, true
 }
 
-// waker returns a function that ends sleep. It is safe for concurrent use, also after the
-// end of the connection.
-func (c *conn) waker() func() {
-	woken := make(chan struct{}, 1)
-	c.woken = woken
-	return func() {
-		select {
-		case woken <- struct{}{}:
-		default:
-		}
+// wake ends sleep.
+func (c *conn) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
 	}
 }
 
@@ -198,8 +191,7 @@ func (c *conn) sleep(ctx context.Context) bool {
 // step answers up to one flush of output, and passes the turn on if the connection has
 // it. It reports whether the connection goes on.
 func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool) {
-	out := c.e.srv.outBufs.Get().(*[]byte)
-	c.s.out = (*out)[:0]
+	c.s.lend()
 	used, st := c.e.consume(ctx, &c.s, c.in[c.r:c.w], eof, may)
 	c.r += used
 	if c.turn {
@@ -209,12 +201,7 @@ func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool)
 	if st == failed || !c.flush() {
 		return st, false // the buffer is not reused
 	}
-	// A buffer that a long STATS has grown is not kept.
-	if cap(c.s.out) <= 4*outBuf {
-		*out = c.s.out
-		c.e.srv.outBufs.Put(out)
-	}
-	c.s.out = nil
+	c.s.giveBack()
 	return st, true
 }
 

@@ -27,6 +27,7 @@ type engine struct {
 	idle, firstByte, auth, write, linger int64
 
 	refusing atomic.Int64  // connections being told BUSY
+	cut      atomic.Int64  // connections that draining has cut
 	came     chan struct{} // capacity 1: the first connection has come
 
 	wg    sync.WaitGroup // goroutines of connections, and of the loop
@@ -121,45 +122,38 @@ func (e *engine) sweep(stop <-chan struct{}) {
 	}
 }
 
-// drain ends all connections and returns how many of them it had to cut. accept must
-// have returned before. Requests may wait for a sequence during half of DrainTimeout.
-// Before drain cuts connections it calls cancel, which ends Backend calls.
-func (e *engine) drain(cancel context.CancelFunc) (cut int) {
+// drain ends all connections. accept must have returned before. Requests may wait for a
+// sequence during half of DrainTimeout. Before drain cuts connections it calls cancel, which
+// ends Backend calls.
+func (e *engine) drain(cancel context.CancelFunc) {
 	ended := make(chan struct{})
 	go func() { e.wg.Wait(); close(ended) }()
-	limit := time.NewTimer(e.srv.cfg.DrainTimeout)
-	defer limit.Stop()
-	half := time.NewTimer(e.srv.cfg.DrainTimeout / 2)
-	defer half.Stop()
-	grace := time.NewTimer(min(drainGrace, e.srv.cfg.DrainTimeout/2))
-	defer grace.Stop()
-
 	e.draining.Store(true)
 	e.loop.drainTo(draining)
-	select {
-	case <-ended:
-		return 0
-	case <-grace.C:
+	began, whole := time.Now(), e.srv.cfg.DrainTimeout
+	for _, next := range []struct {
+		after time.Duration
+		stage stage
+		do    func() // for connections with goroutines
+	}{
+		{min(drainGrace, whole/2), ending, func() {
+			e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
+		}},
+		{whole / 2, waitless, func() { close(e.stopWaits) }},
+		{whole, cutting, func() {
+			cancel()
+			e.each(func(c *conn) { e.cut.Add(1); socket(c.nc).Close() })
+		}},
+	} {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Until(began.Add(next.after))):
+		}
+		next.do()
+		e.loop.drainTo(next.stage)
 	}
-	e.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
-	e.loop.drainTo(ending)
-	select {
-	case <-ended:
-		return 0
-	case <-half.C:
-	}
-	close(e.stopWaits)
-	e.loop.stopWaits()
-	select {
-	case <-ended:
-		return 0
-	case <-limit.C:
-	}
-	cancel()
-	e.each(func(c *conn) { cut++; socket(c.nc).Close() })
-	e.loop.drainTo(cutting)
 	<-ended
-	return cut + e.loop.wasCut()
 }
 
 // stage is the progress of draining, as a loop knows it.
@@ -169,8 +163,8 @@ const (
 	serving  stage = iota
 	draining       // the loop ends with its last connection
 	ending         // connections end once they are answered
-	// Connections end at once.
-	cutting
+	waitless       // connections no longer wait for sequences
+	cutting        // connections end at once
 )
 
 // failed is a status that the consume below adds: the connection must be closed and

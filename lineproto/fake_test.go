@@ -310,12 +310,10 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 // sleeper is the waiter of a session without a socket.
 type sleeper chan struct{}
 
-func (s sleeper) waker() func() {
-	return func() {
-		select {
-		case s <- struct{}{}:
-		default:
-		}
+func (s sleeper) wake() {
+	select {
+	case s <- struct{}{}:
+	default:
 	}
 }
 

@@ -37,9 +37,6 @@ type loop struct {
 	// surplus are the idle connections that the sweep has yet to close.
 	surplus surplus
 	stage   stage // of draining
-	cut     int   // connections that draining has cut
-	// waitsStopped is set when connections must no longer wait for sequences.
-	waitsStopped bool
 
 	queue turns[*loopConn] // connections with more work than a turn
 	// taken is how many IDs requests have got in this round when they were read.
@@ -54,7 +51,6 @@ type loop struct {
 	// Buffers of the goroutine. A connection has a buffer of its own only while input or
 	// output is left over.
 	in     []byte
-	spare  *[]byte // for output
 	events []unix.EpollEvent
 
 	// woke is when epoll last returned events, in ns of Server.elapsed.
@@ -72,8 +68,6 @@ type mail struct {
 	woken   []*loopConn // their sessions have been woken
 	sweep   bool
 	stage   stage
-	// stopWaits demands that no connection waits for a sequence from now on.
-	stopWaits bool
 }
 
 // newLoop opens the descriptors of a loop.
@@ -180,12 +174,3 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 
 func (l *loop) sweepSoon()      { l.post(func(m *mail) { m.sweep = true }) }
 func (l *loop) drainTo(s stage) { l.post(func(m *mail) { m.stage = s }) }
-func (l *loop) stopWaits()      { l.post(func(m *mail) { m.stopWaits = true }) }
-
-// wasCut returns how many connections draining has cut. The loop must have ended.
-func (l *loop) wasCut() int {
-	if l == nil {
-		return 0
-	}
-	return l.cut
-}

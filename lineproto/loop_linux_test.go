@@ -72,7 +72,7 @@ func TestLoopAllocations(t *testing.T) {
 			if _, err := unix.Write(client, bytes); err != nil {
 				t.Fatal(err)
 			}
-			if l.ready(t.Context(), c, unix.EPOLLIN); c.state != connReading || len(c.rest) > 0 || c.out != nil {
+			if l.ready(t.Context(), c, unix.EPOLLIN); c.state != connReading || len(c.rest) > 0 || c.s.buf != nil {
 				t.Fatalf("not answered: state %d", c.state)
 			}
 			if n, err := unix.Read(client, out); n == 0 || err != nil || out[0] == '-' {
@@ -118,7 +118,7 @@ func TestLoopTurns(t *testing.T) {
 		read()
 		turns++
 	}
-	if c.state != connReading || string(c.rest) != "PI" || c.out != nil || cap(c.rest) > 64 {
+	if c.state != connReading || string(c.rest) != "PI" || c.s.buf != nil || cap(c.rest) > 64 {
 		t.Fatalf("state %d, %q left", c.state, c.rest)
 	}
 	if lines := strings.Count(string(got), "\n"); lines != 10_001 || turns < 3 {

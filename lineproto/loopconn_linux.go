@@ -18,11 +18,9 @@ type loopConn struct {
 	due   int64 // the tick at which it is closed
 	until int64 // the greatest due before the client has authenticated
 
-	rest []byte // received and not consumed
-	st   status // what the session wants when its output has been sent
-	out  *[]byte
-	// sent counts the bytes of s.out that have been sent.
-	sent  int
+	rest  []byte // received and not consumed
+	st    status // what the session wants when its output has been sent
+	sent  int    // bytes of s.out that have been sent
 	place place[*loopConn]
 	s     session
 }
@@ -46,12 +44,8 @@ func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	return c
 }
 
-// waker returns a function that makes the loop go on with the connection if it sleeps. The
-// function is safe for concurrent use, also after the end of the connection and of the loop.
-func (c *loopConn) waker() func() {
-	add := func(m *mail) { m.woken = append(m.woken, c) }
-	return func() { c.l.post(add) }
-}
+// wake makes the loop go on with the connection if it sleeps. It does nothing after the end of the loop.
+func (c *loopConn) wake() { c.l.post(func(m *mail) { m.woken = append(m.woken, c) }) }
 
 // extend does what conn.extend does.
 func (c *loopConn) extend(ticks int64) {

@@ -25,8 +25,8 @@ func (l *loop) close(c *loopConn) {
 	c.place.quit()
 	c.state = connClosed
 	c.rest = nil
-	if c.out != nil {
-		l.giveBack(c)
+	if c.s.buf != nil {
+		c.s.giveBack()
 	}
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)
@@ -83,7 +83,7 @@ func (l *loop) drain() {
 		switch {
 		case c == nil:
 		case l.stage == cutting:
-			l.cut++
+			l.e.cut.Add(1)
 			l.close(c)
 		case c.state == connReading && rawsocket.Pending(c.fd):
 			// The input that has arrived is read and answered before the end. A close
@@ -92,8 +92,11 @@ func (l *loop) drain() {
 			// The client was active within drainGrace and may have sent more by now. A
 			// client that was idle all that time has not, and is closed below.
 			l.linger(c)
-		case c.state == connReading, c.state == connLingering:
+		case c.state == connReading, c.state == connLingering && l.stage == ending:
 			l.close(c)
+		case c.state == connSleeping && l.stage == waitless:
+			c.s.stopWaiting()
+			l.goOn(c)
 		}
 	}
 }

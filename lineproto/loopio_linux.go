@@ -43,7 +43,7 @@ func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 
 // setAside makes a connection wait for its turn, or sleep until its session is woken.
 func (l *loop) setAside(c *loopConn) {
-	if l.waitsStopped {
+	if l.stage >= waitless {
 		c.s.stopWaiting()
 	}
 	if c.st == needWake && !c.s.awake() {
@@ -57,16 +57,6 @@ func (l *loop) setAside(c *loopConn) {
 func (l *loop) goOn(c *loopConn) {
 	c.state = connMore
 	l.queue.join(&c.place, c.s.rank())
-}
-
-// wakeAll ends all waits for sequences.
-func (l *loop) wakeAll() {
-	for _, c := range l.conns {
-		if c != nil && c.state == connSleeping {
-			c.s.stopWaiting()
-			l.goOn(c)
-		}
-	}
 }
 
 // watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
@@ -117,7 +107,7 @@ func (l *loop) atOnce() int {
 // answer executes the requests in in, up to one flush of output and up to may IDs. Then
 // other connections have their turn.
 func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
-	l.lend(c)
+	c.s.lend()
 	c.s.waited = l.waited
 	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
 	if c.s.took > 0 {
@@ -172,8 +162,8 @@ func (l *loop) flush(c *loopConn) {
 		}
 		c.extend(unlimited)
 	}
-	if c.out != nil {
-		l.giveBack(c)
+	if c.s.buf != nil {
+		c.s.giveBack()
 		c.s.gather()
 	}
 	if c.st >= needFlush {
@@ -214,27 +204,4 @@ func (l *loop) ask(c *loopConn, events uint32) {
 		c.want = events
 		l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)
 	}
-}
-
-// lend gives a connection a buffer for its output.
-func (l *loop) lend(c *loopConn) {
-	c.out, l.spare = l.spare, nil
-	if c.out == nil {
-		c.out = l.e.srv.outBufs.Get().(*[]byte)
-	}
-	c.s.out = (*c.out)[:0]
-}
-
-// giveBack takes back the output buffer of a connection. A buffer that a long STATS has
-// grown is dropped.
-func (l *loop) giveBack(c *loopConn) {
-	if cap(c.s.out) <= 4*outBuf {
-		*c.out = c.s.out[:0]
-		if l.spare == nil {
-			l.spare = c.out
-		} else {
-			l.e.srv.outBufs.Put(c.out)
-		}
-	}
-	c.out, c.s.out = nil, nil
 }

@@ -104,10 +104,6 @@ func (l *loop) obey(m mail) {
 			l.goOn(c)
 		}
 	}
-	if m.stopWaits {
-		l.waitsStopped = true
-		l.wakeAll()
-	}
 	if m.sweep {
 		l.swept, l.surplus = 0, l.e.surplus(l.e.tick.Load(), l.dues)
 	}
@@ -133,7 +129,7 @@ func (l *loop) adopt(c *loopConn) {
 		return
 	}
 	if c.refused {
-		l.lend(c)
+		c.s.lend()
 		c.s.out = l.e.srv.busy(c.s.out)
 		l.deliver(c, nil, finished)
 	}

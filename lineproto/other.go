@@ -19,8 +19,6 @@ func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }
 func (*loop) free()                                          {}
 func (*loop) sweepSoon()                                     {}
 func (*loop) drainTo(stage)                                  {}
-func (*loop) stopWaits()                                     {}
-func (*loop) wasCut() int                                    { return 0 }
 
 func limitUnsent(*net.TCPConn) {}
 

@@ -52,8 +52,7 @@ type seqRequest struct {
 	wait    sequence.Wait
 	pending bool        // the last call has returned ErrPending
 	woken   atomic.Bool // since that call
-	wake    func()      // sets woken and calls tell
-	tell    func()      // tells the connection
+	wake    func()      // sets woken and wakes the connection
 	stopped bool        // it must no longer wait
 	early   *early      // what the request got before its turn, nil for nothing
 
@@ -62,9 +61,9 @@ type seqRequest struct {
 
 // waiter is a connection whose session can sleep.
 type waiter interface {
-	// waker returns a function that makes the connection look whether its session is awake.
-	// The function is safe for concurrent use, also after the end of the connection.
-	waker() func()
+	// wake makes the connection look whether its session is awake. It is safe for concurrent use, also after the end
+	// of the connection.
+	wake()
 }
 
 var (
@@ -182,17 +181,17 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 // request returns the session's seqRequest.
 func (s *session) request() *seqRequest {
 	if s.seq == nil {
-		s.seq = newSeqRequest(s.conn.waker())
+		s.seq = newSeqRequest(s.conn)
 	}
 	return s.seq
 }
 
-// newSeqRequest returns a request that calls tell when it is woken.
-func newSeqRequest(tell func()) *seqRequest {
-	q := &seqRequest{tell: tell}
+// newSeqRequest returns a request of a connection, which it wakes when it is woken.
+func newSeqRequest(of waiter) *seqRequest {
+	q := &seqRequest{}
 	q.wake = func() {
 		q.woken.Store(true)
-		tell()
+		of.wake()
 	}
 	return q
 }

@@ -51,7 +51,7 @@ func TestLoopWatchesSleepingConnections(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: f})
 	expect := func(what string, state connState, want uint32) {
 		t.Helper()
-		if c.state != state || c.want != want || c.out != nil || c.place.in != nil {
+		if c.state != state || c.want != want || c.s.buf != nil || c.place.in != nil {
 			t.Fatalf("%s: state %d, asks for %#x", what, c.state, c.want)
 		}
 	}
@@ -160,7 +160,7 @@ func TestLoopSleepsAgain(t *testing.T) {
 // A request that would wait when the server no longer waits gets NOTREADY at once.
 func TestLoopRefusesLateWaits(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: asleep()})
-	l.obey(mail{stopWaits: true})
+	l.stage = waitless
 	l.sent(t, c, client, "NEXT slow\nNEXT order\n", 0)
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
@@ -175,7 +175,7 @@ func TestLoopAnswersWhatWasWokenBeforeTheEnd(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: f})
 	l.sent(t, c, client, "NEXT slow\n", 0)
 	f.wakeAll()
-	l.obey(mail{stopWaits: true})
+	l.obey(mail{stage: waitless})
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "1\n" {

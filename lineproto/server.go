@@ -114,10 +114,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}
 
-	cut := e.drain(cancel)
+	e.drain(cancel)
 	close(stopSweep)
 	<-swept
-	log.Info("stopped listening", "cut_conns", cut)
+	log.Info("stopped listening", "cut_conns", e.cut.Load())
 	if err != nil {
 		return fmt.Errorf("accept on %v: %w", l.Addr(), err)
 	}

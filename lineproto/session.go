@@ -49,6 +49,7 @@ type session struct {
 	who  identity
 	fr   framing // of the request being answered
 	out  []byte  // replies that the engine must send
+	buf  *[]byte // the array of out, from Server.outBufs. nil while the connection is not being answered
 	// task is the work that comes before the next request is taken off the input.
 	task task
 	args [][]byte
@@ -135,16 +136,16 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		switch v {
 		case lineMore:
 			return used, needInput
-		case lineOK:
-			s.mirror()
-			s.line(ctx, line)
 		case lineArray:
-			// The next round of the loop takes it.
+			continue // the next round takes it
+		}
+		s.mirror()
+		switch v {
+		case lineOK:
+			s.line(ctx, line)
 		case lineNUL:
-			s.mirror()
 			s.refuse(replies.New(ids.ERR, "request contains a NUL byte"), line)
 		case lineTooLong:
-			s.mirror()
 			s.refuse(replies.New(ids.ERR, fmt.Sprintf("line longer than %d bytes", maxLine)), line)
 		}
 	}
@@ -208,6 +209,21 @@ func (s *session) end() {
 	s.drop()
 	s.fold()
 	s.release()
+}
+
+// lend gives the session a buffer for its output.
+func (s *session) lend() {
+	s.buf = s.srv.outBufs.Get().(*[]byte)
+	s.out = (*s.buf)[:0]
+}
+
+// giveBack takes the buffer back. One that a long STATS has grown is dropped.
+func (s *session) giveBack() {
+	if cap(s.out) <= 4*outBuf {
+		*s.buf = s.out
+		s.srv.outBufs.Put(s.buf)
+	}
+	s.buf, s.out = nil, nil
 }
 
 // trim drops a long list of arguments, so that an idle connection does not keep that of
