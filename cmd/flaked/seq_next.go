@@ -59,8 +59,8 @@ func refusedValues(reply *ids.ReplyError) string {
 		return ". Ask a node that does"
 	case reason == seq.NoSequence:
 		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"
-	case reason == seq.Frozen:
-		return ". `flaked seq show` says how"
+	case reason == seq.Frozen && strings.Contains(reply.Text, "An operator must"):
+		return ". `flaked seq show NAME`, of the sequence or its template, prints the command that does it"
 	case reason == seq.CeilingReached:
 		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
 	case reason == seq.Exhausted:
