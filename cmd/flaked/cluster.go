@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -79,8 +78,8 @@ func clusterInit(c *cli.Context) error {
 	if err := joins.Fits(want); err != nil {
 		return usageError("%w", err)
 	}
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		found, err := coordinator.CreateCluster(ctx, st, want, time.Now().UnixMilli())
+	return withStore(c, func(st store.Store) error {
+		found, err := coordinator.CreateCluster(c.Context, st, want, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -110,8 +109,8 @@ func adviseConfirm(w io.Writer, confirm time.Duration) {
 }
 
 func clusterShow(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		found, err := coordinator.ReadCluster(ctx, st)
+	return withStore(c, func(st store.Store) error {
+		found, err := coordinator.ReadCluster(c.Context, st)
 		if err != nil {
 			return err
 		}

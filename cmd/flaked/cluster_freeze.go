@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -50,8 +49,8 @@ Examples:
 }
 
 func clusterFreeze(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		before, after, err := operator(st).Freeze(ctx, 0)
+	return withStore(c, func(st store.Store) error {
+		before, after, err := operator(st).Freeze(c.Context, 0)
 		if err != nil {
 			return err
 		}
@@ -67,15 +66,15 @@ func clusterFreeze(c *cli.Context) error {
 }
 
 func clusterThaw(c *cli.Context) error {
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		cl, frozen, err := operator(st).Frozen(ctx)
+	return withStore(c, func(st store.Store) error {
+		cl, frozen, err := operator(st).Frozen(c.Context)
 		if err != nil {
 			return err
 		}
-		if err := confirmThaw(ctx, c, st, cl, frozen); err != nil {
+		if err := confirmThaw(c, st, cl, frozen); err != nil {
 			return err
 		}
-		freed, err := coordinator.Thaw(ctx, st, cl)
+		freed, err := coordinator.Thaw(c.Context, st, cl)
 		if err != nil {
 			return err
 		}
@@ -97,8 +96,8 @@ func clusterThaw(c *cli.Context) error {
 }
 
 // confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
-func confirmThaw(ctx context.Context, c *cli.Context, st store.Store, cl coordinator.Cluster, frozen bool) error {
-	entries, err := coordinator.ReadSlots(ctx, st, cl)
+func confirmThaw(c *cli.Context, st store.Store, cl coordinator.Cluster, frozen bool) error {
+	entries, err := coordinator.ReadSlots(c.Context, st, cl)
 	if err != nil {
 		return err
 	}

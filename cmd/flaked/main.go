@@ -60,7 +60,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(),
 			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), workersCommand(),
-			clusterCommand(), seqCommand(withStore),
+			clusterCommand(), seqCommand(),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

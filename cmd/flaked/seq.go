@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -18,28 +17,24 @@ import (
 // seqClock is the clock of the commands, nil for that of the machine. Only tests change it.
 var seqClock seq.Clock
 
-// storeOpener calls f with a connection to ZooKeeper, and closes the connection when f returns.
-type storeOpener func(c *cli.Context, f func(context.Context, store.Store) error) error
-
-func seqCommand(open storeOpener) *cli.Command {
+func seqCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreate(open), seqList(open), seqShow(open), seqSet(open), seqRecover(open), seqDelete(open),
-			seqPurge(open), seqNext(),
+			seqCreate(), seqList(), seqShow(), seqSet(), seqRecover(), seqDelete(), seqPurge(), seqNext(),
 		},
 	}
 }
 
-// sequences calls f with the commands of an operator on the cluster's sequences.
-func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seq.Operator) error) error {
-	return open(c, func(ctx context.Context, st store.Store) error {
-		err := f(ctx, seq.Operator{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
+// withSequences calls f with the commands of an operator on the cluster's sequences.
+func withSequences(c *cli.Context, f func(seq.Operator) error) error {
+	return withStore(c, func(st store.Store) error {
+		err := f(seq.Operator{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
 			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seq.GuardTime)
 		}})
 		if errors.Is(err, seq.ErrNoState) {
-			if _, missing := coordinator.ReadCluster(ctx, st); missing != nil {
+			if _, missing := coordinator.ReadCluster(c.Context, st); missing != nil {
 				return missing
 			}
 		}
@@ -47,16 +42,16 @@ func (open storeOpener) sequences(c *cli.Context, f func(context.Context, seq.Op
 	})
 }
 
-// ofOne is sequences for the commands whose only argument is the name of a sequence or a template. It adds
-// the name to errors about the sequence.
-func (open storeOpener) ofOne(c *cli.Context, f func(ctx context.Context, o seq.Operator, name string) error) error {
-	name, err := sequenceArgument(c)
-	if err != nil {
-		return err
+// ofOne returns the action of a command whose only argument is the name of a sequence or a template. It adds the name
+// to errors about the sequence.
+func ofOne(f func(c *cli.Context, o seq.Operator, name string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		name, err := sequenceArgument(c)
+		if err != nil {
+			return err
+		}
+		return withSequences(c, func(o seq.Operator) error { return ofSequence(name, f(c, o, name)) })
 	}
-	return open.sequences(c, func(ctx context.Context, o seq.Operator) error {
-		return ofSequence(name, f(ctx, o, name))
-	})
 }
 
 // sequenceArgument returns the only argument, which must be the name of a sequence or a template.

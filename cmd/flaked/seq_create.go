@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -27,7 +26,7 @@ const (
 // defaultMaxNames is the number of sequences that a template creates at most: one a day for 27 years.
 const defaultMaxNames = 10_000
 
-func seqCreate(open storeOpener) *cli.Command {
+func seqCreate() *cli.Command {
 	return &cli.Command{
 		Name:      "create",
 		Usage:     "create a named sequence",
@@ -70,9 +69,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				return createSequence(ctx, c, o, d)
-			})
+			return ofOne(func(c *cli.Context, o seq.Operator, _ string) error { return createSequence(c, o, d) })(c)
 		},
 	}
 }
@@ -100,16 +97,16 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(ctx context.Context, c *cli.Context, o seq.Operator, d seq.Definition) error {
+func createSequence(c *cli.Context, o seq.Operator, d seq.Definition) error {
 	if !c.IsSet("hold") && d.Mode.Holds() && !d.Mode.Owned() {
-		cl, err := coordinator.ReadCluster(ctx, o.Store)
+		cl, err := coordinator.ReadCluster(c.Context, o.Store)
 		if err != nil {
 			return err
 		}
 		d.HoldMs = cl.LeaseMs
 	}
-	old, _, _ := o.Show(ctx, d.Name) // only for the text
-	r, err := o.Create(ctx, d)
+	old, _, _ := o.Show(c.Context, d.Name) // only for the text
+	r, err := o.Create(c.Context, d)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-func seqDelete(open storeOpener) *cli.Command {
+func seqDelete() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete a named sequence, and keep its name reserved",
@@ -25,43 +24,41 @@ Its name is kept: a sequence that is created with it goes on above all the old v
 
 Examples:
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
-		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				n, st, err := o.Find(ctx, name)
-				r := n.Record
-				if err != nil {
-					return err
-				}
-				now := time.UnixMilli(o.Now())
-				if r.Kind() == seq.Tombstone {
-					_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n",
-						name, view.Instant(r.DeletedAt, now))
-					return err
-				}
-				next := strings.ReplaceAll(describeSequence(n, st, o.Now()).nextText(), "-", "above its max")
-				what := name
-				if r.Kind() == seq.Family {
-					what = "all names of " + name
-				}
-				risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
-					"Nodes that are cut off may issue its values for up to %s", what, next, millis(r.LongestHoldMs()))
-				if err := confirm(c, risk, "delete sequence "+name); err != nil {
-					return err
-				}
-				if r, err = o.Delete(ctx, name); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old "+
-					"values if it is created again. `flaked seq purge %[1]s` can forget it after "+
-					"%s.\n", name, r.IssuableFor(st))
-				return err
-			})
-		},
+		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
+		Action: ofOne(deleteSequence),
 	}
 }
 
-func seqPurge(open storeOpener) *cli.Command {
+func deleteSequence(c *cli.Context, o seq.Operator, name string) error {
+	n, st, err := o.Find(c.Context, name)
+	if err != nil {
+		return err
+	}
+	r, now := n.Record, o.Now()
+	if r.Kind() == seq.Tombstone {
+		_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
+			view.Instant(r.DeletedAt, time.UnixMilli(now)))
+		return err
+	}
+	next := strings.ReplaceAll(describeSequence(n, st, now).nextText(), "-", "above its max")
+	what := name
+	if r.Kind() == seq.Family {
+		what = "all names of " + name
+	}
+	risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
+		"Nodes that are cut off may issue its values for up to %s", what, next, millis(r.LongestHoldMs()))
+	if err := confirm(c, risk, "delete sequence "+name); err != nil {
+		return err
+	}
+	if r, err = o.Delete(c.Context, name); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it "+
+		"is created again. `flaked seq purge %[1]s` can forget it after %s.\n", name, r.IssuableFor(st))
+	return err
+}
+
+func seqPurge() *cli.Command {
 	return &cli.Command{
 		Name:      "purge",
 		Usage:     "forget the name of a deleted sequence",
@@ -74,32 +71,30 @@ be confirmed. Without --confirm, it prints the words that it needs.
 
 Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
-		Flags: append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Show(ctx, name)
-				switch {
-				case err != nil:
-					return err
-				case r.Kind() != seq.Tombstone:
-					return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it",
-						name)
-				case r.IssuableFor(st) > 0:
-					return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for "+
-						"another %s. Purge it then. Only time in which nodes are connected "+
-						"counts", name, r.IssuableFor(st))
-				}
-				risk := "nothing will remember which values were issued by " + name +
-					". A new sequence with this name issues old values again"
-				if err := confirm(c, risk, "forget the values of "+name); err != nil {
-					return err
-				}
-				if err := o.Purge(ctx, name); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.App.Writer, "purged sequence %s\n", name)
-				return err
-			})
-		},
+		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
+		Action: ofOne(purgeSequence),
 	}
+}
+
+func purgeSequence(c *cli.Context, o seq.Operator, name string) error {
+	r, st, err := o.Show(c.Context, name)
+	switch {
+	case err != nil:
+		return err
+	case r.Kind() != seq.Tombstone:
+		return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
+	case r.IssuableFor(st) > 0:
+		return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. "+
+			"Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))
+	}
+	risk := "nothing will remember which values were issued by " + name +
+		". A new sequence with this name issues old values again"
+	if err := confirm(c, risk, "forget the values of "+name); err != nil {
+		return err
+	}
+	if err := o.Purge(c.Context, name); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "purged sequence %s\n", name)
+	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-func seqList(open storeOpener) *cli.Command {
+func seqList() *cli.Command {
 	return &cli.Command{
 		Name:  "list",
 		Usage: "print the named sequences",
@@ -32,32 +31,34 @@ be skipped because ZooKeeper lost data.
 Examples:
   flaked seq list --zk zk1:2181
   flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
-		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-		Action: func(c *cli.Context) error {
-			return open.sequences(c, func(ctx context.Context, o seq.Operator) error {
-				found, st, err := o.List(ctx, "")
-				if err != nil {
-					return err
-				}
-				doc := struct {
-					// Incarnation grows each time ZooKeeper loses data. Changes counts what operators changed.
-					Incarnation int64       `json:"incarnation"`
-					Changes     int64       `json:"changes"`
-					Sequences   []seqReport `json:"sequences"`
-				}{st.Incarnation, st.Changes, []seqReport{}}
-				for _, n := range found {
-					doc.Sequences = append(doc.Sequences, describeSequence(n, st, o.Now()))
-				}
-				return show(c, doc, func(w io.Writer) error {
-					if len(found) == 0 {
-						_, err := fmt.Fprintln(w, "no sequences found")
-						return err
-					}
-					return printSequences(w, doc.Sequences, time.Now())
-				})
-			})
-		},
+		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
+		Action: listSequences,
 	}
+}
+
+func listSequences(c *cli.Context) error {
+	return withSequences(c, func(o seq.Operator) error {
+		found, st, err := o.List(c.Context, "")
+		if err != nil {
+			return err
+		}
+		doc := struct {
+			// Incarnation grows each time ZooKeeper loses data. Changes counts what operators changed.
+			Incarnation int64       `json:"incarnation"`
+			Changes     int64       `json:"changes"`
+			Sequences   []seqReport `json:"sequences"`
+		}{st.Incarnation, st.Changes, []seqReport{}}
+		for _, n := range found {
+			doc.Sequences = append(doc.Sequences, describeSequence(n, st, o.Now()))
+		}
+		return show(c, doc, func(w io.Writer) error {
+			if len(found) == 0 {
+				_, err := fmt.Fprintln(w, "no sequences found")
+				return err
+			}
+			return printSequences(w, doc.Sequences, time.Now())
+		})
+	})
 }
 
 func printSequences(w io.Writer, found []seqReport, now time.Time) error {
@@ -81,7 +82,7 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 	return t.print(w)
 }
 
-func seqShow(open storeOpener) *cli.Command {
+func seqShow() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "print all that is known about a sequence",
@@ -103,37 +104,37 @@ Examples:
   flaked seq show --zk zk1:2181 order
   flaked seq show 'msg:*'
   flaked seq show ticket -o json | jq -r .key > ticket.key`,
-		Flags: append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-		Action: func(c *cli.Context) error {
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Find(ctx, name)
-				if errors.Is(err, seq.ErrNotFound) {
-					r, st, err = o.FindInFamily(ctx, name)
-				}
-				if err != nil {
-					return err
-				}
-				d := describeSequence(r, st, o.Now())
-				if !asJSON(c) || !r.Keyed() {
-					return show(c, d, func(w io.Writer) error {
-						if err := seqRows(d, time.Now()).print(w); err != nil {
-							return err
-						}
-						return d.printOwners(w, time.Now())
-					})
-				}
-				doc := struct {
-					seqReport
-					Key *string `json:"key"`
-				}{seqReport: d}
-				switch k, err := o.Key(ctx, r.Record); {
-				case err == nil && r.MaxNames == 0:
-					doc.Key = new(k.Hex())
-				case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):
-					return err
-				}
-				return printJSON(c.App.Writer, doc)
-			})
-		},
+		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
+		Action: ofOne(showSequence),
 	}
+}
+
+func showSequence(c *cli.Context, o seq.Operator, name string) error {
+	r, st, err := o.Find(c.Context, name)
+	if errors.Is(err, seq.ErrNotFound) {
+		r, st, err = o.FindInFamily(c.Context, name)
+	}
+	if err != nil {
+		return err
+	}
+	d := describeSequence(r, st, o.Now())
+	if !asJSON(c) || !r.Keyed() {
+		return show(c, d, func(w io.Writer) error {
+			if err := seqRows(d, time.Now()).print(w); err != nil {
+				return err
+			}
+			return d.printOwners(w, time.Now())
+		})
+	}
+	doc := struct {
+		seqReport
+		Key *string `json:"key"`
+	}{seqReport: d}
+	switch k, err := o.Key(c.Context, r.Record); {
+	case err == nil && r.MaxNames == 0:
+		doc.Key = new(k.Hex())
+	case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):
+		return err
+	}
+	return printJSON(c.App.Writer, doc)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-func seqRecover(open storeOpener) *cli.Command {
+func seqRecover() *cli.Command {
 	return &cli.Command{
 		Name:      "recover",
 		Usage:     "let a strict sequence go on after ZooKeeper has lost data",
@@ -51,9 +51,9 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				return recoverer{c, o, name, nodes, named}.recover(ctx)
-			})
+			return ofOne(func(c *cli.Context, o seq.Operator, name string) error {
+				return recoverer{c, o, name, nodes, named}.recover()
+			})(c)
 		},
 	}
 }
@@ -75,8 +75,8 @@ type knownNode struct {
 	taken      int64 // the number of positions that the node knows to be taken, 0 if it does not say
 }
 
-func (r recoverer) recover(ctx context.Context) error {
-	found, st, err := r.o.Find(ctx, r.name)
+func (r recoverer) recover() error {
+	found, st, err := r.o.Find(r.c.Context, r.name)
 	record := found.Record
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (r recoverer) recover(ctx context.Context) error {
 	case record.Incarnation == st.Incarnation:
 		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
 	}
-	nodes, err := r.ask(ctx, record)
+	nodes, err := r.ask(record)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (r recoverer) recover(ctx context.Context) error {
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(record, taken), next)
-	return changeSequence(ctx, r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
+	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -142,8 +142,8 @@ func lastOf(r seq.Record, n int64) string {
 }
 
 // ask asks the nodes of --addr, and those of the cluster that run.
-func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, error) {
-	report, err := view.Read(ctx, r.o.Store, r.c.String("cluster"))
+func (r recoverer) ask(record seq.Record) ([]knownNode, error) {
+	report, err := view.Read(r.c.Context, r.o.Store, r.c.String("cluster"))
 	if err != nil {
 		return nil, err
 	}
@@ -161,10 +161,10 @@ func (r recoverer) ask(ctx context.Context, record seq.Record) ([]knownNode, err
 		}
 		found = append(found, n)
 	}
-	bounded, cancel := context.WithTimeout(ctx, nodesTime)
+	bounded, cancel := context.WithTimeout(r.c.Context, nodesTime)
 	defer cancel()
 	allAtOnce(len(found), func(k int) { r.askOne(bounded, &found[k], k < len(r.named), record) })
-	return found, ctx.Err()
+	return found, r.c.Context.Err()
 }
 
 // askOne asks one node what it knows of the sequence.

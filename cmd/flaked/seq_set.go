@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-func seqSet(open storeOpener) *cli.Command {
+func seqSet() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
 		Usage:     "change a named sequence",
@@ -53,22 +52,26 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return open.ofOne(c, func(ctx context.Context, o seq.Operator, name string) error {
-				r, st, err := o.Find(ctx, name)
-				if err != nil {
-					return err
-				}
-				if c.Bool("vouch-after-loss") {
-					if r.Incarnation == st.Incarnation {
-						return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss "+
-							"of data, so there is nothing to vouch for. Leave the flag out", name)
-					}
-					change.VouchedIn = st.Incarnation
-				}
-				return changeSequence(ctx, c, o, r, st, change)
-			})
+			return ofOne(func(c *cli.Context, o seq.Operator, name string) error {
+				return setSequence(c, o, name, change)
+			})(c)
 		},
 	}
+}
+
+func setSequence(c *cli.Context, o seq.Operator, name string, change seq.Change) error {
+	r, st, err := o.Find(c.Context, name)
+	if err != nil {
+		return err
+	}
+	if c.Bool("vouch-after-loss") {
+		if r.Incarnation == st.Incarnation {
+			return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss of data, so "+
+				"there is nothing to vouch for. Leave the flag out", name)
+		}
+		change.VouchedIn = st.Incarnation
+	}
+	return changeSequence(c, o, r, st, change)
 }
 
 // changeGiven returns the change that the command line describes.
@@ -103,9 +106,7 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 }
 
 // changeSequence changes a sequence that was read, and prints what it has changed.
-func changeSequence(
-	ctx context.Context, c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change,
-) error {
+func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change) error {
 	name := r.Name
 	if r.Kind() == seq.Tombstone {
 		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
@@ -125,7 +126,7 @@ func changeSequence(
 	if err := confirmChange(c, name, r.Record, after.Record, st, change); err != nil {
 		return err
 	}
-	if _, err := o.Set(ctx, name, change); err != nil {
+	if _, err := o.Set(c.Context, name, change); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)

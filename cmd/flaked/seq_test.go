@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -77,23 +74,9 @@ func (w *seqWorld) taken(name string, next int64) {
 // call runs `flaked seq` with these arguments in this cluster.
 func (w *seqWorld) call(args ...string) result {
 	w.t.Helper()
-	var stdout, stderr bytes.Buffer
-	app := newApp(strings.NewReader(""), &stdout, &stderr)
-	for i, cmd := range app.Commands {
-		if cmd.Name == "seq" {
-			app.Commands[i] = seqCommand(func(c *cli.Context,
-				f func(context.Context, store.Store) error) error {
-				return f(c.Context, w.store)
-			})
-			finish(app.Commands[i], app.Name)
-		}
-	}
-	err := app.RunContext(w.t.Context(), arrange(app.Commands, append([]string{"flaked", "seq"}, args...)))
-	code, text := explain(w.t.Context(), err)
-	if text != "" {
-		stderr.WriteString("flaked: " + text + "\n")
-	}
-	return result{code, stdout.String(), stderr.String()}
+	withStore = func(_ *cli.Context, f func(store.Store) error) error { return f(w.store) }
+	defer func() { withStore = withZooKeeper }()
+	return call(w.t, "", append([]string{"seq"}, args...)...)
 }
 
 // json runs a command with -o json and reads its output into v.

@@ -61,16 +61,16 @@ func status(c *cli.Context) error {
 	if c.IsSet("addr") {
 		return statusOfAddrs(c, nodes)
 	}
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		r, err := view.Read(ctx, st, c.String("cluster"))
-		if errors.Is(err, store.ErrUnreachable) && ctx.Err() == nil {
+	return withStore(c, func(st store.Store) error {
+		r, err := view.Read(c.Context, st, c.String("cluster"))
+		if errors.Is(err, store.ErrUnreachable) && c.Context.Err() == nil {
 			return statusWithoutZooKeeper(c, nodes, err)
 		}
 		if err != nil {
 			return err
 		}
-		nodes.askWorkers(ctx, r.Workers)
-		readSequences(ctx, st, &r)
+		nodes.askWorkers(c.Context, r.Workers)
+		readSequences(c.Context, st, &r)
 		r.Judge()
 		return showStatus(c, r)
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -46,8 +45,8 @@ func workersRelease(c *cli.Context) error {
 	if err != nil {
 		return usageError("%q is not a worker. Give a number, such as 7", c.Args().First())
 	}
-	return withStore(c, func(ctx context.Context, st store.Store) error {
-		done, err := release(ctx, c, operator(st), int(n))
+	return withStore(c, func(st store.Store) error {
+		done, err := release(c, operator(st), int(n))
 		if err != nil {
 			return err
 		}
@@ -62,8 +61,8 @@ func operator(st store.Store) coordinator.Operator {
 
 // release takes a worker from its holder, unless the worker is free, and returns what was done. It replaces a record
 // that cannot be read.
-func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker int) (done string, err error) {
-	found, err := o.Examine(ctx, worker)
+func release(c *cli.Context, o coordinator.Operator, worker int) (done string, err error) {
+	found, err := o.Examine(c.Context, worker)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +91,7 @@ func release(ctx context.Context, c *cli.Context, o coordinator.Operator, worker
 	if err != nil {
 		return "", err
 	}
-	e, err := o.ForceRelease(ctx, found)
+	e, err := o.ForceRelease(c.Context, found)
 	if err != nil {
 		return "", err
 	}

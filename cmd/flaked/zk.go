@@ -112,8 +112,10 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
-func withStore(c *cli.Context, f func(context.Context, store.Store) error) error {
+// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns. Only tests change it.
+var withStore = withZooKeeper
+
+func withZooKeeper(c *cli.Context, f func(store.Store) error) error {
 	cfg, err := zkConfig(c, nil)
 	if err != nil {
 		return err
@@ -125,7 +127,7 @@ func withStore(c *cli.Context, f func(context.Context, store.Store) error) error
 	ended := make(chan error, 1)
 	// Run must not end with c's context, so that an interrupted command still closes its session.
 	go func() { ended <- st.Run(context.WithoutCancel(c.Context)) }()
-	err = f(c.Context, st)
+	err = f(st)
 	closed := st.Close()
 	if err := <-ended; err != nil {
 		closed = err
