@@ -19,60 +19,50 @@ import (
 )
 
 // defaultAddr is the default of --listen and of --addr.
-const defaultAddr = "127.0.0.1:" + defaultPort
-
-const defaultPort = access.DefaultPort
+const defaultAddr = "127.0.0.1:" + access.DefaultPort
 
 // maxReply is longer than any line of a node's reply.
 const maxReply = 4 << 10
 
-// splitAddr splits an address as access.SplitAddr does.
-func splitAddr(addr string) (network, address string, err error) { return access.SplitAddr(addr) }
-
-// conversation asks the node at --addr.
-type conversation struct {
+// nodeAt is a node that is asked at an address for clients.
+type nodeAt struct {
 	access  access.Client
 	addr    string
 	timeout time.Duration
 }
 
-func newConversation(c *cli.Context) (*conversation, error) {
+// givenNode returns the node of --addr.
+func givenNode(c *cli.Context) (nodeAt, error) {
 	creds, err := nodeAccess(c)
-	return &conversation{creds, c.String("addr"), c.Duration("timeout")}, err
+	return nodeAt{creds, c.String("addr"), c.Duration("timeout")}, err
 }
 
-// ask sends one request and returns the lines of the reply: see askAt.
-func (v *conversation) ask(ctx context.Context, request string, read readReply) ([]string, error) {
-	return askAt(ctx, v.access, v.addr, v.timeout, request, read)
-}
-
-// askAt sends one request to a node and returns the lines of its reply. An error reply becomes
-// an *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
-func askAt(ctx context.Context, creds access.Client, addr string, timeout time.Duration, request string,
-	read readReply) ([]string, error) {
-	network, address, err := splitAddr(addr)
+// ask sends one request and returns the lines of the reply. An error reply becomes an
+// *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
+func (a nodeAt) ask(ctx context.Context, request string, read readReply) ([]string, error) {
+	network, address, err := access.SplitAddr(a.addr)
 	if err != nil {
-		return nil, exitWith(exitUsage, "--addr: %w", err)
+		return nil, usageError("--addr: %w", err)
 	}
-	if timeout <= 0 {
-		return nil, exitWith(exitUsage, "--timeout must be positive, not %s", timeout)
+	if a.timeout <= 0 {
+		return nil, usageError("--timeout must be positive, not %s", a.timeout)
 	}
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+	bounded, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	lines, err := exchange(bounded, creds, network, address, request, read)
+	lines, err := exchange(bounded, a.access, network, address, request, read)
 	var refused *ids.ReplyError
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &refused):
-		refused.Addr = addr
+		refused.Addr = a.addr
 		return nil, refused
 	case err != nil:
-		return nil, unanswered(addr, timeout, err)
+		return nil, unanswered(a.addr, a.timeout, err)
 	case strings.HasPrefix(lines[0], "-"):
-		return nil, replies.Parse(addr, lines[0])
+		return nil, replies.Parse(a.addr, lines[0])
 	case strings.HasPrefix(lines[0], "HTTP/"):
-		return nil, unanswered(addr, timeout, errHTTP)
+		return nil, unanswered(a.addr, a.timeout, errHTTP)
 	}
 	return lines, nil
 }
@@ -148,7 +138,7 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply),
 			"Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
-		advice = "Give the node's --listen address, whose port is " + defaultPort + " by default"
+		advice = "Give the node's --listen address, whose port is " + access.DefaultPort + " by default"
 	case errors.Is(err, io.EOF):
 		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
 			"not stopping"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/load"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -76,7 +77,7 @@ func bench(c *cli.Context) error {
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
-	network, address, err := splitAddr(c.String("addr"))
+	network, address, err := access.SplitAddr(c.String("addr"))
 	if err != nil {
 		return load.Config{}, usageError("--addr: %w", err)
 	}
@@ -101,8 +102,8 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 			return cfg, usageError("--%s must be %s, not %v", f.name, f.wanted, c.Value(f.name))
 		}
 	}
-	access, err := nodeAccess(c)
-	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return access.Dial(ctx, network, address) }
+	creds, err := nodeAccess(c)
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, network, address) }
 	return cfg, err
 }
 
@@ -114,9 +115,9 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	switch {
 	case errors.As(err, &refused):
 		refused.Addr = c.String("addr")
-		return exitWith(exitFailure, "%w%s", refused, cmp.Or(meaning(refused.Code), accessAdvice(refused)))
+		return failure("%w%s", refused, cmp.Or(meaning(refused.Code), accessAdvice(refused)))
 	case errors.Is(err, syscall.EMFILE):
-		return exitWith(exitFailure, "%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
+		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
 		return unanswered(c.String("addr"), cfg.Timeout, err)
 	case errors.Is(err, context.Canceled):
@@ -219,7 +220,7 @@ func benchVerdict(r *load.Report) error {
 			grouped(r.Errors.Total), view.Clean(most), meaning(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
-		return exitWith(exitFailure, "%s", strings.Join(wrong, ", "))
+		return failure("%s", strings.Join(wrong, ", "))
 	}
 	if r.Unanswered > 0 {
 		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+

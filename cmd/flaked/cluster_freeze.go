@@ -60,8 +60,7 @@ func clusterFreeze(c *cli.Context) error {
 		if before == after {
 			text = fmt.Sprintf("cluster %s is already frozen for longer, until %s. Nothing was changed.", name, until)
 		}
-		_, err = fmt.Fprintln(c.App.Writer, text)
-		return err
+		return say(c, "%s\n", text)
 	})
 }
 

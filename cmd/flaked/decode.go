@@ -14,12 +14,10 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/worker"
 )
 
 func decodeCommand() *cli.Command {
-	flags := []cli.Flag{outputFlag(), layoutFlag("that of the node"), addrFlag(), timeoutFlag(2 * time.Second)}
 	return &cli.Command{
 		Name:      "decode",
 		Usage:     "decode IDs into time, datacenter, worker and sequence",
@@ -36,7 +34,7 @@ Examples:
   flaked decode --layout leaf 2071452936696786986
   flaked get 3 | flaked decode -o json
   flaked decode --addr ids.example.com 2071452936696786986`,
-		Flags:  append(flags, accessFlags()...),
+		Flags:  append([]cli.Flag{outputFlag(), layoutFlag("that of the node")}, nodeFlags(2*time.Second)...),
 		Action: decode,
 	}
 }
@@ -102,13 +100,13 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 		found.from = "--layout"
 		return found, nil
 	}
-	node, err := newConversation(c)
+	node, err := givenNode(c)
 	if err != nil {
 		return found, err
 	}
 	lines, err := node.ask(c.Context, "STATUS", readDocument)
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
-		return found, exitWith(exitFailure, "%w%s", err, accessAdvice(reply))
+		return found, failure("%w%s", err, accessAdvice(reply))
 	}
 	if _, silent := errors.AsType[*silentError](err); silent {
 		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default", err)
@@ -116,20 +114,18 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if err != nil {
 		return found, err
 	}
-	var doc web.Status
-	if json.Unmarshal([]byte(lines[0]), &doc) != nil || doc.Node.Phase == "" {
-		return found, exitWith(exitFailure, "%s answered %.60q to STATUS. Check that it is a flaked node",
-			node.addr, lines[0])
+	doc, ok := parseStatus(lines[0])
+	if !ok {
+		return found, failure("%s answered %.60q to STATUS. Check that it is a flaked node", node.addr, lines[0])
 	}
 	layout := doc.Cluster.Layout
 	if layout == "" {
-		return found, exitWith(exitFailure, "the node at %s does not know its cluster's layout yet: it has not "+
-			"reached "+
-			"ZooKeeper. Try again later", node.addr)
+		return found, failure("the node at %s does not know its cluster's layout yet: it has not "+
+			"reached ZooKeeper. Try again later", node.addr)
 	}
 	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(doc.Cluster.Name))
 	if found.Layout, err = worker.ParseLayout(layout); err != nil {
-		return found, exitWith(exitFailure, "%s answered %.60q for its layout. Check that it is a flaked node of this "+
+		return found, failure("%s answered %.60q for its layout. Check that it is a flaked node of this "+
 			"release", node.addr, layout)
 	}
 	return found, nil
@@ -164,7 +160,7 @@ func decode(c *cli.Context) error {
 		return err
 	}
 	if bad > 0 {
-		return exitWith(exitFailure, "%d of %d could not be decoded", bad, total)
+		return failure("%d of %d could not be decoded", bad, total)
 	}
 	return nil
 }

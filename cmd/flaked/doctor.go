@@ -84,7 +84,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		return cfg, err
 	}
 	for _, given := range c.StringSlice("listen") {
-		network, address, err := splitAddr(given)
+		network, address, err := access.SplitAddr(given)
 		if err != nil {
 			return cfg, usageError("--listen: %w", err)
 		}
@@ -146,7 +146,7 @@ func verdict(s doctor.Summary) error {
 	case s.Unreachable:
 		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)
 	case s.Fail > 0:
-		return exitWith(exitFailure, "%s", text)
+		return failure("%s", text)
 	case s.Warn > 0:
 		return exitWith(exitDegraded, "%s", text)
 	}

@@ -66,7 +66,7 @@ func drainNode(c *cli.Context) error {
 		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give "+
 			"--state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
 	case x.LockedBy == 0:
-		return exitWith(exitFailure, "the process that uses %s is in a container. Run this command there", dir)
+		return failure("the process that uses %s is in a container. Run this command there", dir)
 	}
 	signal := drainSignal
 	if c.Bool("release") {
@@ -75,12 +75,12 @@ func drainNode(c *cli.Context) error {
 	began := time.Now()
 	switch err := signalAndWait(c.Context, x.LockedBy, signal, timeout); {
 	case errors.Is(err, syscall.EPERM):
-		return exitWith(exitFailure, "no permission to signal process %d, the node of %s. Run the command as root or "+
+		return failure("no permission to signal process %d, the node of %s. Run the command as root or "+
 			"as the node's user", x.LockedBy, dir)
 	case errors.Is(err, errors.ErrUnsupported):
-		return exitWith(exitFailure, "this command needs Linux. Send SIGUSR1 to the node's process")
+		return failure("this command needs Linux. Send SIGUSR1 to the node's process")
 	case errors.Is(err, errStillRuns):
-		return exitWith(exitFailure, "process %d still runs %s after it was asked to drain. Its --drain-time may be "+
+		return failure("process %d still runs %s after it was asked to drain. Its --drain-time may be "+
 			"longer: wait with --timeout, or stop it at once with SIGTERM", x.LockedBy, timeout)
 	case err != nil:
 		return err
@@ -103,14 +103,13 @@ func reportDrained(c *cli.Context, dir string, took time.Duration) error {
 			return err
 		}
 		if !rec.Stopped {
-			return exitWith(exitFailure, "the node has ended, but did not record a clean stop of worker %d. Its log "+
+			return failure("the node has ended, but did not record a clean stop of worker %d. Its log "+
 				"says why. The next start is safe, and may wait a few seconds", rec.Claim.Worker)
 		}
 		text = fmt.Sprintf("worker %d is kept for its next start until %s", rec.Claim.Worker,
 			view.Instant(rec.Claim.LeaseUntil, time.Now()))
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
-	return err
+	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }
 
 // givenStateDir returns --state-dir as an absolute path.
@@ -126,9 +125,9 @@ func givenStateDir(c *cli.Context) (string, error) {
 func stateError(dir string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return exitWith(exitFailure, "--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
+		return failure("--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)
 	case errors.Is(err, fs.ErrPermission):
-		return exitWith(exitFailure, "%w. Run the command as the node's user", err)
+		return failure("%w. Run the command as the node's user", err)
 	}
 	return err
 }

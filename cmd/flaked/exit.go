@@ -44,6 +44,9 @@ func exitWith(code int, format string, a ...any) error {
 	return &codedError{code, fmt.Errorf(format, a...)}
 }
 
+// failure returns the error of a command that failed, or whose answer is no.
+func failure(format string, a ...any) error { return exitWith(exitFailure, format, a...) }
+
 // usageError returns an error for a command that was called wrongly.
 func usageError(format string, a ...any) error { return exitWith(exitUsage, format, a...) }
 

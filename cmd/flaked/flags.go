@@ -134,12 +134,16 @@ const (
 
 func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
 
-// addrFlag returns --addr.
 func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr}
 }
 
-// accessFlags returns the flags of every command that asks a node: see nodeAccess.
+// nodeFlags returns the flags that givenNode reads.
+func nodeFlags(timeout time.Duration) []cli.Flag {
+	return append([]cli.Flag{addrFlag(), timeoutFlag(timeout)}, accessFlags()...)
+}
+
+// accessFlags returns the flags that nodeAccess reads.
 func accessFlags() []cli.Flag {
 	return in(security, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),

@@ -22,7 +22,7 @@ Examples:
   flaked get 100 --addr ids.example.com:7609
   flaked get --addr ids.example.com --tls-ca ca.pem --token-file token
   flaked get 3 | flaked decode`,
-		Flags:  append([]cli.Flag{addrFlag(), timeoutFlag(3 * time.Second)}, accessFlags()...),
+		Flags:  nodeFlags(3 * time.Second),
 		Action: get,
 	}
 }

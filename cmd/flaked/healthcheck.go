@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -23,7 +22,7 @@ the HEALTHCHECK of a container.
 Examples:
   flaked healthcheck
   flaked healthcheck --addr unix:/run/flaked/flaked.sock --timeout 1s`,
-		Flags:  append([]cli.Flag{addrFlag(), timeoutFlag(2 * time.Second)}, accessFlags()...),
+		Flags:  nodeFlags(2 * time.Second),
 		Action: healthcheck,
 	}
 }
@@ -41,22 +40,20 @@ func explained(reply *ids.ReplyError) string {
 }
 
 func healthcheck(c *cli.Context) error {
-	node, err := newConversation(c)
+	node, err := givenNode(c)
 	if err != nil {
 		return err
 	}
 	lines, err := node.ask(c.Context, "READY", readLines(1))
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
-		return exitWith(exitFailure, "not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))
+		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))
 	}
 	if err != nil {
 		return err
 	}
 	if lines[0] != "OK" {
-		return exitWith(exitFailure, "%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"),
-			lines[0])
+		return failure("%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"), lines[0])
 	}
-	_, err = fmt.Fprintln(c.App.Writer, "OK")
-	return err
+	return say(c, "OK\n")
 }

@@ -16,7 +16,7 @@ import (
 func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for i, given := range o.listenOn {
-		network, address, err := splitAddr(given)
+		network, address, err := access.SplitAddr(given)
 		if err != nil {
 			err = usageError("--listen: %w", err)
 		}

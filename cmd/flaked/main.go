@@ -130,9 +130,7 @@ func finishLeaf(cmd *cli.Command) {
 func rootAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
-		_, err := fmt.Fprintf(c.App.Writer, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS,
-			runtime.GOARCH)
-		return err
+		return say(c, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	case c.Args().Present():
 		return unknownCommand(c)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,7 @@ const mostNumbers = 10_000
 // printNumbers prints n numbers, one per line, that a node answers to request. what is a number, for people: "an ID".
 // advice returns what to do about an error reply, after a full stop.
 func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.ReplyError) string) error {
-	node, err := newConversation(c)
+	node, err := givenNode(c)
 	if err != nil {
 		return err
 	}
@@ -30,17 +29,15 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 		if text == elsewhere && strings.Contains(reply.Text, "Retry") {
 			text = "" // the node says so
 		}
-		return exitWith(exitFailure, "%w%s", err, text)
+		return failure("%w%s", err, text)
 	}
 	if err != nil {
 		return err
 	}
 	for _, line := range lines {
 		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
-			return exitWith(exitFailure, "%s answered %.60q, which is not %s. Check that it is a flaked node",
-				node.addr, line, what)
+			return failure("%s answered %.60q, which is not %s. Check that it is a flaked node", node.addr, line, what)
 		}
 	}
-	_, err = fmt.Fprintln(c.App.Writer, strings.Join(lines, "\n"))
-	return err
+	return say(c, "%s\n", strings.Join(lines, "\n"))
 }

@@ -73,18 +73,18 @@ func sequenceArgument(c *cli.Context) (string, error) {
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
 	if _, refused := errors.AsType[seq.ChangeError](err); refused {
-		return exitWith(exitFailure, "%s: --%w. Nothing was changed", name, err)
+		return failure("%s: --%w. Nothing was changed", name, err)
 	}
 	if late, is := errors.AsType[*seq.NotFollowedError](err); is {
 		var behind []string
 		for _, e := range late.Behind {
 			behind = append(behind, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 		}
-		return exitWith(exitFailure, "%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
+		return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
 			"Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
 	}
 	if _, within := errors.AsType[*seq.FamilyError](err); within {
-		return exitWith(exitFailure, "%s: %w. Nothing was changed", name, err)
+		return failure("%s: %w. Nothing was changed", name, err)
 	}
 	for _, is := range []error{seq.ErrExists, seq.ErrNotFound, seq.ErrStartNeeded, seq.ErrTooEarly} {
 		if errors.Is(err, is) {

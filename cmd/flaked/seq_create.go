@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -110,32 +109,24 @@ func createSequence(c *cli.Context, o seq.Operator, d seq.Definition) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(c.App.Writer, created(d.Name, r, old.Kind() == seq.Tombstone))
-	return err
+	return say(c, "%s", created(d.Name, r, old.Kind() == seq.Tombstone))
 }
 
 // checkUnused returns an error if a flag is given that sequences in this mode do not use.
 func checkUnused(c *cli.Context, m seq.Mode) error {
-	reasons := map[string]string{}
-	say := func(why string, flags ...string) {
-		for _, flag := range flags {
-			reasons[flag] = why
-		}
-	}
-	switch {
-	case m.Owned():
-		say("not for ordered sequences: their owner takes values for some seconds, and issues for --lease without "+
-			"ZooKeeper. Leave it out", "supply", "hold")
-	case !m.Holds():
-		say("not for strict sequences: nodes keep none of their values. Leave it out", "block", "supply", "hold",
-			"ceiling", "hard-ceiling")
-	}
-	if !m.Owned() {
-		say("for ordered sequences. Leave it out, or give --mode ordered", "lease", "sections")
-	}
-	for _, flag := range slices.Sorted(maps.Keys(reasons)) {
-		if c.IsSet(flag) {
-			return usageError("--%s is %s", flag, reasons[flag])
+	for _, row := range []struct {
+		unused bool
+		flags  []string
+		why    string
+	}{
+		{m.Owned(), []string{"hold", "supply"}, "not for ordered sequences: their owner takes values for some seconds, " +
+			"and issues for --lease without ZooKeeper. Leave it out"},
+		{!m.Holds(), []string{"block", "ceiling", "hard-ceiling", "hold", "supply"}, "not for strict sequences: nodes " +
+			"keep none of their values. Leave it out"},
+		{!m.Owned(), []string{"lease", "sections"}, "for ordered sequences. Leave it out, or give --mode ordered"},
+	} {
+		if i := slices.IndexFunc(row.flags, c.IsSet); row.unused && i >= 0 {
+			return usageError("--%s is %s", row.flags[i], row.why)
 		}
 	}
 	return nil

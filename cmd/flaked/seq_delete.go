@@ -36,9 +36,8 @@ func deleteSequence(c *cli.Context, o seq.Operator, name string) error {
 	}
 	r, now := n.Record, o.Now()
 	if r.Kind() == seq.Tombstone {
-		_, err := fmt.Fprintf(c.App.Writer, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
+		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
 			view.Instant(r.DeletedAt, time.UnixMilli(now)))
-		return err
 	}
 	next := strings.ReplaceAll(describeSequence(n, st, now).nextText(), "-", "above its max")
 	what := name
@@ -53,9 +52,8 @@ func deleteSequence(c *cli.Context, o seq.Operator, name string) error {
 	if r, err = o.Delete(c.Context, name); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "deleted sequence %s. Its name is kept, and goes on above the old values if it "+
-		"is created again. `flaked seq purge %[1]s` can forget it after %s.\n", name, r.IssuableFor(st))
-	return err
+	return say(c, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. "+
+		"`flaked seq purge %[1]s` can forget it after %s.\n", name, r.IssuableFor(st))
 }
 
 func seqPurge() *cli.Command {
@@ -82,9 +80,9 @@ func purgeSequence(c *cli.Context, o seq.Operator, name string) error {
 	case err != nil:
 		return err
 	case r.Kind() != seq.Tombstone:
-		return exitWith(exitFailure, "%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
+		return failure("%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
 	case r.IssuableFor(st) > 0:
-		return exitWith(exitFailure, "%s: nodes that are cut off may issue values of this sequence for another %s. "+
+		return failure("%s: nodes that are cut off may issue values of this sequence for another %s. "+
 			"Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))
 	}
 	risk := "nothing will remember which values were issued by " + name +
@@ -95,6 +93,5 @@ func purgeSequence(c *cli.Context, o seq.Operator, name string) error {
 	if err := o.Purge(c.Context, name); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "purged sequence %s\n", name)
-	return err
+	return say(c, "purged sequence %s\n", name)
 }

@@ -27,7 +27,7 @@ Examples:
 		Flags: append(in(callFlags,
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1,
 				Usage: "the number of values, at most 10000"}),
-			append(accessFlags(), addrFlag(), timeoutFlag(3*time.Second))...),
+			nodeFlags(3*time.Second)...),
 		Action: nextValues,
 	}
 }

@@ -82,12 +82,12 @@ func (r recoverer) recover() error {
 	case err != nil:
 		return err
 	case record.Kind() == seq.Tombstone:
-		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
+		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
 	case record.Mode.Holds() || record.Kind() == seq.Template:
-		return exitWith(exitFailure, "%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
+		return failure("%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case record.Incarnation == st.Incarnation:
-		return exitWith(exitFailure, "%s is not frozen. Nothing was changed", r.name)
+		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
 	nodes, err := r.ask(record)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r recoverer) recover() error {
 	}
 	next, err := goesOnAt(r.c, record, taken)
 	if err != nil {
-		return exitWith(exitFailure, "%w. The highest known value is %s", err, lastOf(record, taken))
+		return failure("%w. The highest known value is %s", err, lastOf(record, taken))
 	}
 	if err := printKnown(r.c.App.Writer, record, nodes); err != nil {
 		return err

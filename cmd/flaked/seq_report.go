@@ -8,7 +8,6 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/flaked/flaked/sequence"
 )
 
 // seqStatesText describes the states of view.SequenceState.
@@ -77,6 +76,8 @@ type seqReport struct {
 	Incarnation  int64  `json:"incarnation"`
 	// ClusterIncarnation grows each time ZooKeeper loses data.
 	ClusterIncarnation int64 `json:"cluster_incarnation"`
+
+	record seq.Record
 }
 
 // describeSequence returns the report of a record. now is Unix ms.
@@ -86,7 +87,7 @@ func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
 		return seqReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
 	}
 	d := seqReport{
-		Name: n.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		record: r, Name: n.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Used:  view.Part(view.Taken(r)),
 		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
@@ -110,21 +111,16 @@ func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
 }
 
 func (d seqReport) nextText() string {
-	if d.keyed() && d.NextPosition < d.Positions {
+	switch {
+	case d.Next != nil:
+		return strconv.FormatInt(*d.Next, 10)
+	case d.NextPosition < d.Positions: // it depends on the key
 		return "secret"
 	}
-	if d.Next == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*d.Next, 10)
+	return "-"
 }
 
-func (d seqReport) usedText() string {
-	if d.MaxNames > 0 {
-		return view.PartText(d.Names, d.MaxNames)
-	}
-	return view.PartText(d.NextPosition, d.Positions)
-}
+func (d seqReport) usedText() string { return view.PartText(view.Taken(d.record)) }
 
 // meaning explains a state other than in-use. The text begins with a colon.
 func (d seqReport) meaning() string {
@@ -171,10 +167,7 @@ func (d seqReport) meaning() string {
 }
 
 // taken reports whether nodes take values of the sequence in advance.
-func (d seqReport) taken() bool {
-	m, known := seq.ParseMode(d.Mode)
-	return known && m.Holds()
-}
+func (d seqReport) taken() bool { return d.record.Mode.Holds() }
 
 // unused replaces a setting that the mode does not use.
 func (d seqReport) unused(text string) string {
@@ -196,9 +189,6 @@ func (d seqReport) supplyRows() textTable {
 }
 
 func aSecond(n int64) string { return grouped(n) + " a second" }
-
-// keyed reports whether the values depend on a key.
-func (d seqReport) keyed() bool { return d.Salt > 0 || d.Scatter > 0 }
 
 // seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) textTable {
@@ -223,8 +213,8 @@ func seqRows(d seqReport, now time.Time) textTable {
 		{"last writer", printable(d.By)},
 		{"last written", view.Instant(d.WrittenMs, now)},
 	}, d.ownerRows(now))
-	if d.keyed() {
-		rows.add("map", sequence.Map{Salt: d.Salt, Scatter: d.Scatter}.MapName())
+	if d.record.Keyed() {
+		rows.add("map", d.record.MapName())
 	}
 	if d.MaxNames > 0 {
 		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))

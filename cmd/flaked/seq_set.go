@@ -66,7 +66,7 @@ func setSequence(c *cli.Context, o seq.Operator, name string, change seq.Change)
 	}
 	if c.Bool("vouch-after-loss") {
 		if r.Incarnation == st.Incarnation {
-			return exitWith(exitFailure, "%s: --vouch-after-loss: the sequence is not affected by a loss of data, so "+
+			return failure("%s: --vouch-after-loss: the sequence is not affected by a loss of data, so "+
 				"there is nothing to vouch for. Leave the flag out", name)
 		}
 		change.VouchedIn = st.Incarnation
@@ -109,7 +109,7 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change) error {
 	name := r.Name
 	if r.Kind() == seq.Tombstone {
-		return exitWith(exitFailure, "%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
+		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
 	if err := checkUnused(c, r.Mode); err != nil {
 		return err
@@ -120,8 +120,7 @@ func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, c
 	}
 	t := changedRows(r, after, st, o.Now())
 	if len(t) == 1 && change.VouchedIn == 0 {
-		_, err := fmt.Fprintf(c.App.Writer, "sequence %s has these settings already. Nothing was changed.\n", name)
-		return err
+		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
 	if err := confirmChange(c, name, r.Record, after.Record, st, change); err != nil {
 		return err
@@ -135,7 +134,7 @@ func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, c
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if _, err := fmt.Fprintln(c.App.Writer, text); err != nil || len(t) == 1 {
+	if err := say(c, "%s\n", text); err != nil || len(t) == 1 {
 		return err
 	}
 	return t.print(c.App.Writer)

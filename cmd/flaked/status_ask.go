@@ -114,7 +114,7 @@ func (a *asker) reach(addr, machine string) string {
 // reached from here, "" if none can.
 func (a *asker) reachLine(addresses, host string) string {
 	for addr := range strings.SplitSeq(addresses, ",") {
-		network, address, err := splitAddr(addr)
+		network, address, err := access.SplitAddr(addr)
 		switch {
 		case err != nil:
 		case network == "unix" && a.host != "" && host == a.host:
@@ -230,7 +230,8 @@ func (a *asker) overLine(ctx context.Context, addr string, named bool, request s
 	if a.tlsErr != nil {
 		return "", view.TLSFailed, a.tlsErr.Error()
 	}
-	lines, err := askAt(ctx, access.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime, request, read)
+	node := nodeAt{access.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
+	lines, err := node.ask(ctx, request, read)
 	if err != nil {
 		asked, why = outcome(err)
 		return "", asked, why
@@ -276,13 +277,19 @@ func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport
 	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS", readDocument); w.Asked != view.Answered {
 		return w, ""
 	}
-	var doc web.Status
-	if json.Unmarshal([]byte(line), &doc) != nil || doc.Node.Phase == "" {
+	doc, ok := parseStatus(line)
+	if !ok {
 		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
 		return w, ""
 	}
 	describe(&w, doc)
 	return w, doc.Cluster.Name
+}
+
+// parseStatus returns the document in a reply to STATUS, and whether it is a node's.
+func parseStatus(line string) (doc web.Status, ok bool) {
+	err := json.Unmarshal([]byte(line), &doc)
+	return doc, err == nil && doc.Node.Phase != ""
 }
 
 // readDocument reads the one line of a reply to STATUS, which may be longer than other replies.

@@ -50,8 +50,7 @@ func workersRelease(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(c.App.Writer, done)
-		return err
+		return say(c, "%s\n", done)
 	})
 }
 
@@ -72,10 +71,10 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	name := cmp.Or(view.Clean(s.Name), view.Clean(s.Node))
 	switch {
 	case worker >= found.Cluster.Slots:
-		return "", exitWith(exitFailure, "worker %d not found: the cluster's layout has workers 0 to %d",
-			worker, found.Cluster.Slots-1)
+		return "", failure("worker %d not found: the cluster's layout has workers 0 to %d", worker,
+			found.Cluster.Slots-1)
 	case s.Term == 0 && s.Lost && !free:
-		return "", exitWith(exitFailure, "ZooKeeper lost the record of worker %d, so the worker is kept for its "+
+		return "", failure("ZooKeeper lost the record of worker %d, so the worker is kept for its "+
 			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
 	case s.Term == 0 || s.Released:
 		return nothingToRelease(found, until), nil
