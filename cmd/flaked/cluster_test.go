@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,17 +56,6 @@ func TestClusterDenied(t *testing.T) {
 	call(t, "", "cluster", "show", "--zk", zk, "--zk-auth-file", auth).wants(t, exitOK, "uuid", "")
 	call(t, "", "cluster", "show", "--zk", zk).wants(t, exitFailure, "", "/flaked/default/cluster: not authenticated.")
 	call(t, "", "status", "--zk", zk).wants(t, exitFailure, "", "Give --zk-auth-file with the user that created the")
-}
-
-func TestCommandsExit3WithoutZooKeeper(t *testing.T) {
-	began := time.Now()
-	for _, args := range []string{"status", "cluster show", "cluster init", "cluster thaw", "status -o json"} {
-		args := append(strings.Fields(args), "--zk", "127.0.0.1:1")
-		call(t, "", args...).wants(t, exitUnreachable, "", "connection refused by 127.0.0.1:1")
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
 }
 
 func TestInterrupted(t *testing.T) {

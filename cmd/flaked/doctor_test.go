@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,80 +42,57 @@ func finding(t *testing.T, r doctor.Report, check string, level doctor.Level, te
 }
 
 func TestDoctorWithZooKeeper(t *testing.T) {
-	zk := zktest.Chroot(t, zktest.Shared(t))
-	t.Setenv("FLAKED_ZK", zk)
+	t.Setenv("FLAKED_ZK", zktest.Chroot(t, zktest.Shared(t)))
 	dir := filepath.Join(t.TempDir(), "state")
 	t.Setenv("FLAKED_STATE_DIR", dir)
-
 	report, r := consult(t)
 	finding(t, report, "zookeeper", "", " serves, and answers in ")
-	finding(t, report, "session", doctor.OK, "a quorum")
-	finding(t, report, "access", doctor.OK, "created, changed and deleted")
-	finding(t, report, "latency", "", "a write takes ")
-	finding(t, report, "cluster", doctor.Fail, "flaked cluster init")
-	finding(t, report, "clock-zookeeper", doctor.OK, "that of ZooKeeper's leader")
 	finding(t, report, "state-dir", doctor.OK, "does not exist yet")
-	finding(t, report, "durability", "", "its sync take")
 	finding(t, report, "ports", doctor.OK, "is free to listen on")
+	finding(t, report, "cluster", doctor.Fail, "flaked cluster init")
 	if r.code != exitFailure || !strings.Contains(r.stderr, "1 failure") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
-
 	report, _ = consult(t, "--bootstrap")
 	finding(t, report, "cluster", doctor.OK, "the node creates it")
 
 	call(t, "", "cluster", "init", "--lease", "1h").wants(t, exitOK, "created cluster default: ", "")
+	for _, row := range []struct{ flag, value, text string }{
+		{"--lease", "2h", "--lease 2h0m0s differs from the cluster's "},
+		{"--layout", "twitter", " differs from the cluster's "},
+		{"--heartbeat", "1m", "which is more than the confirming time, 12s. Give --heartbeat 6s or less"},
+	} {
+		report, _ := consult(t, row.flag, row.value)
+		finding(t, report, "cluster", doctor.Fail, row.text)
+	}
 	cache, err := localcache.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer cache.Close()
 	report, r = consult(t)
-	if err := cache.Close(); err != nil {
-		t.Fatal(err)
-	}
 	finding(t, report, "cluster", doctor.OK, "this node's settings match")
-	finding(t, report, "layout", doctor.OK, "until 2080-07-10")
-	finding(t, report, "workers", doctor.OK, "1024 of 1024 workers are free")
-	finding(t, report, "clock-peers", doctor.OK, "no other node reports")
 	finding(t, report, "ports", doctor.Warn, "though a node runs here")
-	if r.code != exitDegraded || report.Summary.Fail > 0 {
+	if r.code != exitDegraded {
 		t.Errorf("exit code %d: %+v", r.code, report)
 	}
-
-	for _, tc := range []struct{ flag, value, text string }{
-		{"--lease", "2h", "--lease 2h0m0s differs from the cluster's "},
-		{"--layout", "twitter", " differs from the cluster's "},
-		{"--heartbeat", "1m", "the heartbeat interval 1m0s is too long for the confirming time 12s"},
-	} {
-		report, r := consult(t, tc.flag, tc.value)
-		finding(t, report, "cluster", doctor.Fail, tc.text)
-		if r.code != exitFailure {
-			t.Errorf("%s %s: exit code %d", tc.flag, tc.value, r.code)
-		}
-	}
-
 	table := call(t, "", "doctor", "--listen", "127.0.0.1:0", "--admin", "off")
 	if table.code == exitFailure || !strings.Contains(table.stdout, "\nok    cluster          default (") {
 		t.Errorf("exit code %d: %s", table.code, table.stdout)
 	}
 }
 
-// Without ZooKeeper doctor says so, and does not wait for one. One of these two servers refuses
-// connections. The other accepts them and stays silent.
+// Without ZooKeeper doctor says so, and does not wait for one. Of two servers, one stays silent, and nobody is at the
+// other.
 func TestDoctorWithoutZooKeeper(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	dir := filepath.Join(t.TempDir(), "state")
 	begin := time.Now()
-	report, r := consult(t, "--zk", silent.Addr().String()+","+closed.Addr().String(), "--state-dir", dir,
+	report, r := consult(t, "--zk", silent.Addr().String()+","+nobody, "--state-dir", dir,
 		"--timeout", "700ms")
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %s", took)
@@ -130,13 +108,10 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 	}
 
 	// A failure of this machine counts for more than ZooKeeper's.
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	report, r = consult(t, "--zk", closed.Addr().String(), "--state-dir", dir, "--timeout", "300ms")
+	report, r = consult(t, "--zk", nobody, "--state-dir", dir, "--timeout", "300ms")
 	finding(t, report, "state-dir", doctor.Fail, "chmod 700")
 	if r.code != exitFailure {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)

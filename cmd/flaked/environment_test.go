@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -37,12 +36,5 @@ func TestIgnoredVariables(t *testing.T) {
 		if got := ignoredVariables(app.Commands, []string{variable}); !slices.Equal(got, wanted) {
 			t.Errorf("%s: %q, want %q", variable, got, wanted)
 		}
-	}
-	t.Setenv("FLAKED_LISTN", "1")
-	call(t, "", "layout", "leaf").wants(t, exitOK, "leaf", "flaked: warning: environment variable FLAKED_LISTN is "+
-		"ignored")
-	if r := call(t, "", "serve", "--dev", "--drain-time=-1s"); !strings.Contains(r.stderr,
-		"[WARN]  flaked: environment variable FLAKED_LISTN is ignored") {
-		t.Errorf("%+v", r)
 	}
 }

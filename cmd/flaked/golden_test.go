@@ -4,15 +4,19 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 var update = flag.Bool("update", false, "write the files of testdata anew")
 
+// testdata is absolute, because transcripts change the directory.
+var testdata, _ = filepath.Abs("testdata")
+
 // golden fails the test unless a file of testdata has this text.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := "testdata/" + name
+	file := filepath.Join(testdata, name)
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

@@ -97,24 +97,3 @@ func TestLayoutsDocument(t *testing.T) {
 		t.Errorf("only %d layouts are written there", len(found))
 	}
 }
-
-// docs/layouts.md names a layout whose IDs a spreadsheet keeps, and says when js53 passes 15 digits.
-func TestLayoutForSpreadsheets(t *testing.T) {
-	data, err := os.ReadFile("../../docs/layouts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(data), "**Spreadsheets keep 15 digits**")
-	text, _, _ = strings.Cut(text, "\n")
-	exact := mustLayout(t, regexp.MustCompile("time=[^`]*").FindString(text))
-	if last := int64(exact.MaxTick()+1)<<exact.Parts()[0].Shift - 1; last >= 1e15 {
-		t.Errorf("%s reaches %d", exact, last)
-	}
-	js53 := mustLayout(t, "js53")
-	long := js53.Time(worker.Fields{Tick: worker.Tick(int64(1e15) >> js53.Parts()[0].Shift)}).Format(time.DateOnly)
-	for _, day := range []string{long, exact.Expires().Format("2006")} {
-		if !strings.Contains(text, day) {
-			t.Errorf("%s is not in %q", day, text)
-		}
-	}
-}

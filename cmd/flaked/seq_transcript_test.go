@@ -15,8 +15,13 @@ import (
 
 func TestSeqTranscript(t *testing.T) {
 	w := newSeqWorld(t)
-	transcript(t, "seq.txt", func(args []string) result { return w.call(args[1:]...) },
-		func(event []string) { w = w.happens(event) })
+	names := map[string]string{}
+	for name, taken := range map[string]string{"KNOWS": "start=1 increment=1 max=9007199254740991 taken=1234",
+		"OTHER": "start=7 increment=1 max=9007199254740991 taken=999999"} {
+		names[name] = fakeNode(t, "tcp", "127.0.0.1:0", says("name=invoice mode=strict "+taken+" unanswered=0\n"))
+	}
+	names["NONE"] = fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR reason=no-sequence there is no such sequence\n"))
+	transcript(t, "seq.txt", names, func(event string) { w = w.happens(strings.Fields(event)) })
 }
 
 // happens makes an event happen, and returns the world in which the transcript goes on.

@@ -294,16 +294,3 @@ func TestAskStatus(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
-
-func TestStatusOfAddresses(t *testing.T) {
-	well, alone := fakeNode(t, "tcp", "127.0.0.1:0", answering(t)),
-		fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff))
-	call(t, "", "status", "--addr", well).wants(t, exitOK, "live   ready  400ms   -3ms +/- 2ms slow  1m0s", "")
-	call(t, "", "status", "--addr", well, "--addr", alone).wants(t, exitDegraded,
-		"1 problem: 2 nodes serve, the first lease expires in 1m0s\n\ncritical: worker 7 (ids-1): The node has had "+
-			"no answer from ZooKeeper", "")
-	call(t, "", "status", "--addr", nobody).wants(t, exitUnreachable,
-		"1 problem: no node says that it serves\n\ncritical: The node does not answer at "+nobody+
-			" (connection refused)", "")
-	call(t, "", "status", "--zk", "127.0.0.1:1").wants(t, exitUnreachable, "", "`flaked status --addr HOST:PORT` asks")
-}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 type noLedger struct{}
@@ -52,73 +52,38 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	return hold
 }
 
-func statusJSON(t *testing.T, wantCode int) view.Report {
-	t.Helper()
-	r := call(t, "", "status", "-o", "json")
-	var report view.Report
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || r.code != wantCode {
-		t.Fatalf("exit code %d, want %d: %v\n%s%s", r.code, wantCode, err, r.stdout, r.stderr)
-	}
-	return report
-}
-
 // status shows the states of workers as the real protocol writes them.
 func TestStatusOfRealWorkers(t *testing.T) {
-	zk := zktest.Chroot(t, zktest.Shared(t))
-	t.Setenv("FLAKED_ZK", zk)
-	call(t, "", "cluster", "init").wants(t, exitOK, "created cluster default: ", "")
-	st := openStore(t, zk, "default")
-	cl, err := coordinator.ReadCluster(t.Context(), st)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, cl := newCluster(t)
 	a, b, c := register(t, st, cl, "a"), register(t, st, cl, "b"), register(t, st, cl, "c")
-
-	r := statusJSON(t, exitOK)
-	if len(r.Workers) != 3 || r.Summary.Live != 3 || r.Summary.Free != 1021 || r.Summary.Used != 3 {
-		t.Fatalf("%+v", r)
-	}
-	for i, w := range r.Workers {
-		if w.Worker != i || w.State != "live" || w.Phase != "serving" || w.Term != 1 || !w.Confirmed ||
-			w.Version != "1.2.3" {
-			t.Errorf("%+v", w)
+	now := time.Now().UnixMilli()
+	for _, row := range []struct {
+		step func() error
+		want []string
+		code int
+	}{
+		{func() error { return nil }, []string{"live", "live", "live"}, exitOK},
+		{func() error { return a.Stop(t.Context(), now, 1) }, []string{"stopped", "live", "live"}, exitOK},
+		{func() error { return b.Release(t.Context(), now-1) }, []string{"stopped", "free", "live"}, exitOK},
+		{func() error { return c.Hide(t.Context()) }, []string{"stopped", "free", "disconnected"}, exitDegraded},
+		{func() error { return st.Delete(t.Context(), coordinator.SlotPath(1), store.AnyVersion) },
+			[]string{"stopped", "record-missing", "disconnected"}, exitDegraded},
+	} {
+		if err := row.step(); err != nil {
+			t.Fatal(err)
 		}
-		if w.ClockOffsetMs == nil || *w.ClockOffsetMs < -200 || *w.ClockOffsetMs > 200 {
-			t.Errorf("offset %v", w.ClockOffsetMs)
+		r := call(t, "", "status", "-o", "json")
+		var report view.Report
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+			t.Fatalf("%v: %+v", err, r)
 		}
-		if w.LeaseLeftMs == nil || *w.LeaseLeftMs < 3_500_000 || *w.LeaseLeftMs > 3_600_000 || *w.ReportAgeMs > 10_000 {
-			t.Errorf("lease %v, age %v", *w.LeaseLeftMs, *w.ReportAgeMs)
+		var states []string
+		for _, w := range report.Workers {
+			states = append(states, w.State)
 		}
-	}
-	call(t, "", "status").wants(t, exitOK, "0       a     127.0.0.1:7609  live ", "")
-
-	if err := a.Stop(t.Context(), time.Now().UnixMilli(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Release(t.Context(), time.Now().UnixMilli()-1); err != nil {
-		t.Fatal(err)
-	}
-	r = statusJSON(t, exitOK)
-	if r.Workers[0].State != "stopped" || r.Workers[1].State != "free" || r.Summary.Held != 2 ||
-		r.Workers[0].ClockOffsetMs != nil {
-		t.Errorf("%+v", r)
-	}
-	if err := c.Hide(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r = statusJSON(t, exitDegraded)
-	if r.Workers[2].State != "disconnected" || len(r.Summary.Problems) != 1 {
-		t.Errorf("%+v", r)
-	}
-	call(t, "", "status").wants(t, exitDegraded, "critical: worker 2 (c): The node is ", "")
-	if err := st.Delete(t.Context(), "/workers/0001", store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	put(t, st, "/workers/0000", []byte("{"), false)
-	r = statusJSON(t, exitDegraded)
-	if r.Workers[0].State != "record-missing" || r.Workers[1].State != "record-missing" ||
-		r.Summary.RecordMissing != 2 {
-		t.Errorf("%+v", r)
+		if !slices.Equal(states, row.want) || r.code != row.code {
+			t.Errorf("exit code %d, %q, want %+v", r.code, states, row)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -26,27 +25,15 @@ func TestUnixOptions(t *testing.T) {
 	for _, row := range []struct {
 		mode, group string
 		want        unixOptions
-		err         string
 	}{
-		{"0660", "", unixOptions{0o660, -1}, ""},
-		{"600", "", unixOptions{0o600, -1}, ""},
-		{"0777", "0", unixOptions{0o777, 0}, ""},
-		{"0660", "root", unixOptions{0o660, 0}, ""},
-		{"0660", "54321", unixOptions{0o660, 54321}, ""},
-		{"rw", "", unixOptions{}, `--unix-mode: "rw" is not a mode. Give an octal number`},
-		{"0680", "", unixOptions{}, `--unix-mode: "0680"`},
-		{"1777", "", unixOptions{}, `--unix-mode: "1777"`},
-		{"-1", "", unixOptions{}, `--unix-mode: "-1"`},
-		{"", "", unixOptions{}, `--unix-mode: ""`},
-		{"0660", "no-such-group", unixOptions{}, `--unix-group: there is no group "no-such-group"`},
-		{"0660", "-1", unixOptions{}, `--unix-group: there is no group "-1"`},
+		{"0660", "", unixOptions{0o660, -1}},
+		{"600", "", unixOptions{0o600, -1}},
+		{"0777", "0", unixOptions{0o777, 0}},
+		{"0660", "root", unixOptions{0o660, 0}},
+		{"0660", "54321", unixOptions{0o660, 54321}},
 	} {
-		got, err := parseUnixOptions(row.mode, row.group)
-		switch {
-		case row.err == "" && (err != nil || got != row.want):
+		if got, err := parseUnixOptions(row.mode, row.group); err != nil || got != row.want {
 			t.Errorf("%q %q: %+v, %v", row.mode, row.group, got, err)
-		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
-			t.Errorf("%q %q: %v", row.mode, row.group, err)
 		}
 	}
 }

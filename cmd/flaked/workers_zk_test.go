@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,14 +49,14 @@ type clusterWorld struct {
 }
 
 // happens makes an event happen.
-func (w *clusterWorld) happens(event []string) {
+func (w *clusterWorld) happens(event string) {
 	w.t.Helper()
 	st := openStore(w.t, w.zk, "default")
 	cl, err := coordinator.ReadCluster(w.t.Context(), st)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	switch strings.Join(event, " ") {
+	switch event {
 	case "nodes a, b and c get the workers 0, 1 and 2":
 		for _, name := range []string{"a", "b", "c"} {
 			w.nodes[name] = register(w.t, st, cl, name)
@@ -105,38 +103,5 @@ func (w *clusterWorld) happens(event []string) {
 func TestClusterTranscript(t *testing.T) {
 	w := &clusterWorld{t: t, zk: zktest.Chroot(t, zktest.Shared(t)), nodes: map[string]*coordinator.Hold{}}
 	t.Setenv("FLAKED_ZK", w.zk)
-	transcript(t, "cluster.txt", func(args []string) result { return call(t, "", args...) }, w.happens)
-}
-
-// A release moves the term on, and leaves the lease as it is: the next holder begins where it ends.
-func TestReleaseKeepsTheLease(t *testing.T) {
-	st, cl := newCluster(t)
-	register(t, st, cl, "a")
-	was := readSlot(t, st, 0)
-	// what is piped is not typed
-	call(t, "release worker 0 of a\n", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
-	if s := readSlot(t, st, 0); s.Nonce != was.Nonce || s.Released {
-		t.Fatalf("%+v", s)
-	}
-	call(t, "", "workers", "release", "0", "--confirm", "release worker 0 of a").wants(t, exitOK, "was released", "")
-	if s := readSlot(t, st, 0); s.LeaseUntil != was.LeaseUntil || s.Term != was.Term+1 || !s.Released ||
-		s.ReleasedBy != whoami() {
-		t.Errorf("%+v", s)
-	}
-	if r := statusJSON(t, exitOK); r.Workers[0].ReleasedBy != whoami() {
-		t.Errorf("%+v", r.Workers[0])
-	}
-}
-
-// Neither the environment nor a file may confirm a call.
-func TestConfirmIsCommandLineOnly(t *testing.T) {
-	st, cl := newCluster(t)
-	register(t, st, cl, "a")
-	t.Setenv("FLAKED_CONFIRM", "release worker 0 of a")
-	call(t, "", "workers", "release", "0").wants(t, exitUsage, "", "add --confirm")
-	os.Unsetenv("FLAKED_CONFIRM")
-	for _, line := range []string{"confirm: release worker 0 of a", "yes: true"} {
-		call(t, "", "workers", "release", "0", "--config", writeFile(t, "c.yaml", line)).wants(t, exitUsage, "",
-			"no such setting")
-	}
+	transcript(t, "cluster.txt", nil, w.happens)
 }
