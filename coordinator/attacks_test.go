@@ -133,7 +133,7 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l.pass(3 * time.Second)
 	a.mustBeat()
 	l.remove(slotPath(0))
-	if _, err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
+	if err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
 		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+35_000
 		return true
 	}); err != nil {

@@ -1,9 +1,11 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -32,14 +34,35 @@ func ReadCluster(ctx context.Context, st store.Store) (Cluster, error) {
 // PeekCluster reads the cluster record without a sync. The server may lag behind. It takes one round trip, ReadCluster
 // takes two.
 func PeekCluster(ctx context.Context, st store.Store) (Cluster, error) {
-	data, _, err := st.Get(ctx, clusterPath)
+	cl, _, err := findCluster(ctx, st)
+	if err != nil || cl == nil {
+		return Cluster{}, cmp.Or(err, ErrNoCluster)
+	}
+	return *cl, nil
+}
+
+// findCluster reads the cluster record without a sync. It returns nil if there is none.
+func findCluster(ctx context.Context, st store.Store) (*Cluster, store.Stat, error) {
+	data, stat, err := st.Get(ctx, clusterPath)
 	if errors.Is(err, store.ErrNoNode) {
-		return Cluster{}, ErrNoCluster
+		return nil, stat, nil
 	}
 	if err != nil {
-		return Cluster{}, err
+		return nil, stat, err
 	}
-	return parseCluster(data)
+	cl, err := parseCluster(data)
+	return &cl, stat, err
+}
+
+// ConfirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it after
+// its write. In this time a holder that ZooKeeper has lost can come back. It is 0 for a store in memory.
+func (c Cluster) ConfirmTime() time.Duration {
+	//mutant:c10-no-confirming by sim -> if true {
+	if c.ConfirmMs == 0 {
+		return 0
+	}
+	//mutant:c27-lost-holder-has-not-borrowed by sim:borrow -> return time.Duration(c.ConfirmMs) * time.Millisecond
+	return time.Duration(c.ConfirmMs+c.BorrowMs) * time.Millisecond
 }
 
 // ensureRoot creates the parents of the cluster's records if they are missing.
@@ -76,19 +99,18 @@ func CreateCluster(ctx context.Context, st store.Store, want Cluster, now int64)
 }
 
 // updateCluster changes the cluster record by a versioned write, and tries again if another write was faster. change
-// returns false if there is nothing to write. updateCluster returns the stat of the record as it is then.
-func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bool) (store.Stat, error) {
+// returns false if there is nothing to write.
+func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bool) error {
 	for {
-		data, stat, err := st.Get(ctx, clusterPath)
-		if err != nil {
-			return store.Stat{}, err
+		cl, stat, err := findCluster(ctx, st)
+		if err == nil && cl == nil {
+			err = ErrNoCluster
 		}
-		cl, err := parseCluster(data)
-		if err != nil || !change(&cl) {
-			return stat, err
+		if err != nil || !change(cl) {
+			return err
 		}
-		if stat, err = st.Set(ctx, clusterPath, cl.marshal(), stat.Version); !errors.Is(err, store.ErrBadVersion) {
-			return stat, err
+		if _, err = st.Set(ctx, clusterPath, cl.marshal(), stat.Version); !outpaced(err) {
+			return err
 		}
 	}
 }

@@ -127,6 +127,17 @@ type view struct {
 	stat   store.Stat
 }
 
+// in returns an error if the view is not of the cluster mine.
+func (v view) in(mine Cluster) error {
+	switch {
+	case v.cl == nil:
+		return ErrNoCluster
+	case v.cl.UUID != mine.UUID:
+		return &OtherClusterError{Found: v.cl.UUID, Ours: mine.UUID}
+	}
+	return nil
+}
+
 // readView reads the view of a worker in one round trip.
 func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
 	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker))

@@ -48,7 +48,7 @@ func TestLossAfter(t *testing.T) {
 		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
 		"noticed, and an operator's since": {found(7, 6, now, now+1, "op"), true, found(7, 6, far, far, "op")},
 	} {
-		got, ok := Loss{Known: 5, Holds: true}.after(row.found, mine, now, row.leased)
+		got, ok := Loss{Known: 5, MayRecreate: true}.after(row.found, mine, now, row.leased)
 		if ok != (row.want != nil) || ok && got != *row.want {
 			t.Errorf("%s: %t\n got %+v\nwant %+v", name, ok, got, row.want)
 		}
@@ -74,7 +74,7 @@ func TestLossAfterProperties(t *testing.T) {
 			}
 		}
 		found, mine, now, leased := draw("found"), draw("mine"), small("now"), rapid.Bool().Draw(t, "leased")
-		l := Loss{Known: small("known"), Holds: true}
+		l := Loss{Known: small("known"), MayRecreate: true}
 		got, ok := l.after(&found, mine, now, leased)
 		switch {
 		case !ok && (found.Incarnation <= l.Known || leased && found.FrozenUntil < max(mine.Horizon, now+mine.LeaseMs)):

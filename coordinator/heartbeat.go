@@ -160,8 +160,7 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 // report writes our slot again: it plans, writes, and takes over the acknowledgement.
 func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	h.co.saw(*v.cl)
-	h.adopt(*v.slot)
-	e := h.co.gather(r)
+	e := h.co.gather().judgedBy(r)
 	d := h.plan(v, e, r)
 	switch {
 	case d.fenced != "":

@@ -122,18 +122,16 @@ func (c Claim) pending() Claim {
 	return c
 }
 
-// recognise takes a grant of this process for the pending one if the record found is of it. Its write was not
-// acknowledged, and has arrived after the next grant was begun.
+// recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
+// it was not acknowledged. That may be the pending grant, or one before it that arrived late.
 func (h *Hold) recognise(found *Slot) {
-	if found != nil && found.Node == h.Node && found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
+	if found == nil || found.Node != h.Node || found.Nonce == "" {
+		return
+	}
+	if found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
 		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
 	}
-}
-
-// adopt takes over the record found in ZooKeeper. If it carries the pending nonce, that grant was written although its
-// acknowledgement was lost.
-func (h *Hold) adopt(found Slot) {
-	if h.PendingNonce != "" && found.Nonce == h.PendingNonce {
+	if found.Nonce == h.PendingNonce {
 		h.acknowledge()
 	}
 }

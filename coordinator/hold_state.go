@@ -71,23 +71,29 @@ type evidence struct {
 	self    Slot          // the fields about this node that each of our records has
 }
 
-// gather returns the present evidence.
-func (c *Coordinator) gather(r Report) evidence {
+// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
+func (c *Coordinator) gather() evidence {
 	session := c.Store.SessionID() // first: self is of this session, or of a later one
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
 	if c.Followed != nil {
 		self.Followed = c.Followed()
 	}
 	boot := c.Boot()
-	c.horizon = c.horizon.at(boot, confirmTime(c.mine))
+	c.horizon = c.horizon.at(boot, c.mine.ConfirmTime())
 	return evidence{
 		now: c.Now(), session: session, boot: boot, horizon: c.horizon, beat: c.Interval, mine: c.mine,
-		reading: c.reading, agreed: r.Agreed != Reading{} && r.Agreed == c.reading, self: self,
+		reading: c.reading, self: self,
 	}
 }
 
+// judgedBy returns the evidence with the report's word on our clock.
+func (e evidence) judgedBy(r Report) evidence {
+	e.agreed = r.Agreed != Reading{} && r.Agreed == e.reading
+	return e
+}
+
 // firmWait returns the confirming time of a slot whose lease had run out. It begins now.
-func (e evidence) firmWait(cl Cluster) wait { return wait{e.boot + int64(confirmTime(cl)), true} }
+func (e evidence) firmWait(cl Cluster) wait { return wait{e.boot + int64(cl.ConfirmTime()), true} }
 
 // usableHorizon returns the highest lease bound that a record may get. A lease that is not confirmed yet may reach the
 // horizon of cl at once (C23).
@@ -175,7 +181,7 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 	hold.bound = d.slot.LeaseUntil
 	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
 	if lapsed {
-		beat.Wait = confirmTime(*v.cl)
+		beat.Wait = v.cl.ConfirmTime()
 	}
 	if !beat.Confirmed {
 		return beat, nil

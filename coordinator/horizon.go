@@ -45,7 +45,7 @@ func (h horizon) at(now int64, confirm time.Duration) horizon {
 
 // horizonSlackMs is the least distance, in ms, of a lease bound below the horizon. A node that would come closer raises
 // the horizon. The distance is the time until a raise counts: the confirming time, and a heartbeat of a quarter of it.
-func (c Cluster) horizonSlackMs() int64 { return (c.ConfirmMs + c.BorrowMs) * 5 / 4 }
+func (c Cluster) horizonSlackMs() int64 { return c.ConfirmTime().Milliseconds() * 5 / 4 }
 
 // nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's
 // record changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other

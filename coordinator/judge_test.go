@@ -92,7 +92,7 @@ func TestJudgeSlotProperties(t *testing.T) {
 			t.Fatal("put back what another has")
 		}
 		h := Hold{holdState: holdState{Claim: mine}}
-		h.adopt(found)
+		h.recognise(&found)
 		if adopted := h.Held(); ours && (adopted.Nonce != found.Nonce ||
 			adopted.Nonce == mine.PendingNonce && adopted.PendingNonce != "") {
 			t.Fatalf("adopted %+v", adopted)

@@ -18,9 +18,10 @@ const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
-	// Holds: the finder has confirmed a worker. Only then it puts its cluster back where the record is missing, or in
-	// the place of another one in which no node has confirmed. LeaseUntil is its lease bound, Unix ms.
-	Holds      bool
+	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one in which
+	// no node has confirmed (C22). It has confirmed a worker, or PutBack was called.
+	MayRecreate bool
+	// LeaseUntil is the finder's lease bound, Unix ms.
 	LeaseUntil int64
 	// Found says what shows the loss.
 	Found string
@@ -30,7 +31,7 @@ type Loss struct {
 // is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
 // and perhaps another node has noticed that.
 func (h *Hold) lossOf(cl *Cluster, found string) Loss {
-	l := Loss{Known: h.Incarnation, Holds: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
+	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
 	if h.over(h.co.Boot()) {
 		l.LeaseUntil = 0
 	}
@@ -59,7 +60,7 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
 		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
 		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, empty
-		return next, empty && l.Holds
+		return next, empty && l.MayRecreate
 	}
 	raised := found.Incarnation > l.Known
 	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, mine.lastLease(now))) {
@@ -94,7 +95,8 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 			}
 			return cl, err
 		}
-		l.Known, now = cl.Incarnation, stamp // our clock is behind
+		// Our clock is behind the leader's, so that the freeze ends too early. Write it again, from the leader's time on.
+		l.Known, now = cl.Incarnation, stamp
 	}
 }
 
@@ -102,36 +104,32 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (
 	_ Cluster, stamp int64, _ error,
 ) {
-	var next Cluster
-	for wrote := false; ; {
-		stat, err := updateCluster(ctx, c.Store, func(cl *Cluster) bool {
-			var ok bool
-			if next, ok = l.after(cl, mine, now, leased); ok {
-				*cl, wrote = next, true
-			} else {
-				next = *cl
-			}
-			return ok
-		})
-		switch {
-		case err == nil && next.UUID != mine.UUID && l.Holds:
-			return Cluster{}, 0, fmt.Errorf("%w: a confirmed cluster has replaced this node's", store.ErrBadVersion)
-		case err == nil && next.UUID != mine.UUID:
-			return Cluster{}, 0, nil
-		case err == nil && wrote:
-			return next, stat.Mtime, nil
-		case !errors.Is(err, store.ErrNoNode):
-			return next, 0, err
-		}
-		made, ok := l.after(nil, mine, now, leased)
-		if !ok {
-			return Cluster{}, 0, nil
-		}
-		err = create(ctx, c.Store, clusterPath, made.marshal(), store.Persistent)
-		wrote = err == nil
-		if err != nil && !errors.Is(err, store.ErrExists) {
+	for created := false; ; {
+		found, stat, err := findCluster(ctx, c.Store)
+		if err != nil {
 			return Cluster{}, 0, err
-		} // then read what is there now
+		}
+		next, ok := l.after(found, mine, now, leased)
+		switch {
+		case ok && found == nil:
+			err = create(ctx, c.Store, clusterPath, next.marshal(), store.Persistent)
+			created = err == nil // now read its stamp
+		case ok:
+			if stat, err = c.Store.Set(ctx, clusterPath, next.marshal(), stat.Version); err == nil {
+				return next, stat.Mtime, nil
+			}
+		case found != nil && found.UUID == mine.UUID && created:
+			return *found, stat.Mtime, nil
+		case found != nil && found.UUID == mine.UUID:
+			return *found, 0, nil
+		case found != nil && l.MayRecreate:
+			return Cluster{}, 0, fmt.Errorf("%w: a confirmed cluster has replaced this node's", store.ErrBadVersion)
+		default:
+			return Cluster{}, 0, nil
+		}
+		if err != nil && !outpaced(err) {
+			return Cluster{}, 0, err
+		} // else another write was faster: read the record again
 	}
 }
 
@@ -179,10 +177,10 @@ func (c *Coordinator) Forgive() { c.noted = nil }
 // its state directory and has no lease.
 func (h *Hold) PutBack(ctx context.Context) (Cluster, error) {
 	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
-	l.Holds = true
+	l.MayRecreate = true
 	cl, err := h.co.raise(ctx, l)
 	if err == nil {
-		h.co.replaceAllLost(ctx, cl)
+		err = h.co.replaceLost(ctx, cl)
 	}
 	return cl, err
 }

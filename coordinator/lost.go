@@ -16,48 +16,39 @@ import (
 // it.
 func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
 
-// lostUntil is Cluster.lostUntil for now.
-func (c *Coordinator) lostUntil(cl Cluster) int64 { return cl.lostUntil(max(c.Now(), c.latest.Mtime)) }
-
-// replaceLost creates a Lost record for a worker and returns its bound.
-func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster, worker int) (int64, error) {
-	c.Logger.Warn("ZooKeeper has lost the record of a worker, which stays kept for its holder", "worker", worker)
-	h := c.lostUntil(cl)
-	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot()
-	kept := Slot{LeaseUntil: h, Lost: true}
-	err := create(ctx, c.Store, slotPath(worker), kept.marshal(), store.Persistent)
-	if errors.Is(err, store.ErrExists) {
-		err = nil // by its holder or another new node: the slot is held either way
+// replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if new
+// nodes created these records only after the freeze, they would wait for another lease.
+func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
+	for range 3 { // holders may put their records back meanwhile
+		if err = c.createLost(ctx, cl); errors.Is(err, store.ErrNoNode) {
+			err = errors.Join(err, ensureRoot(ctx, c.Store))
+		}
+		if !outpaced(err) {
+			break
+		}
 	}
-	return h, err
+	return err
 }
 
-// replaceAllLost creates a Lost record for each missing slot. A node calls it after it has frozen registration.
-// Otherwise new nodes would create these records only after the freeze, and then wait for another lease.
-//
-// A failure is only logged, because new nodes replace what is still missing.
-func (c *Coordinator) replaceAllLost(ctx context.Context, cl Cluster) {
-	for range 3 { // holders may put their records back meanwhile
-		missing, err := c.missing(ctx, cl)
-		kept := Slot{LeaseUntil: c.lostUntil(cl), Lost: true}.marshal()
-		for some := range slices.Chunk(missing, growMost) {
-			ops := make([]store.Op, len(some))
-			for i, worker := range some {
-				ops[i] = store.CreateOp{Path: slotPath(worker), Data: kept}
-			}
-			err = errors.Join(err, c.Store.Multi(ctx, ops...))
+func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
+	missing, err := c.missing(ctx, cl)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
+	kept := Slot{LeaseUntil: cl.lostUntil(max(c.Now(), c.latest.Mtime)), Lost: true}.marshal()
+	for some := range slices.Chunk(missing, growMost) {
+		ops := make([]store.Op, len(some))
+		for i, worker := range some {
+			ops[i] = store.CreateOp{Path: slotPath(worker), Data: kept}
 		}
-		if err == nil && len(missing) > 0 {
-			c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders",
-				"workers", len(missing))
-		}
-		if err != nil && !errors.Is(err, store.ErrExists) {
-			c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
-		}
-		if !errors.Is(err, store.ErrExists) {
-			return
+		if err := c.Store.Multi(ctx, ops...); err != nil {
+			return err
 		}
 	}
+	c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders",
+		"workers", len(missing))
+	return nil
 }
 
 // missing returns the slots up to HighestSlot that have no record.

@@ -15,7 +15,7 @@ func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 	if err != nil {
 		return before, before, err
 	}
-	_, err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
+	err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
 		before = *cl
 		until := now.late + d.Milliseconds()
 		if d == 0 {
@@ -47,7 +47,7 @@ var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwh
 // If another freeze has come since, Thaw returns ErrFreezeChanged.
 func Thaw(ctx context.Context, st store.Store, seen Cluster) (freed int, err error) {
 	changed := false
-	_, err = updateCluster(ctx, st, func(cl *Cluster) bool {
+	err = updateCluster(ctx, st, func(cl *Cluster) bool {
 		was := *cl
 		if changed = !was.frozenAs(seen); changed {
 			return false
@@ -55,13 +55,11 @@ func Thaw(ctx context.Context, st store.Store, seen Cluster) (freed int, err err
 		cl.FrozenUntil, cl.FrozenBy = 0, ""
 		return *cl != was
 	})
-	switch {
-	case errors.Is(err, store.ErrNoNode):
-		return 0, ErrNoCluster
-	case err != nil:
+	if changed {
+		err = ErrFreezeChanged
+	}
+	if err != nil {
 		return 0, err
-	case changed:
-		return 0, ErrFreezeChanged
 	}
 	entries, err := ReadSlots(ctx, st, seen)
 	if err != nil {

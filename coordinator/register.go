@@ -57,7 +57,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ""
 	}
-	return confirmTime(c.mine), err
+	return c.mine.ConfirmTime(), err
 }
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
@@ -123,13 +123,11 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 			return false, err
 		}
 		v, err := parseView(records)
-		switch {
-		case err != nil:
+		if err == nil {
+			err = v.in(c.mine)
+		}
+		if err != nil {
 			return false, err
-		case v.cl == nil:
-			return false, ErrNoCluster
-		case v.cl.UUID != c.mine.UUID:
-			return false, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
 		}
 		c.saw(*v.cl)
 		if worker > v.cl.HighestSlot {
@@ -144,18 +142,11 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 		if v.cl.Frozen(min(now, leader)) {
 			return false, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
 		}
-		if v.slot == nil {
-			// The slot may have been created after it was read: read it again.
-			again, err := c.readView(ctx, worker)
-			switch {
-			case err != nil:
+		if v.slot == nil { // lost, or created after it was read: read it again
+			if err := c.replaceLost(ctx, *v.cl); err != nil && !outpaced(err) {
 				return false, err
-			case again.slot != nil:
-				continue
 			}
-			until, err := c.replaceLost(ctx, *v.cl, worker)
-			full.add(Disconnected, until)
-			return false, err
+			continue
 		}
 		if a := v.cl.JudgeFree(*v.slot, records[2].Found, now, leader); a != Free {
 			full.add(a, v.slot.LeaseUntil)
@@ -206,7 +197,7 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 // cluster's record has changed.
 func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) error {
 	c := h.co
-	cl, old := v.cl.withHorizon(c.gather(Report{}).agreedNow(), lease), *v.slot
+	cl, old := v.cl.withHorizon(c.gather().earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
@@ -216,7 +207,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if err := h.pend(old); err != nil {
 		return err
 	}
-	e := c.gather(Report{})
+	e := c.gather()
 	slot := h.pendingRecord(e, cl, old, lease, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
@@ -229,7 +220,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	h.confirmAfter(confirmTime(cl), false)
+	h.confirmAfter(cl.ConfirmTime(), false)
 	return nil
 }
 

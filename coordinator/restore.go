@@ -22,7 +22,7 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 		return Beat{}, h.yields(ctx, why+", and the lease has expired")
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
-	e := h.co.gather(r)
+	e := h.co.gather().judgedBy(r)
 	clock, err := h.co.touchTicket(ctx, &h.Claim)
 	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {
 		cl, err = h.co.raise(ctx, l)
@@ -35,10 +35,13 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
 	}
 	beat, err := h.putBack(ctx, cl, v, r)
-	if err == nil {
-		h.co.replaceAllLost(ctx, cl)
+	if err != nil {
+		return Beat{}, err
 	}
-	return beat, err
+	if err := h.co.replaceLost(ctx, cl); err != nil {
+		h.co.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
+	}
+	return beat, nil
 }
 
 // yields gives up a slot whose record ZooKeeper has lost.
@@ -57,7 +60,7 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	if err := h.pend(old); err != nil {
 		return Beat{}, err
 	}
-	e := h.co.gather(Report{})
+	e := h.co.gather()
 	slot := h.pendingRecord(e, cl, old, r.Lease, true)
 	slot.State = r.State
 	version, err := int32(0), error(nil)

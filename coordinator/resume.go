@@ -47,13 +47,11 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	v, err := c.readView(ctx, h.Worker)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = v.in(c.mine)
+	}
+	if err != nil {
 		return view{}, err
-	case v.cl == nil:
-		return view{}, ErrNoCluster
-	case v.cl.UUID != c.mine.UUID:
-		return view{}, &OtherClusterError{Found: v.cl.UUID, Ours: c.mine.UUID}
 	}
 	h.recognise(v.slot)
 	err = judgeResume(v.slot, h.Claim)
@@ -84,7 +82,6 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 			}
 			v.cl = &cl
 		}
-		h.adopt(*v.slot)
 		// Above all that the process before may have used (C6).
 		//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
 		h.Floor = max(h.Floor, h.ReservedUntil)
@@ -102,12 +99,12 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	if err := h.pend(*v.slot); err != nil {
 		return 0, err
 	}
-	e := c.gather(Report{}) // after the disk, which may take long
+	e := c.gather() // after the disk, which may take long
 	confirmed := h.continuesChain(v, e)
 	if !confirmed {
 		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
 	}
-	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.agreedNow(), lease)}
+	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
 	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
 	d.slot.UnbrokenMs = h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
 	written, _, err := c.write(ctx, d, v, h.Worker)
@@ -116,7 +113,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	}
 	clock := c.setReading(e.now, written)
 	before := e
-	e = c.gather(Report{})
+	e = c.gather()
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
 	h.begin("resumed", d.cluster, before, *v.slot, d.slot, v.stat.Version+1)
 	// This process does not know what the earlier process saw of ZooKeeper.
@@ -124,9 +121,16 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}
 	if !inTime || h.doubt.raised {
-		confirm = confirmTime(*v.cl)
+		confirm = v.cl.ConfirmTime()
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
 	h.confirmAfter(confirm, confirmed && confirm > 0)
 	return confirm, nil
+}
+
+// continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
+// process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a slot,
+// and it is ours.
+func (hold holdState) continuesChain(v view, e evidence) bool {
+	return v.slot.Confirmed && hold.Leased(e.now, e.boot) && hold.Heard.goesOn(e.boot, e.beat)
 }

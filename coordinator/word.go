@@ -52,7 +52,7 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 // chain older than a confirming time (C11). The record's last write does not count: it may have been late.
 func (w word) vouches(peer Slot, cl Cluster) bool {
 	//mutant:c11-young-chain-vouches by sim -> unbroken := true
-	unbroken := peer.UnbrokenMs >= confirmTime(cl).Milliseconds()
+	unbroken := peer.UnbrokenMs >= cl.ConfirmTime().Milliseconds()
 	return unbroken && peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released
 }
 
@@ -71,7 +71,7 @@ func (w word) relyAt(confirm time.Duration) int64 {
 func (h *Hold) Waits() bool {
 	w := h.word
 	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.stage != confirmed) &&
-		h.co.Boot() < w.began+int64(confirmTime(h.co.mine))
+		h.co.Boot() < w.began+int64(h.co.mine.ConfirmTime())
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
@@ -117,7 +117,7 @@ func (h *Hold) MayConfirm() bool {
 // RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has
 // its peers' word then, or has waited for the confirming time.
 func (h *Hold) RelyOn() (session, from int64) {
-	return h.word.session, h.word.relyAt(confirmTime(h.co.mine))
+	return h.word.session, h.word.relyAt(h.co.mine.ConfirmTime())
 }
 
 // OthersTake reports whether a live peer may take values of named sequences, as far as this node has read. It is true

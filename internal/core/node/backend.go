@@ -127,7 +127,7 @@ func (n *Node) settling() bool {
 		return false
 	}
 	s, session := n.peek(), n.cfg.Store.SessionID()
-	late := n.mono()-n.servedAt.Load() > int64(2*confirmTime(s.cluster))
+	late := n.mono()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Hold(session).Wait) {
 		return true
 	}

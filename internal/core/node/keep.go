@@ -161,7 +161,7 @@ func (n *Node) passLoss() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.loss != nil {
-		n.loss.Holds, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
+		n.loss.MayRecreate, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
 		n.coord.Note(*n.loss)
 		n.loss = nil
 	}

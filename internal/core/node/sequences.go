@@ -21,7 +21,7 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 	}
 	h := seq.Hold{Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Heard.Version}
 	boot := n.cfg.Clock.Boot()
-	h.Wait = max(0, confirmTime(s.cluster)-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
+	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
 	if s.relyFrom > boot {
 		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-boot), n.cfg.Heartbeat))
 	}
@@ -33,8 +33,6 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 
 // soon is when a node that has just started may have confirmed its worker.
 const soon = 100 * time.Millisecond
-
-func confirmTime(cl coordinator.Cluster) time.Duration { return ms(cl.ConfirmMs + cl.BorrowMs) }
 
 // ReportLoss is part of seq.Tenure.
 func (t seqTenure) ReportLoss(known int64, found string) {
@@ -52,7 +50,7 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 		return seq.ClusterInfo{}, false
 	}
 	return seq.ClusterInfo{
-		UUID: s.cluster.UUID, ConfirmTime: confirmTime(s.cluster), Nodes: s.live,
+		UUID: s.cluster.UUID, ConfirmTime: s.cluster.ConfirmTime(), Nodes: s.live,
 		Self: s.claim.Node, Resumed: s.resumed, Journal: s.journal,
 	}, true
 }
