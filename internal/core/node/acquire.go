@@ -43,7 +43,7 @@ const joinTime = 1500 * time.Millisecond
 func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	n.keeper.heard = n.mono()
+	n.keeper.answered = n.mono()
 	for {
 		began := n.mono()
 		n.releaseOld(ctx) // this node may wait for a worker that it still has to release
@@ -60,7 +60,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 				"error", err)
 		case cause == "":
 			return err
-		case timeout > 0 && n.mono() > n.keeper.heard+int64(timeout):
+		case timeout > 0 && n.mono() > n.keeper.answered+int64(timeout):
 			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
 				timeout, err)
 		default:
@@ -82,7 +82,7 @@ func (n *Node) causeOfWait(err error, began int64) Cause {
 	switch {
 	case !errors.Is(err, store.ErrUnreachable):
 		return ""
-	case n.keeper.heard > began:
+	case n.keeper.answered > began:
 		return CauseZooKeeperSlow
 	}
 	return CauseZooKeeperUnreachable
@@ -253,7 +253,7 @@ func (n *Node) beginTenure() error {
 	}
 	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
-	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen, counts: n.onRollback.Counts()}
+	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil
 }
 

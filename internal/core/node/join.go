@@ -19,7 +19,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	mine := n.peek().cluster
 	cl, err := n.readCluster(ctx, mine, a)
 	if !errors.Is(err, store.ErrUnreachable) {
-		n.keeper.heard = n.mono()
+		n.keeper.answered = n.mono()
 	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := n.mayMakeCluster(err, mine, a); err != nil {

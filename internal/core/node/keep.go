@@ -317,8 +317,17 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 func (n *Node) forget() {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
-	if err := n.cfg.Cache.Invalidate(); err != nil {
+	if err := n.invalidate(); err != nil {
 		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
 			"error", err)
 	}
+}
+
+// invalidate makes the local record one that no start resumes, durably.
+func (n *Node) invalidate() error {
+	err := n.cfg.Cache.Invalidate()
+	if err == nil {
+		n.cfg.Trace.Step("invalidated")
+	}
+	return err
 }

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -57,27 +55,4 @@ func (m *meter) snapshot() CountsSnapshot {
 		TickWaits: m.worker.TickWaits.Load(), RollbackWaits: m.worker.RollbackWaits.Load(),
 		RollbackRefusals: m.worker.RollbackRefusals.Load(),
 	}
-}
-
-// meteredCache is a Cache that counts and times calls of Save, and traces those of Invalidate.
-type meteredCache struct {
-	Cache
-	mono  func() int64
-	timer *timer
-	trace coordinator.Trace
-}
-
-func (c meteredCache) Invalidate() error {
-	err := c.Cache.Invalidate()
-	if err == nil {
-		c.trace.Step("invalidated")
-	}
-	return err
-}
-
-func (c meteredCache) Save(rec localcache.Record) (uint64, error) {
-	began := c.mono()
-	generation, err := c.Cache.Save(rec)
-	c.timer.add(c.mono()-began, err)
-	return generation, err
 }

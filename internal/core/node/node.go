@@ -65,8 +65,8 @@ type Node struct {
 
 // keeper is the state of the goroutine that runs keep. No other goroutine uses it.
 type keeper struct {
-	// heard is when ZooKeeper last answered joinCluster, monotonic ns. At the begin of acquire it is the present time.
-	heard int64
+	// answered is when ZooKeeper last answered joinCluster, or acquire began, monotonic ns.
+	answered int64
 	// lastWait is the confirming time that the slot waited for last. 0: none.
 	lastWait  time.Duration
 	rounds    timeguard.Rounds
@@ -162,7 +162,6 @@ type tenure struct {
 	coordinator.Owner
 	floor  int64 // (C2) Unix ms
 	gen    *worker.Generator
-	counts bool // IDs count rollbacks
 	lapsed bool // its lease had run out, so its generator is closed
 }
 
@@ -198,7 +197,6 @@ func New(cfg Config) (*Node, error) {
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
-	n.cfg.Cache = meteredCache{cfg.Cache, cfg.Clock.Mono, &n.meter.disk, cfg.Trace}
 	n.coord, err = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),

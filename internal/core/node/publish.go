@@ -6,22 +6,6 @@ import (
 	"github.com/flaked/flaked/coordinator"
 )
 
-// standing returns the phase of the tenure held at now, Unix ms: Serving if it may serve, otherwise why it may
-// not. It is empty if another refusal stands already: while the clock is wrong, and after the lease had run out
-// until a new tenure has replaced this one. A lease that expired while the node was disconnected counts again
-// once the slot is confirmed again. mu is held.
-func (s *state) standing(now int64) (Phase, Cause) {
-	switch {
-	case !s.claim.EverConfirmed || now >= s.claim.LeaseUntil: // (C10)
-		return Confirming, CauseConfirming
-	case s.skew.wrong, s.held.lapsed:
-		return "", ""
-	case now < s.held.floor: // (C2)
-		return Waiting, CauseBelowFloor
-	}
-	return Serving, ""
-}
-
 // publish starts serving if the tenure may serve and a bound above its floor is on disk. Otherwise it sets the refusal.
 func (n *Node) publish() {
 	n.mu.Lock()
@@ -30,7 +14,7 @@ func (n *Node) publish() {
 	if !ready {
 		return
 	}
-	n.extend(0, 0)
+	n.extend(0)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held != t || !n.mayPublish() { // this took time, and the other loop may have published
@@ -51,22 +35,31 @@ func (n *Node) publish() {
 }
 
 // mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets
-// the refusal. mu is held.
+// the refusal, unless another one stands already: while the clock is wrong, and after the lease had run out until a new
+// tenure has replaced this one. mu is held.
 func (n *Node) mayPublish() bool {
-	t := n.held
-	if t == nil || n.serving.Load() == t || n.phase == Stopping {
+	t, now := n.held, n.now()
+	switch {
+	case t == nil || n.serving.Load() == t || n.phase == Stopping:
+		return false
+	// (C10) The wall clock is enough here, because the IDs carry it: coordinator.Claim.Leased also asks the boot clock. A lease
+	// that expired while the node was disconnected counts again once the slot is confirmed again.
+	case !n.claim.EverConfirmed || now >= n.claim.LeaseUntil:
+		if n.phase != Confirming {
+			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
+		}
+		return false
+	case n.skew.wrong || t.lapsed:
+		return false
+	case now < t.floor: // (C2)
+		if n.phase != Waiting {
+			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
+			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-now)
+			wake(n.wakeDisk)
+		}
 		return false
 	}
-	phase, cause := n.standing(n.now())
-	if phase == Serving || phase == "" || phase == n.phase {
-		return phase == Serving
-	}
-	n.refuseLocked(Refusal{Phase: phase, Cause: cause})
-	if phase == Waiting {
-		n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-n.now())
-		wake(n.wakeDisk)
-	}
-	return false
+	return true
 }
 
 // leaseLeftS returns how many seconds are left until a claim's lease bound, for the log.

@@ -22,7 +22,8 @@ func (n *Node) extendLoop(ctx context.Context) {
 		}
 		now := n.mono()
 		n.turns.extend.Store(now)
-		stored := n.extend(time.Duration(now-last), 0)
+		n.addServed(time.Duration(now - last))
+		stored := n.extend(0)
 		n.turns.extend.Store(n.mono()) // a write may take long
 		last = now
 		n.publish()
@@ -50,13 +51,21 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 	return n.cfg.Pulse.Until(every)
 }
 
+// addServed adds to the time that the node has served, if it serves.
+func (n *Node) addServed(elapsed time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving.Load() != nil {
+		n.served += elapsed
+	}
+}
+
 // extend raises the reserved bound (ReservedUntil), makes it durable, and only then lets the
-// generator use it (C5). If the node serves, elapsed is added to the time served. The clock is about
-// to go forward by ahead. extend reports whether a bound was stored.
-func (n *Node) extend(elapsed, ahead time.Duration) (stored bool) {
+// generator use it (C5). The clock is about to go forward by ahead. extend reports whether a bound was stored.
+func (n *Node) extend(ahead time.Duration) (stored bool) {
 	n.saveMu.Lock()
 	defer n.saveMu.Unlock()
-	rec, due := n.extension(elapsed, ahead)
+	rec, due := n.extension(ahead)
 	if !due {
 		return false
 	}
@@ -76,15 +85,12 @@ func (n *Node) extend(elapsed, ahead time.Duration) (stored bool) {
 }
 
 // extension returns the local record with the next reserved bound. due is false if the bound must stay.
-func (n *Node) extension(elapsed, ahead time.Duration) (rec LocalRecord, due bool) {
+func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := n.held
 	if t == nil || t.Owner != n.claim.Owner || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
 		return LocalRecord{}, false
-	}
-	if n.serving.Load() != nil {
-		n.served += elapsed
 	}
 	rec = n.record(n.claim)
 	now := n.now() + ahead.Milliseconds()
@@ -112,12 +118,15 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	began := n.mono()
 	n.mu.Lock()
-	n.disk.saving, n.disk.since = true, n.mono()
+	n.disk.saving, n.disk.since = true, began
 	n.mu.Unlock()
 	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
 	defer stall.Stop()
 	generation, err = n.cfg.Cache.Save(local)
+	took := n.mono() - began
+	n.meter.disk.add(took, err)
 	if c := rec.Claim; err == nil {
 		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
 			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
@@ -128,8 +137,7 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	n.disk.saving = false
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
-		n.log.Info("the stalled write to the state directory ended",
-			"took_ms", time.Duration(n.mono()-n.disk.since).Milliseconds())
+		n.log.Info("the stalled write to the state directory ended", "took_ms", time.Duration(took).Milliseconds())
 	}
 	return generation, err
 }

@@ -293,7 +293,8 @@ func (s *sim) extend(p *process) {
 	s.within(p, &p.extending, func() {
 		elapsed := s.now - p.extended
 		p.extended = s.now
-		p.n.extend(time.Duration(elapsed), 0)
+		p.n.addServed(time.Duration(elapsed))
+		p.n.extend(0)
 		p.n.publish()
 	})
 }

@@ -78,31 +78,17 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 }
 
 // judgeClock compares this clock with the voters' after each heartbeat. If most voters find it wrong three times in a
-// row, the node stops issuing and extends no bound until they no longer do. A leap of the wall clock is followed once
-// most voters agree with it. The error is that of reading the peers' clocks.
+// row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the peers'
+// clocks.
 func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	peers, err := n.coord.Peers(ctx, n.peek().claim.Worker)
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.live = n.coord.Live()
-	n.relyIn, n.relyFrom = n.hold.RelyOn()
-	n.othersTake = n.hold.OthersTake()
-	n.mu.Unlock()
+	n.notePeers()
 	offset, voters := compare(own, peers)
-	if ahead := n.clock.Ahead(); ahead > 0 {
-		wall := timeguard.Offset{Ahead: offset.Ahead + ahead, Uncertainty: offset.Uncertainty}
-		if v := timeguard.Judge(wall, voters, limits.ClocksAgree); v.Verified() && !v.Wrong() {
-			n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm",
-				"ahead_ms", ahead.Milliseconds())
-			if !n.diskStalls() { // heartbeats must not wait for it
-				n.extend(0, ahead) // else the clock would leap beyond the bound
-			}
-			n.clock.Confirm(ahead)
-			return nil // measured before the leap: the next round counts
-		}
-		n.noteLeap(ahead)
+	if n.followLeap(offset, voters) {
+		return nil // measured before the leap: the next round counts
 	}
 	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.noteVerdict(own, offset, verdict)
@@ -120,4 +106,33 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	}
 	n.skew.wrong = wrong
 	return nil
+}
+
+// notePeers takes over what the coordinator has learned of the peers, for named sequences.
+func (n *Node) notePeers() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.live = n.coord.Live()
+	n.relyIn, n.relyFrom = n.hold.RelyOn()
+	n.othersTake = n.hold.OthersTake()
+}
+
+// followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it
+// did. offset is that of the issuing clock.
+func (n *Node) followLeap(offset timeguard.Offset, voters []timeguard.Offset) bool {
+	ahead := n.clock.Ahead()
+	if ahead == 0 {
+		return false
+	}
+	offset.Ahead += ahead
+	if v := timeguard.Judge(offset, voters, limits.ClocksAgree); !v.Verified() || v.Wrong() {
+		n.noteLeap(ahead)
+		return false
+	}
+	n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
+	if !n.diskStalls() { // heartbeats must not wait for it
+		n.extend(ahead) // else the clock would leap beyond the bound
+	}
+	n.clock.Confirm(ahead)
+	return true
 }

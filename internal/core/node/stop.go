@@ -55,7 +55,7 @@ func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.peek().claim
 	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
-	if err := n.cfg.Cache.Invalidate(); err != nil { // (C29)
+	if err := n.invalidate(); err != nil { // (C29)
 		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}
