@@ -54,8 +54,8 @@ func findCluster(ctx context.Context, st store.Store) (*Cluster, store.Stat, err
 	return &cl, stat, err
 }
 
-// ConfirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it after
-// its write. In this time a holder that ZooKeeper has lost can come back. It is 0 for a store in memory.
+// ConfirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it
+// after its write. In this time a holder that ZooKeeper has lost can come back. It is 0 for a store in memory.
 func (c Cluster) ConfirmTime() time.Duration {
 	//mutant:c10-no-confirming by sim -> if true {
 	if c.ConfirmMs == 0 {

@@ -72,10 +72,10 @@ type Coordinator struct {
 	rtt int64
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest store.Stat
-	// fenced is a slot that another node has, while its live lock may still be ours. -1: none.
-	fenced int
-	noted  *Loss // to be written by Settle; nil: none
-	roster roster
+	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
+	strayLock int
+	noted     *Loss // to be written by Settle; nil: none
+	roster    roster
 	// locked is the live lock that this process has seen last.
 	locked  lock
 	horizon horizon
@@ -97,7 +97,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, fenced: -1, mine: Cluster{HighestSlot: -1}}, nil
+	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}}, nil
 }
 
 func randomNonce() string {
@@ -119,7 +119,8 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.saw(cl)
 }
 
-// view is the state of the cluster and of one slot in ZooKeeper.
+// view is the state of the cluster and of one slot in ZooKeeper. The two records may be of different moments: a write
+// that rests on both must check the versions of both.
 type view struct {
 	cl     *Cluster // nil: no record
 	clStat store.Stat

@@ -33,10 +33,11 @@ type Claim struct {
 	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
 	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// ReservedUntil is the reserved bound and Generation the write count of the local record, as they were when it was
-	// read.
-	ReservedUntil int64  `json:"-"`
-	Generation    uint64 `json:"-"`
+	// ReservedUntil is the reserved bound of the local record, as it was when that was read or the slot was acquired. The
+	// node keeps the present one.
+	ReservedUntil int64 `json:"-"`
+	// Generation is the write count of the local record, as of the last heartbeat or grant.
+	Generation uint64 `json:"-"`
 	// Heard is the chain of our heartbeats. In the local record it may be a little older.
 	Heard Chain `json:"-"`
 	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
@@ -98,7 +99,7 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 // like a loss.
 //
 // The history has dropped our entry if it is full and has only later holders: their terms are above ours, and they
-// began above our floor.
+// began above our floor. Holders from before us began below it, since no holder begins below the one before.
 func (c Claim) wasLost(found Slot) bool {
 	switch {
 	case !c.EverConfirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
@@ -189,7 +190,7 @@ const (
 // bound.
 const cooldown = limits.Cooldown
 
-// graceMs returns how long a slot stays with its holder after the lease bound, in ms (C26). After a loss of data an
+// graceMs returns how long a slot stays with its holder after the lease bound, in ms (C7, C26). After a loss of data an
 // earlier holder goes by the leader's clock (see doubt.go). That clock may be set back, or another leader's clock may
 // be behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }

@@ -182,7 +182,7 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l.remove(slotPath(0))
 	a.mustBeat()
 	m := l.node("M")
-	m.skew = millis(labW) + millis(labW)/64 + 2*lossTolerance + millis(labConfirm)*3
+	m.skew = millis(labW) + millis(labW)/64 + 2*clocksApart + millis(labConfirm)*3
 	if m.clock() < l.cluster().FrozenUntil {
 		t.Fatal("not ahead of the freeze")
 	}

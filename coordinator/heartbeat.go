@@ -126,7 +126,7 @@ func (h *Hold) fence(ctx context.Context, v view, why string) error {
 
 // giveUp returns a *FencedError. lost: ZooKeeper has lost data.
 func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
-	h.co.fenced = h.Worker
+	h.co.strayLock = h.Worker
 	_ = h.co.unlock(ctx) // if it fails: Register tries again
 	return &FencedError{h.Worker, why, lost}
 }
@@ -136,7 +136,7 @@ func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
 func (h *Hold) Accept(b Beat, end int64) error {
-	claim := h.Claim
+	claim := h.Claim // its bound rises here only, after the acknowledgement (C4)
 	if claim.Floor = max(b.Floor, end); b.Confirmed {
 		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
 	}
@@ -166,7 +166,7 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	case d.fenced != "":
 		return Beat{}, h.giveUp(ctx, d.fenced, false)
 	case d.renew:
-		// ZooKeeper does not know yet that the process began without it.
+		// ZooKeeper does not know yet that the process began without it. The lease bound stays: the next heartbeat confirms.
 		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
 	}

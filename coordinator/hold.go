@@ -9,10 +9,12 @@ import (
 // Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about
 // the slot since. One goroutine at a time may use it.
 //
-//	seeking   ──Register──> confirming ──Heartbeat──> confirmed
-//	recalled  ──Resume────> confirming
-//	recalled  ──GoAlone───> alone ──Heartbeat──> confirming
+//	seeking ──Register, Resume──> confirming ──Heartbeat──> confirmed
+//	seeking ──GoAlone──> alone ──Heartbeat reports the restart──> confirming
 //	confirmed ──the lease ran out──> confirming
+//	any but seeking ──Heartbeat puts a lost record back──> confirmed
+//
+// A Hold ends when Heartbeat returns a *FencedError, and with Stop or Release.
 //
 // Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from
 // its floor up to its lease bound. In the stages alone and confirming that is the bound of an earlier process, or of
@@ -107,7 +109,7 @@ func (h *Hold) begin(how string, cl Cluster, e evidence, old, slot Slot, version
 	h.acknowledge()
 	h.Incarnation = cl.Incarnation
 	h.Heard = h.Heard.with(e.boot, h.co.Boot(), version, h.co.Interval)
-	h.bound, h.beyond = slot.LeaseUntil, slot.LeaseUntil > h.co.horizon.usable
+	h.bound, h.beyond = slot.LeaseUntil, slot.LeaseUntil > e.horizon.usable
 	h.co.hold = h
 	h.traceGrant(how, cl, e, old, slot, version)
 }

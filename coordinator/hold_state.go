@@ -48,8 +48,8 @@ type sinceGrant struct {
 
 // wait is the confirming time of a slot (C10).
 type wait struct {
-	// until is when it ends, ns of the boot clock. If it is firm, the lease had run out, and no word of peers makes it
-	// shorter.
+	// until is when it ends, ns of the boot clock. If it is firm, no word of peers makes it shorter, and a record that is
+	// confirmed before must be taken back: the lease had run out, or a restart was late.
 	until int64
 	firm  bool
 }
@@ -58,7 +58,7 @@ type wait struct {
 // ZooKeeper had lost nothing.
 func (w wait) mayEnd(boot int64, vouched bool) bool { return boot >= w.until || !w.firm && vouched }
 
-// evidence has the inputs of a decision, besides the holding and what was read.
+// evidence has the inputs of a decision, besides the hold and what was read.
 type evidence struct {
 	now     int64         // our clock, Unix ms
 	session int64         // of ZooKeeper, in which a record with self may be written
@@ -139,11 +139,13 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
 	// afterWrite found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
+	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and never confirm.
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
 		d.wait = e.firmWait(*v.cl)
 	}
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms.
 	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
 		!hold.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
@@ -173,6 +175,8 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		hold.wait = e.firmWait(*v.cl)
 		if d.slot.Confirmed {
+			// Until it is written again, the node serves on below the bound that it had: no other node can have confirmed
+			// before that (C3). hold.bound stays, so that a later heartbeat finds the same.
 			return Beat{}, errTakeBack
 		}
 		lapsed = true

@@ -55,7 +55,7 @@ func (c Cluster) nextHorizon(now int64) int64 {
 }
 
 // lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
-func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + lossTolerance }
+func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + clocksApart }
 
 // withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.
 // now is not of a clock that is ahead. A lease of 0 means that the clock is not trusted.

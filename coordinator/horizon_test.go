@@ -21,7 +21,7 @@ func TestHorizon(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	cl := Cluster{LeaseMs: 6400, ConfirmMs: 800, Horizon: 5000}
-	if next := cl.nextHorizon(10_000); next != 10_000+6400+lossTolerance+100+2*1000 {
+	if next := cl.nextHorizon(10_000); next != 10_000+6400+clocksApart+100+2*1000 {
 		t.Errorf("the next one is %d", next)
 	}
 	if next := cl.nextHorizon(-20_000); next != 5000 {

@@ -38,6 +38,7 @@ func (h *Hold) Show(ctx context.Context) error {
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
+		// The lock is not noted in c.locked: it changes the list, and the next heartbeat looks at both again.
 		err = create(ctx, c.Store, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), store.Ephemeral)
 		if !errors.Is(err, store.ErrExists) {
 			return err
@@ -48,12 +49,12 @@ func (h *Hold) Show(ctx context.Context) error {
 // unlock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
 // even this one.
 func (c *Coordinator) unlock(ctx context.Context) error {
-	if c.fenced < 0 {
+	if c.strayLock < 0 {
 		return nil
 	}
-	err := c.deleteLiveLock(ctx, c.fenced, "")
+	err := c.deleteLiveLock(ctx, c.strayLock, "")
 	if err == nil {
-		c.fenced = -1
+		c.strayLock = -1
 	}
 	return err
 }

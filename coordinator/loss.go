@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// lossTolerance is how far clocks may be apart, in milliseconds.
-const lossTolerance = int64(limits.ClocksApart / time.Millisecond)
+// clocksApart is how far clocks may be apart, in milliseconds.
+const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 
 // Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.raise writes it,
 // whichever part of the node has found it.

@@ -16,8 +16,8 @@ import (
 // it.
 func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
 
-// replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if new
-// nodes created these records only after the freeze, they would wait for another lease.
+// replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if
+// new nodes created these records only after the freeze, they would wait for another lease.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
 	for range 3 { // holders may put their records back meanwhile
 		if err = c.createLost(ctx, cl); errors.Is(err, store.ErrNoNode) {

@@ -76,7 +76,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
 	c.saw(cl)
-	if cl.Frozen(c.Now()) {
+	if cl.Frozen(c.Now()) { // an early look: acquireIfFree decides by both clocks (C21)
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
 	full, err := c.isFull(ctx, cl)

@@ -22,7 +22,7 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 		return Beat{}, h.yields(ctx, why+", and the lease has expired")
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
-	e := h.co.gather().judgedBy(r)
+	e := h.co.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
 	clock, err := h.co.touchTicket(ctx, &h.Claim)
 	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {
 		cl, err = h.co.raise(ctx, l)

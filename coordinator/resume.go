@@ -102,7 +102,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	e := c.gather() // after the disk, which may take long
 	confirmed := h.continuesChain(v, e)
 	if !confirmed {
-		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays: older data than that show a loss
+		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays for wentBack: older data than that show a loss
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
 	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)

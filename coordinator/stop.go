@@ -14,7 +14,7 @@ import (
 func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 	err := h.finish(ctx, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
-		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil)
+		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil) // an older copy of the record has a lower one (C3)
 		s.Generation = generation
 	})
 	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))

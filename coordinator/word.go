@@ -23,8 +23,8 @@ type word struct {
 	all bool
 	// many: there are more than mostAsked, so nobody asks them.
 	many bool
-	// othersTake: one of them may take values of named sequences. heard: all of this has been read.
-	othersTake, heard bool
+	// othersTake: one of them may take values of named sequences. read: all of this has been read.
+	othersTake, read bool
 	// vouched: one of them has shown, too, that ZooKeeper had lost nothing for the confirming time before.
 	vouched bool
 }
@@ -82,7 +82,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	}
 	peers := c.known(h.Worker)
 	if len(peers) > mostAsked {
-		h.word.many, h.word.heard = true, true // so many need nobody to wait for sequences with its readiness
+		h.word.many, h.word.read = true, true // among so many another one serves sequences: OthersTake need not wait
 		return nil
 	}
 	paths := make([]string, len(peers))
@@ -100,7 +100,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	})
 	if err == nil {
 		h.word.all, h.word.vouched = all, all && vouched
-		h.word.othersTake, h.word.heard = takes, true
+		h.word.othersTake, h.word.read = takes, true
 	}
 	return err
 }
@@ -122,4 +122,4 @@ func (h *Hold) RelyOn() (session, from int64) {
 
 // OthersTake reports whether a live peer may take values of named sequences, as far as this node has read. It is true
 // until the node has read the peers' records in its session, and false if there are more than mostAsked.
-func (h *Hold) OthersTake() bool { return !h.word.heard || h.word.othersTake }
+func (h *Hold) OthersTake() bool { return !h.word.read || h.word.othersTake }

@@ -54,7 +54,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		cause := n.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
 		switch {
-		case errors.As(err, &replaced) && !a.usable:
+		case errors.As(err, &replaced) && !a.usable: // the coordinator's error: this package's own ends the start
 			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)
@@ -125,6 +125,8 @@ func (a attempt) move(o outcome) move {
 		return moveResume
 	case o.err == nil && !o.resumed:
 		return moveRegister
+	case o.err == nil:
+		return moveOver
 	case !errors.As(o.err, &notOurs):
 		return moveOver
 	case o.held:

@@ -128,7 +128,7 @@ func (n *Node) beat(ctx context.Context) error {
 	if err == nil && ctx.Err() == nil {
 		err = n.followUp(callCtx, beat)
 	} else {
-		n.show()
+		n.publishHold() // a grant may be pending now, and must be in the next local record
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -177,7 +177,7 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 	if err := n.hold.Accept(beat, end); err != nil {
 		return err
 	}
-	n.show()
+	n.publishHold()
 	if first {
 		n.cfg.WakeSequences()
 	}
@@ -198,7 +198,7 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 	if n.alone {
 		n.log.Info("reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
 	}
-	if beat.Wait > 0 || n.alone {
+	if beat.Wait > 0 || n.alone { // a restart that is reported only now has begun its own wait, which may be 0
 		n.keeper.lastWait = beat.Wait
 	}
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
@@ -234,8 +234,8 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	return end, true // (C26)
 }
 
-// show makes what the hold is now count for IDs. The next extension of the reserved bound stores its claim.
-func (n *Node) show() {
+// publishHold makes what the hold is now count for IDs. The next extension of the reserved bound stores its claim.
+func (n *Node) publishHold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.claim, n.confirmed, n.alone = n.hold.Held(), n.hold.IsConfirmed(), n.hold.Alone()
@@ -255,7 +255,7 @@ func (n *Node) stateFor(p Phase) string {
 }
 
 // showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease
-// has ended, showLive deletes the lock instead.
+// has ended, showLive deletes the lock instead: while it exists, no other node can take the slot.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.peek().claim
 	if claim.EverConfirmed && n.now() >= claim.LeaseUntil {

@@ -78,7 +78,7 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim, confirmed and alone are what the hold was when show was last called. IDs and the next local record go
+	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local record go
 	// by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending. Only the goroutine
 	// of keep writes claim, cluster and rules, so that goroutine may read them without mu.
 	claim            coordinator.Claim

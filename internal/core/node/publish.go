@@ -42,8 +42,8 @@ func (n *Node) mayPublish() bool {
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		return false
-	// (C10) The wall clock is enough here, because the IDs carry it: coordinator.Claim.Leased also asks the boot clock. A lease
-	// that expired while the node was disconnected counts again once the slot is confirmed again.
+	// (C10) The wall clock is enough here, because the IDs carry it: coordinator.Claim.Leased also asks the boot clock.
+	// A lease that expired while the node was disconnected counts again once the slot is confirmed again.
 	case !n.claim.EverConfirmed || now >= n.claim.LeaseUntil:
 		if n.phase != Confirming {
 			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})

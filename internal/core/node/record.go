@@ -99,7 +99,8 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	c.ReservedUntil = m
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
-		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID, Rotations: slices.Clone(n.rotations),
+		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID,
+		Rotations: slices.Clone(n.rotations),
 	}
 }
 

@@ -98,7 +98,8 @@ func (n *Node) keepOld(unanswered bool) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	}
 	if changed {
-		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit()) // (C5)
+		// (C5) ledger.Save has replaced the old slot's bound by the other slot's. The generator still has it.
+		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit())
 	}
 	n.mu.Unlock()
 	if !changed {

@@ -23,7 +23,7 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 	boot := n.cfg.Clock.Boot()
 	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Heard.Unbroken(boot, n.cfg.Heartbeat))
 	if s.relyFrom > boot {
-		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-boot), n.cfg.Heartbeat))
+		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-boot), n.cfg.Heartbeat)) // any heartbeat may bring the word
 	}
 	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
 		h.Wait = max(h.Wait, soon)

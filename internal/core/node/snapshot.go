@@ -17,8 +17,8 @@ type Snapshot struct {
 	Term   int64  `json:"term"`
 	Node   string `json:"node"` // its identity, a UUID, empty before there is one
 	Phase  Phase  `json:"phase"`
-	// Ready: a GET would be answered with an ID. Otherwise Code and Reason are the words of
-	// the refusal, such as "NOTREADY" and "starting reason=no-worker-yet".
+	// Ready is whether Node.Ready returns nil: a GET would be answered with an ID, and the node is not about to stop.
+	// Otherwise Code and Reason are the words of the refusal, such as "NOTREADY" and "starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`

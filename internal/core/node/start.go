@@ -17,7 +17,8 @@ func (n *Node) begin() (attempt, error) {
 		return attempt{}, err
 	}
 	var unfit error
-	if rec.ClusterName == n.cfg.Cluster { // even if the record is not resumed
+	// Even if the record is not resumed: the node must not make a cluster anew that ZooKeeper has lost.
+	if rec.ClusterName == n.cfg.Cluster {
 		unfit = n.adoptCluster(rec.Cluster)
 	}
 	a := n.newcomer()
