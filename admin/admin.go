@@ -48,11 +48,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.LineProtocol != nil {
 		inner.Counters, inner.Reserve = cfg.LineProtocol.Counters, cfg.LineProtocol.Reserve
 	}
-	server, err := web.New(inner)
-	if err != nil {
-		return nil, err
-	}
-	return &Server{server}, nil
+	return &Server{web.New(inner)}, nil
 }
 
 // Handler returns a handler with the paths of docs/http.md. To mount it under a prefix, use

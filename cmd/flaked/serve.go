@@ -164,7 +164,7 @@ func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 		MaxConns: p.maxConns(len(p.listeners), p.log), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
-		front.admin, err = p.adminServer(p.running, front.server, p.access, p.events, p.log)
+		front.admin = p.adminServer(p.running, front.server, p.access, p.events, p.log)
 	}
 	return front.server, front.admin, err
 }

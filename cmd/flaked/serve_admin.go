@@ -107,7 +107,7 @@ func (o options) guardAdmin(
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
 func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *web.Events,
-	log hclog.Logger) (*web.Server, error) {
+	log hclog.Logger) *web.Server {
 	cfg := web.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {

@@ -4,8 +4,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/internal/ops/inside"
+	"github.com/flaked/flaked/lineproto"
 )
 
 // Of returns a Config that shows a node inside this program: its IDs, its named sequences, its
@@ -20,6 +23,7 @@ func Of(n *flaked.Node) Config {
 	}
 	return Config{
 		Ready: parts.Node.Ready, Live: n.Live, Node: parts.Node.Snapshot, Reserve: parts.Node.Reserve,
-		Sequences: parts.Issuer.Report, Issuer: parts.Issuer, Slots: parts.Cluster, About: about,
+		Issuer: parts.Issuer, Slots: parts.Cluster, About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
+		Counters: func() lineproto.Counters { return lineproto.Counters{} },
 	}
 }

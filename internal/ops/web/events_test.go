@@ -38,9 +38,7 @@ func TestEventsDropTheOldest(t *testing.T) {
 	for i := range keptEvents + 3 {
 		events.Accept("flaked", hclog.Info, fmt.Sprint(i))
 	}
-	got := events.Last(1000)
-	if len(got) != keptEvents || got[0].Message != "3" || got[0].ID != 4 ||
-		got[len(got)-1].Message != fmt.Sprint(keptEvents+2) {
-		t.Errorf("%d events, from %+v to %+v", len(got), got[0], got[len(got)-1])
+	if got := events.Last(1000); len(got) != keptEvents || got[0].Message != "3" || got[0].ID != 4 {
+		t.Errorf("%d events, from %+v", len(got), got[0])
 	}
 }

@@ -39,6 +39,8 @@ func (k *taken) Take(_ *sequence.Wait, name []byte, n int, _ bool, _ func(), _ [
 	return []worker.Run{{First: 5, Step: 1, Len: n}}, nil
 }
 
+func (k *taken) Report() seq.Report { return seq.Report{} }
+
 func (k *taken) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) { return "", nil }
 func (k *taken) Use(name string) (seq.Use, bool) {
 	return seq.Use{Name: name, Record: seq.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 53},
@@ -68,12 +70,8 @@ func FuzzHandler(f *testing.F) {
 		"Content-Type: application/x-www-form-urlencoded\r\n\r\nbizType=order&token=good&&"))
 	rights, _ := sequence.ParseRights("order")
 	k := &taken{}
-	s, err := New(whole(Config{Reserve: k.reserve, Issuer: k, Node: leafCluster,
-		Authenticate: func(token []byte) (*sequence.Rights, bool) { return rights, string(token) == "good" }}))
-	if err != nil {
-		f.Fatal(err)
-	}
-	h := s.Handler()
+	h := New(whole(Config{Reserve: k.reserve, Issuer: k, Node: leafCluster,
+		Authenticate: func(token []byte) (*sequence.Rights, bool) { return rights, string(token) == "good" }})).Handler()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil {

@@ -26,9 +26,7 @@ func (s *Server) Handler() http.Handler {
 		"Content-Type":           {"text/plain; charset=utf-8"},
 		"X-Content-Type-Options": {"nosniff"},
 		"Cache-Control":          {"no-store"},
-	}
-	if v := s.cfg.About.Version; v != "" {
-		headers.Set("Server", "flaked/"+v)
+		"Server":                 {"flaked/" + s.cfg.About.Version},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

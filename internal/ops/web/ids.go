@@ -93,7 +93,11 @@ func writeError(w http.ResponseWriter, err error) {
 	if after := retryAfter(e); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}
-	writeJSON(w, httpStatus(e.Code), problem{problemText{string(e.Code), oneLine(e.Text)}})
+	writeProblem(w, httpStatus(e.Code), e)
+}
+
+func writeProblem(w http.ResponseWriter, status int, e *ids.ReplyError) {
+	writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
 }
 
 // httpStatus returns the HTTP status for an error's code. With 4xx the client must act.

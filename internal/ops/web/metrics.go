@@ -72,7 +72,7 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	out.gauge("ready", "1 while a GET would be answered with an ID.", truth(s.cfg.Ready() == nil))
 	out.requests(s)
 	out.worker(s.cfg.Node())
-	r := s.cfg.Sequences()
+	r := s.cfg.Issuer.Report()
 	found := sequencesOf(r)
 	out.sequences(r, found)
 	for _, p := range s.statusWith(found).Problems {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,103 +36,66 @@ func cutOff(w *node.Snapshot) {
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
+func diskFull(w *node.Snapshot) { w.Disk.OK, w.Degraded = false, []string{node.TroubleDisk} }
+
 var well = func(*node.Snapshot) {}
 var noWorker = func(w *node.Snapshot) {
 	w.Worker, w.LeaseLeftMs, w.LeaseEndsMs, w.ReservedLeftMs = nil, nil, nil, nil
 }
 
-var firstScreens = []struct {
-	name string
-	v    pageData
-	c    seen
-	want string // tone, serves, left; aside; what: do; ...
-}{
-	{name: "well", v: pageData{Own: own(well)},
-		want: "good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s."},
-	{name: "ZooKeeper is down", v: pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"},
-		c: seen{err: errors.New("connection refused"),
-			Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 2 (b) is " +
-				"disconnected", Clients: "Clients wait.", Advice: "Start it."}}}}},
-		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-			"The node has had no answer from ZooKeeper since 10:31:37 UTC (connection refused).>Restore " +
-			"ZooKeeper, or the network to it, before the lease expires. A restart does not help.|" +
-			"10:31:36: worker 2 (b) is disconnected. Clients wait. Start it."},
-	{name: "a heartbeat is " +
-		"late", v: pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
-		want: "warn|Serving IDs|15m3s left: the node stops serving at 10:47:08 UTC unless it reaches ZooKeeper||" +
-			"The node has had no answer from ZooKeeper since 10:32:01 UTC.>Restore ZooKeeper, or the network to " +
-			"it, before the lease expires. A restart does not help."},
-	{name: "only the cluster cannot be read", v: pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
-		c: seen{err: errors.New("slow")},
-		want: "warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another " +
-			"15m3s.|10:31:36: The cluster could not be read from ZooKeeper since 10:31:36 UTC. Clients " +
-			"notice nothing. Check whether " +
-			"ZooKeeper is slow or down."},
-	{name: "the disk is full", v: pageData{Own: own(func(w *node.Snapshot) {
-		w.Disk, w.Degraded = node.DiskSnapshot{Error: "write: no space left on device"}, []string{node.TroubleDisk}
-	})},
-		want: "warn|Serving IDs|2.5s left: the node stops serving at 10:32:07 UTC unless it can write its state " +
-			"directory again||The node cannot write to its state directory (no space left).>Free space on " +
-			"its disk, make it writable again, or repair it " +
-			"at once. The reserved bound is only seconds ahead."},
-	{name: "the lease is over", v: pageData{Own: refuses("FENCED", "lease-expired",
-		func(w *node.Snapshot) { cutOff(w); w.LeaseLeftMs = new(int64(-5)) })},
-		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"The lease has expired: no heartbeat succeeded for too long (connection refused).>Restore " +
-			"ZooKeeper, or the network to it. The node then serves again by itself, after the confirming time. " +
-			"Do not restart it."},
-	{name: "the clock is wrong", v: pageData{Own: refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) {
-		w.Clock.Wrong, w.Clock.WorstMs, w.Clock.Against, w.Degraded = true, new(-3_599_000.0), 4,
-			[]string{node.TroubleOffset}
-	})}, c: seen{Report: view.Report{Summary: view.Summary{Problems: []view.Problem{{Text: "worker 7 (a) refuses " +
-		"to serve", Clients: "Clients wait.", Advice: "See its log."},
-		{Text: "worker 71 (b) refuses to serve", Clients: "Clients wait.", Advice: "See its log."}}}}},
-		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks.>Check with chronyc " +
-			"tracking. If the clock is right now, wait. Else set it right. The node then serves again by itself. Do " +
-			"not restart it. If " +
-			"it is right, others are wrong: see CLOCK in flaked status.|" +
-			"worker 71 (b) refuses to serve. Clients wait. See its log."},
-	{name: "the clock went back", v: pageData{Own: refuses("CLOCK", "clock-behind",
-		func(w *node.Snapshot) { w.Clock.BehindMs = 61_400 })},
-		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"The machine's clock went back. It is behind the last ID by 1m1s.>Check with chronyc tracking. If " +
-			"the clock is right now, wait. Else set it right. The node then serves again by itself. Do not restart it."},
-	{name: "it has just started", v: pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)},
-		want: "warn|Starting|The node starts serving by itself, normally within seconds||" +
-			"Starting: no worker acquired yet.>Wait. If this lasts, the node's log says why."},
-	{name: "it cannot start", v: pageData{Own: refuses("NOTREADY", "zookeeper-unreachable",
-		func(w *node.Snapshot) { noWorker(w); cutOff(w) })},
-		want: "bad|Not serving IDs|No time left: clients get no IDs from this node||" +
-			"ZooKeeper does not answer (connection refused), and the node cannot start without it.>Start " +
-			"ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up " +
-			"after a minute."},
-	{name: "a development node", v: pageData{Dev: true, Own: own(well)},
-		want: "warn|Serving IDs|No time limit||A development node (--dev) has no ZooKeeper and keeps nothing. " +
-			"Others, or it after a restart, may repeat its IDs.>" +
-			"Do not keep its IDs. For unique IDs, start the node with --zk."},
-}
-
-// The first screen says whether this node serves, for how long, what is wrong, and what to
-// do.
-func TestFirstScreenStatesProblemAndRemedy(t *testing.T) {
-	for _, row := range firstScreens {
+// The first screen says whether this node serves, for how long, and what is wrong in the rest of the cluster.
+func TestFirstScreenStatesTimeLeft(t *testing.T) {
+	const noTime = "bad|Not serving IDs|No time left: clients get no IDs from this node||"
+	const stops = "warn|Serving IDs|%s left: the node stops serving at %s UTC unless it %s||"
+	reports := func(texts ...string) (c seen) {
+		for _, text := range texts {
+			c.Summary.Problems = append(c.Summary.Problems, view.Problem{Text: text, Clients: "C.", Advice: "A."})
+		}
+		return c
+	}
+	away := reports("worker 2 (b): down")
+	away.err = errors.New("connection refused")
+	for _, row := range []struct {
+		name string
+		v    pageData
+		c    seen
+		want string // tone, serves, left, aside, of the cluster; ...
+	}{
+		{"well", pageData{Own: own(well)}, seen{},
+			"good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|"},
+		{"ZooKeeper is down", pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"}, away,
+			fmt.Sprintf(stops, "15m3s", "10:47:08", "reaches ZooKeeper") + "10:31:36: worker 2 (b): down. C. A."},
+		{"a heartbeat is late", pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
+			seen{}, fmt.Sprintf(stops, "15m3s", "10:47:08", "reaches ZooKeeper")},
+		{"only the cluster cannot be read", pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
+			seen{err: errors.New("slow")},
+			"warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The " +
+				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + view.Unread.Clients + " " + view.Unread.Advice},
+		{"the disk is full", pageData{Own: own(diskFull)}, seen{},
+			fmt.Sprintf(stops, "2.5s", "10:32:07", "can write its state directory again")},
+		{"disk and ZooKeeper fail", pageData{Own: own(func(w *node.Snapshot) {
+			diskFull(w)
+			cutOff(w)
+			w.LeaseLeftMs = new(int64(1000))
+		})}, seen{}, fmt.Sprintf(stops, "1.0s", "10:32:06", "reaches ZooKeeper")},
+		{"the lease is over", pageData{Own: refuses("FENCED", "lease-expired", cutOff)}, seen{}, noTime},
+		{"it refuses, and the cluster says so, too", pageData{Own: refuses("CLOCK", "clock-wrong", well)},
+			reports("worker 7 (a) refuses", "worker 71 (b) refuses"), noTime + "worker 71 (b) refuses. C. A."},
+		{"it has just started", pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)}, seen{},
+			"warn|Starting|The node starts serving by itself, normally within seconds||"},
+		{"it cannot start", pageData{Own: refuses("NOTREADY", "zookeeper-unreachable", noWorker)}, seen{}, noTime},
+		{"a development node", pageData{Dev: true, Own: own(well)}, seen{}, "warn|Serving IDs|No time limit||"},
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.v.Ready = row.v.Own.Ready
 			row.v.Status.Problems = problemsOf(row.v.Own.OwnWorker, nil, row.v.Dev)
 			f := firstOf(row.v, row.c)
-			got := []string{f.Tone, f.Serves, f.Left, f.Aside}
-			for _, w := range f.Wrong {
-				got = append(got, w.Text+".>"+w.Advice)
+			text := strings.Join(f.Cluster, "; ")
+			if f.ReadAt != "" {
+				text = f.ReadAt + ": " + text
 			}
-			for _, text := range f.Cluster {
-				if f.ReadAt != "" {
-					text = f.ReadAt + ": " + text
-				}
-				got = append(got, text)
-			}
-			if text := strings.TrimRight(strings.Join(got, "|"), "|"); text != row.want {
-				t.Errorf("%s\nwant\n%s", text, row.want)
+			if got := strings.Join([]string{f.Tone, f.Serves, f.Left, f.Aside, text}, "|"); got != row.want {
+				t.Errorf("%s\nwant\n%s", got, row.want)
 			}
 		})
 	}
@@ -219,7 +183,7 @@ func TestAgesGrowSinceTheReading(t *testing.T) {
 // ZooKeeper fails after one reading. The page then says how old each part is.
 func TestPageMarksStaleReading(t *testing.T) {
 	readings := 0
-	cfg := picture(32, 20)
+	cfg := picture()
 	slots := cfg.Slots
 	cfg.Slots = func(ctx context.Context) (view.Report, error) {
 		if readings++; readings > 1 {
@@ -228,23 +192,14 @@ func TestPageMarksStaleReading(t *testing.T) {
 		return slots(ctx)
 	}
 	addr, _ := start(t, cfg)
-	page := func() string { _, _, body := do(t, "GET", "http://"+addr+"/"); return body }
-	if body := page(); strings.Contains(body, "was live") || strings.Contains(body, "has not been read") {
-		t.Error("the first reading is not now")
-	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		body := page()
-		if n := strings.Count(body, "ZooKeeper has not been read since"); n == 1 &&
-			strings.Contains(body, "could not be read from ZooKeeper since ") {
-			for _, now := range []string{"</i> live</td>"} {
-				if was := strings.Replace(now, "live", "was live", 1); strings.Contains(body, now) ||
-					!strings.Contains(body, was) {
-					t.Errorf("want %q and no %q in\n%s", was, now, body)
-				}
-			}
+		_, _, body := do(t, "GET", "http://"+addr+"/")
+		switch stale := strings.Count(body, "ZooKeeper has not been read since"); {
+		case stale == 1 && strings.Contains(body, "could not be read from ZooKeeper since ") &&
+			strings.Contains(body, "</i> was live") && !strings.Contains(body, "</i> live"):
 			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%d times:\n%s", n, body)
+		case time.Now().After(deadline):
+			t.Fatalf("%d times:\n%s", stale, body)
 		}
 	}
 }

@@ -82,7 +82,7 @@ const (
 func (s *Server) look(now time.Time) pageData {
 	c, _ := s.slots.get(true)
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
-	sequences := sequencesOf(s.cfg.Sequences())
+	sequences := sequencesOf(s.cfg.Issuer.Report())
 	status := s.statusWith(sequences)
 	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev,
 		Load: describeLoad(before, last), Own: describeOwn(status.Node)}

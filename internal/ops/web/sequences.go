@@ -26,6 +26,8 @@ type Issuer interface {
 	lineproto.Sequences
 	// Use returns what the node knows of a sequence, and false if it knows none of this name.
 	Use(name string) (seq.Use, bool)
+	// Report returns what the node knows of all sequences. It must not block.
+	Report() seq.Report
 }
 
 // until calls try until it has an answer, whenever the sequence has news. If the client goes first, the values
@@ -33,9 +35,6 @@ type Issuer interface {
 func (s *Server) until(r *http.Request, name string, try func(w *sequence.Wait, wake func()) error) error {
 	if err := mayUse(r, name); err != nil {
 		return err
-	}
-	if s.cfg.Issuer == nil {
-		return replies.ErrNoSequences
 	}
 	ctx := &deadline{Context: r.Context()}
 	defer ctx.end()
@@ -75,9 +74,14 @@ func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
 	}
 	u, ok := s.cfg.Issuer.Use(name)
 	if !ok {
-		err = replies.New(ids.ERR, "reason=no-sequence there is no sequence "+name)
+		err = noSequence(name, "")
 	}
 	return u, err
+}
+
+// noSequence returns the error for an unknown sequence. advice is a sentence behind a full stop, or empty.
+func noSequence(name, advice string) error {
+	return &seq.Refusal{Reason: seq.NoSequence, Text: "there is no sequence " + name + advice}
 }
 
 // valuesOf returns all values of runs.
@@ -178,7 +182,7 @@ func takesValues(path string) bool {
 func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 	u, err := s.use(r, name)
 	if refusal, is := errors.AsType[*seq.Refusal](err); is && refusal.Reason == seq.NoSequence && takesValues(name) {
-		err = replies.New(ids.ERR, "reason=no-sequence there is no sequence "+name+". To take values, send POST, not GET")
+		err = noSequence(name, ". To take values, send POST, not GET")
 	}
 	if err != nil {
 		writeSequenceError(w, err)
@@ -226,23 +230,20 @@ func count(text string, most int) (int, error) {
 // writeSequenceError is writeError, but an unknown name is answered with 404, and a sequence for which an operator must
 // act with 409.
 func writeSequenceError(w http.ResponseWriter, err error) {
-	var e *ids.ReplyError
-	if errors.As(err, &e) {
-		reason, _, _ := strings.Cut(strings.TrimPrefix(e.Text, "reason="), " ")
-		status := map[seq.Reason]int{
-			seq.NoSequence: http.StatusNotFound, seq.Frozen: http.StatusConflict,
-		}[seq.Reason(reason)]
-		if status != 0 {
-			writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
-			return
-		}
+	e := replies.Of(err)
+	switch seq.Reason(e.Reason()) {
+	case seq.NoSequence:
+		writeProblem(w, http.StatusNotFound, e)
+	case seq.Frozen:
+		writeProblem(w, http.StatusConflict, e)
+	default:
+		writeError(w, e)
 	}
-	writeError(w, err)
 }
 
 // usesOf returns the sequences that a request may use. The sections of a family are one.
 func (s *Server) usesOf(r *http.Request) []view.Sequence {
-	report := s.cfg.Sequences()
+	report := s.cfg.Issuer.Report()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
 	return sequencesOf(report)
 }

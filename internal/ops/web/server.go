@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -14,33 +13,28 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
 
-// Config configures New. Ready, Node, Reserve and Slots are required. Of returns a Config for a
-// node.
+// Config configures New. Of returns one for a node, which the program completes. Its functions are called from many
+// goroutines at once and must not block, but for Reserve and Slots.
 type Config struct {
 	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
-	// It is called from many goroutines at once and must not block.
 	Ready func() error
 	// Live returns nil while the process works, and otherwise the reason to kill and
 	// restart it. It must not depend on ZooKeeper: a restart cannot fix ZooKeeper, and all
-	// nodes would be restarted at once. A nil Live means that a process that answers lives.
+	// nodes would be restarted at once.
 	Live func() error
-	// Node returns the state of the node. It is called from many goroutines.
+	// Node returns the state of the node.
 	Node func() node.Snapshot
-	// Counters returns the counters of the line protocol. nil means that it is not served.
+	// Counters returns the counters of the line protocol.
 	Counters func() lineproto.Counters
 	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.
 	Reserve func(ctx context.Context, n int) (worker.Run, error)
-	// Sequences returns what this process knows of named sequences. It is called from many
-	// goroutines at once and must not block. nil means that there are none.
-	Sequences func() seq.Report
-	// Issuer issues their values. nil means that there are none.
+	// Issuer issues the values of named sequences.
 	Issuer Issuer
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second for the status page, and
@@ -62,12 +56,11 @@ type Config struct {
 	// ClientCertificate refuses requests without a client certificate that TLS has verified.
 	// It applies to the same requests as Authenticate, and in addition to it.
 	ClientCertificate bool
-	// Events are shown in the status document and on the page. nil means no events.
+	// Events are shown in the status document and on the page.
 	Events *Events
-	// About describes the process. An empty Version means that no Server header is sent.
-	About About
+	About  About
 	// Logger gets a line when serving begins and ends, and one at debug level for each
-	// error of net/http. Requests are not logged. nil means that nothing is logged.
+	// error of net/http. Requests are not logged.
 	Logger hclog.Logger
 }
 
@@ -97,29 +90,10 @@ type Server struct {
 	made     atomic.Int64 // IDs
 }
 
-// New validates the configuration. It does no I/O.
-func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil || cfg.Node == nil || cfg.Reserve == nil || cfg.Slots == nil {
-		return nil, errors.New("Config.Ready, Node, Reserve or Slots is nil")
-	}
-	if cfg.Counters == nil {
-		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }
-	}
-	if cfg.Events == nil {
-		cfg.Events = new(Events)
-	}
-	if cfg.Live == nil {
-		cfg.Live = func() error { return nil }
-	}
-	if cfg.Sequences == nil {
-		cfg.Sequences = func() seq.Report { return seq.Report{} }
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = hclog.NewNullLogger()
-	}
-	s := &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
+// New returns a Server. It does no I/O.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
 		answers: make(places, maxAnswers), waits: make(places, maxWaits)}
-	return s, nil
 }
 
 // httpLog returns a logger for errors of single requests. It logs at debug level, because

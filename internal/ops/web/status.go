@@ -70,7 +70,7 @@ type About struct {
 const shownEvents = 50
 
 // Status returns the state of this process at this moment.
-func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Sequences())) }
+func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Issuer.Report())) }
 
 func (s *Server) statusWith(sequences []view.Sequence) Status {
 	doc := Status{
