@@ -231,6 +231,9 @@ func (w *docWorld) run(c docs.Command) {
 		!slices.Contains(alone, strings.Join(words[:min(2, len(words))], " ")):
 		w.asked()
 	}
+	if c.Program() == "flaked" && words[min(1, len(words)-1)] == "seq" && w.node != nil {
+		w.counts()
+	}
 	if w.node != nil {
 		text = strings.ReplaceAll(text, "$(pidof flaked)", strconv.Itoa(w.node.cmd.Process.Pid))
 	}

@@ -70,12 +70,31 @@ func TestDrainAnswersOpenConnections(t *testing.T) {
 }
 
 // Connections that stay open are closed after --drain-time, between two replies. With --release the
-// worker is given back: the next start registers a new node at once.
+// worker is given back: the next start registers a new node at once. Not so while registration is frozen: nobody could
+// acquire the worker, and a new node on another machine could not start.
 func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
 	n := s.started().ready()
 	id := n.identity()
+	s.command("cluster", "freeze").wants(t, 0, "froze registration")
+	n.until("it knows of the freeze", func() bool {
+		doc, err := n.ask("STATUS")
+		return err == nil && !strings.Contains(doc, `"frozen_until_ms":null`)
+	})
+	if r := <-n.drain("--release"); r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start") {
+		t.Errorf("drain in a freeze: %+v", r)
+	}
+	n.proc.exit()
+	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
+		t.Errorf("%+v after a drain in a freeze, was %+v", now, id)
+	}
+	s.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "")
+	n.until("it knows of the thaw", func() bool {
+		doc, err := n.ask("STATUS")
+		return err == nil && strings.Contains(doc, `"frozen_until_ms":null`)
+	})
+
 	idle := n.opened()
 	load := n.clients(2)
 	load.progress()
@@ -98,27 +117,6 @@ func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	}
 	if now := n.start().ready().identity(); now.uuid == id.uuid {
 		t.Errorf("the node has kept its identity: %+v", now)
-	}
-}
-
-// While registration is frozen, nobody could acquire the worker, and a new node on another machine could not start. So
-// the node keeps it and can come back.
-func TestDrainKeepsTheWorkerInAFreeze(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	id := n.identity()
-	s.command("cluster", "freeze").wants(t, 0, "froze registration")
-	n.until("it knows of the freeze", func() bool {
-		doc, err := n.ask("STATUS")
-		return err == nil && !strings.Contains(doc, `"frozen_until_ms":null`)
-	})
-	if r := <-n.drain("--release"); r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start") {
-		t.Errorf("drain: %+v", r)
-	}
-	n.proc.exit()
-	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
-		t.Errorf("%+v, was %+v", now, id)
 	}
 }
 

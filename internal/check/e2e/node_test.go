@@ -12,6 +12,7 @@ import (
 
 	core "github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -90,6 +91,16 @@ func (s *site) node(flags ...string) *node {
 func (s *site) started(flags ...string) *node {
 	s.t.Helper()
 	return s.node(flags...).start()
+}
+
+// onPorts returns nodes that keep their addresses: clients go on over restarts.
+func (s *site) onPorts(count int) (nodes []*node) {
+	for range count {
+		n := s.node()
+		n.listen = fmt.Sprintf("127.0.0.1:%d", zktest.Port(s.t))
+		nodes = append(nodes, n)
+	}
+	return nodes
 }
 
 // startedTogether starts several nodes at once and waits until all are ready.

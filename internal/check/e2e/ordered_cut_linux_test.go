@@ -49,8 +49,8 @@ func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
 	f := newFleetSite(t, zktest.Chroot(t, zktest.Shared(t)))
 	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250))
 	for i := range 3 {
-		f.addresses = append(f.addresses, fmt.Sprintf("%s%d:7609", subnet, i+1))
-		f.nodes = append(f.nodes, f.node("--listen", f.addresses[i]).onSocket())
+		address := fmt.Sprintf("%s%d:7609", subnet, i+1)
+		f.has(f.node("--listen", address).onSocket(), address)
 	}
 	f.begin()
 	var owner *node

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/check/order"
-	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
 // These are the ordered sequences of these tests: a plain one, a family, and a template with one of its sequences.
@@ -36,12 +34,15 @@ type fleet struct {
 func newFleet(t *testing.T, connect string, flags ...string) *fleet {
 	t.Helper()
 	f := newFleetSite(t, connect, flags...)
-	for range 3 {
-		n := f.node()
-		n.listen = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)) // clients go on over restarts
-		f.nodes, f.addresses = append(f.nodes, n), append(f.addresses, n.listen)
+	for _, n := range f.onPorts(3) {
+		f.has(n, n.listen)
 	}
 	return f.begin()
+}
+
+// has adds a node, which the others reach at an address.
+func (f *fleet) has(n *node, address string) {
+	f.nodes, f.addresses = append(f.nodes, n), append(f.addresses, address)
 }
 
 // newFleetSite returns a fleet without nodes. Heartbeats of the other tests' nodes have gaps on a busy machine, after

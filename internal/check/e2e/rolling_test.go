@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -20,11 +19,9 @@ func newTrio(t *testing.T, connect, heartbeat, confirm string) *trio {
 	t.Helper()
 	s := newSite(t, connect, "--heartbeat", heartbeat, "--confirm-time", confirm, "--reserve", "1s",
 		"--zk-session-timeout", "6s")
-	c := &trio{site: s}
-	for range 3 {
-		n := s.node()
-		n.listen = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)) // clients go on over restarts
-		c.nodes = append(c.nodes, n.start())
+	c := &trio{site: s, nodes: s.onPorts(3)}
+	for _, n := range c.nodes {
+		n.start()
 	}
 	for _, n := range c.nodes {
 		n.ready()

@@ -9,9 +9,6 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// mixed is a fleet whose nodes may be of different versions.
-type mixed struct{ *fleet }
-
 // Nodes of the release are replaced by nodes of this version, one by one under load, and back again: the steps of
 // docs/upgrading.md.
 func TestRollingUpgrade(t *testing.T) {
@@ -49,25 +46,23 @@ func TestRollingUpgrade(t *testing.T) {
 }
 
 // newMixed starts three nodes of a build, and clients of each.
-func newMixed(t *testing.T, b *build) *mixed {
+func newMixed(t *testing.T, b *build) *fleet {
 	f := newFleetSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	for range 3 {
-		n := f.node()
-		n.build, n.listen = b, fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)) // clients go on over restarts
-		f.nodes, f.addresses = append(f.nodes, n), append(f.addresses, n.listen)
+	for _, n := range f.onPorts(3) {
+		n.build = b
+		f.has(n, n.listen)
 	}
 	f.begin()
-	m := &mixed{f}
-	m.sequence("order")
-	m.sequence("invoice", "--mode", "strict")
-	for _, n := range m.nodes {
-		m.loads = append(m.loads, n.clients(1),
+	f.sequence("order")
+	f.sequence("invoice", "--mode", "strict")
+	for _, n := range f.nodes {
+		f.loads = append(f.loads, n.clients(1),
 			n.asks(func(round int) question { return drawn("order", round) }),
 			n.asks(func(round int) question { return drawn("invoice", round) }),
 			n.asks(func(round int) question { return withKey("invoice", fmt.Sprintf("k%d", round/10)) })) // of all nodes
 	}
-	m.flows()
-	return m
+	f.flows()
+	return f
 }
 
 // asks starts a client of the node.
@@ -78,16 +73,16 @@ func (n *node) asks(draw func(round int) question) *load {
 }
 
 // operated lets commands of a build read and change records of both versions' nodes.
-func (m *mixed) operated(b *build) {
-	m.t.Helper()
+func (f *fleet) operated(b *build) {
+	f.t.Helper()
 	run := func(args ...string) result {
-		return execute(m.t, b.binary(m.t), append(args, "--zk", m.connect)...)
+		return execute(f.t, b.binary(f.t), append(args, "--zk", f.connect)...)
 	}
-	run("seq", "set", "order", "--block", "64").wants(m.t, 0, "order")
-	run("seq", "set", "order", "--block", "32").wants(m.t, 0, "order")
+	run("seq", "set", "order", "--block", "64").wants(f.t, 0, "order")
+	run("seq", "set", "order", "--block", "32").wants(f.t, 0, "order")
 	for _, version := range []string{releaseTag, testVersion} {
-		run("status").reads(m.t, version)
+		run("status").reads(f.t, version)
 	}
-	run("doctor", "--state-dir", m.nodes[0].dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
-		reads(m.t, "holds worker")
+	run("doctor", "--state-dir", f.nodes[0].dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
+		reads(f.t, "holds worker")
 }
