@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +17,6 @@ import (
 type endState struct {
 	cluster coordinator.Cluster
 	slots   []coordinator.Entry
-	tickets map[string]string // node by path of the ticket
 }
 
 // live returns the workers with a live lock.
@@ -37,31 +34,8 @@ func (c *campaign) readState() (s endState, err error) {
 		if s.cluster, err = coordinator.ReadCluster(ctx, zk); err != nil {
 			return err
 		}
-		if s.slots, err = coordinator.ReadSlots(ctx, zk, s.cluster); err != nil {
-			return err
-		}
-		names, err := zk.Children(ctx, "/tickets")
-		if err != nil {
-			return err
-		}
-		s.tickets = map[string]string{}
-		for _, name := range names {
-			data, _, err := zk.Get(ctx, "/tickets/"+name)
-			if errors.Is(err, store.ErrNoNode) {
-				continue
-			}
-			var t struct {
-				Node string `json:"node"`
-			}
-			if err == nil {
-				err = json.Unmarshal(data, &t)
-			}
-			if err != nil {
-				return err
-			}
-			s.tickets["/tickets/"+name] = t.Node
-		}
-		return nil
+		s.slots, err = coordinator.ReadSlots(ctx, zk, s.cluster)
+		return err
 	})
 	return s, err
 }
@@ -111,9 +85,6 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *h
 			say("worker %d has issued IDs, and the cluster has used no more than %d", w, s.cluster.HighestSlot)
 		}
 	}
-	if !lossy {
-		s.registrations(owners, say)
-	}
 	return wrong
 }
 
@@ -135,32 +106,6 @@ func wrongSlot(e coordinator.Entry, own, released, lossy bool, beyond func(int64
 		return "has issued beyond the bounds in its record"
 	}
 	return ""
-}
-
-// registrations finds nodes that have several workers, or not just one ticket.
-func (s endState) registrations(owners map[string]bool, say func(string, ...any)) {
-	holders := map[string]int{} // by node: number of slots not released
-	for _, e := range s.slots {
-		if e.Slot.Term > 0 && !e.Slot.Released {
-			holders[e.Slot.Node]++
-		}
-	}
-	for node, n := range holders {
-		if n > 1 {
-			say("node %s has %d workers", node, n)
-		}
-	}
-	registered := map[string]int{}
-	for name, node := range s.tickets {
-		if registered[node]++; holders[node] == 0 {
-			say("%s is left of node %s, which has no worker", name, node)
-		}
-	}
-	for node := range owners {
-		if registered[node] != 1 {
-			say("node %s has %d tickets", node, registered[node])
-		}
-	}
 }
 
 // lossy reports whether ZooKeeper lost data during the run.
@@ -188,7 +133,6 @@ func healthyEnd() (endState, map[int64]worker.ID) {
 			slot(3, coordinator.Slot{Node: "a", LeaseUntil: at(9), Released: true}),
 			slot(4, coordinator.Slot{Node: "e", LeaseUntil: at(60), Released: true, State: "released"}),
 		},
-		tickets: map[string]string{"/tickets/n-1": "a", "/tickets/n-2": "b", "/tickets/n-3": "c"},
 	}, map[int64]worker.ID{0: idAt(49, 0, 0), 1: idAt(49, 1, 0), 2: idAt(39, 2, 0), 3: idAt(8, 3, 0), 4: idAt(59, 4, 0)}
 }
 
@@ -198,7 +142,6 @@ func TestEndState(t *testing.T) {
 	slot := func(i int, change func(*coordinator.Slot)) spoiler {
 		return func(s *endState, _ ids) { change(&s.slots[i].Slot) }
 	}
-	ticket := func(node string) spoiler { return func(s *endState, _ ids) { s.tickets["/tickets/n-4"] = node } }
 	issued := func(w int64, tick worker.Tick) spoiler {
 		return func(_ *endState, h ids) { h[w] = idAt(tick, w, 0) }
 	}
@@ -220,10 +163,6 @@ func TestEndState(t *testing.T) {
 		{"not given back", "worker 4 was given back", slot(4, notReleased)},
 		{"given back, with a ticket", "worker 4 was given back", slot(4, func(s *coordinator.Slot) { s.Ticket = "t" })},
 		{"an ID at the end of what was given back", "worker 4 has issued", issued(4, 60)},
-		{"two workers", "has 2 workers", slot(3, notReleased)},
-		{"two tickets", "has 2 tickets", ticket("b")},
-		{"no ticket", "has 0 tickets", func(s *endState, _ ids) { delete(s.tickets, "/tickets/n-1") }},
-		{"a ticket left behind", "which has no worker", ticket("d")},
 		{"one node, two machines", "belong to 1 nodes", slot(1, func(s *coordinator.Slot) { s.Node = "a" })},
 	} {
 		s, highest := healthyEnd()
@@ -233,7 +172,7 @@ func TestEndState(t *testing.T) {
 		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
-		if lossy := s.wrongWith(held, highest, newHistory(), true); row.name == "two workers" && len(lossy) > 0 {
+		if lossy := s.wrongWith(held, highest, newHistory(), true); row.name == "an ID at the lease's end" && len(lossy) > 0 {
 			t.Errorf("%s after a loss: %q", row.name, lossy)
 		}
 	}
