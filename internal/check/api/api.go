@@ -177,7 +177,7 @@ func short(p *types.Package) string {
 // unnamed returns a type without the names of parameters, which may change.
 func unnamed(t types.Type) types.Type {
 	s, ok := t.(*types.Signature)
-	if !ok {
+	if !ok || s.TypeParams().Len() > 0 { // a type parameter belongs to one signature only
 		return t
 	}
 	bare := func(all *types.Tuple) *types.Tuple {
@@ -186,13 +186,6 @@ func unnamed(t types.Type) types.Type {
 			vars = append(vars, types.NewParam(token.NoPos, nil, "", unnamed(v.Type())))
 		}
 		return types.NewTuple(vars...)
-	}
-	var params []*types.TypeParam
-	for p := range s.TypeParams().TypeParams() {
-		params = append(params, p)
-	}
-	if params != nil {
-		return t // a type parameter belongs to one signature only
 	}
 	return types.NewSignatureType(nil, nil, nil, bare(s.Params()), bare(s.Results()), s.Variadic())
 }

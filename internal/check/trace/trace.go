@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,20 +85,8 @@ func (v *Verdict) String() string {
 	for _, n := range v.Broken {
 		broken += n
 	}
-	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %s\n  rules: %s\n", steps, broken,
-		counts(v.Broken),
-		counts(v.Steps), counts(v.Rules))
-}
-
-func counts(n map[string]int) string {
-	var all []string
-	for _, key := range slices.SortedFunc(maps.Keys(n), func(a, b string) int {
-		return cmp.Or(cmp.Compare(strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")),
-			cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-	}) {
-		all = append(all, fmt.Sprintf("%s %d", key, n[key]))
-	}
-	return strings.Join(all, ", ")
+	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %v\n  rules: %v\n", steps, broken, v.Broken, v.Steps,
+		v.Rules)
 }
 
 // world is what the traces have shown so far.

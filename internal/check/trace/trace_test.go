@@ -67,7 +67,7 @@ func TestGoodTraceObeysAllRules(t *testing.T) {
 	for _, wrong := range v.Violations {
 		t.Error(wrong)
 	}
-	if v.Steps["beat"] != 5 || v.Rules["C26"] != 2 || !strings.Contains(v.String(), "put-back 0") {
+	if v.Steps["beat"] != 5 || v.Rules["C26"] != 2 || !strings.Contains(v.String(), "put-back:0") {
 		t.Error(v)
 	}
 }

@@ -6,8 +6,6 @@ package vectors
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -24,27 +22,24 @@ type vector struct {
 	Sequence int64  `json:"sequence"`
 }
 
-func parse(t *testing.T, data []byte) (all []vector) {
-	t.Helper()
-	dec := json.NewDecoder(bytes.NewReader(data))
-	for {
-		var v vector
-		if err := dec.Decode(&v); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
+// atLeast is the least number of vectors of each library.
+var atLeast = map[string]int{
+	"bwmarrin": 100, "bwmarrin, 8 and 14 bits": 100,
+	"sonyflake": 300, "sonyflake v2": 50, "sonyflake v2, own bits": 50,
 }
 
-// check decodes each ID with flaked, and encodes the fields that the library gave for
-// it. Both must agree with the vector. It returns the number of vectors of each
-// library.
-func check(t *testing.T, all []vector) map[string]int {
-	t.Helper()
-	of := map[string]int{}
-	for _, v := range all {
+// Each ID has the fields that the library gave for it, and these fields make the same ID.
+func TestStoredIDsDecodeAlike(t *testing.T) {
+	data, err := os.ReadFile("vectors.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var v vector
+		if err := dec.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
 		l, err := worker.ParseLayout(v.Layout)
 		if err != nil {
 			t.Fatal(err)
@@ -56,19 +51,8 @@ func check(t *testing.T, all []vector) map[string]int {
 		if id, err := l.Encode(want); err != nil || int64(id) != v.ID {
 			t.Fatalf("%s: %+v is %d here, %v; want %d", v.By, want, id, err, v.ID)
 		}
-		of[v.By]++
+		got[v.By]++
 	}
-	return of
-}
-
-// atLeast is the least number of vectors of each library.
-var atLeast = map[string]int{
-	"bwmarrin": 100, "bwmarrin, 8 and 14 bits": 100,
-	"sonyflake": 300, "sonyflake v2": 50, "sonyflake v2, own bits": 50,
-}
-
-func enough(t *testing.T, got map[string]int) {
-	t.Helper()
 	if len(got) != len(atLeast) {
 		t.Errorf("libraries: %v", got)
 	}
@@ -77,12 +61,4 @@ func enough(t *testing.T, got map[string]int) {
 			t.Errorf("%d IDs of %s, want %d", got[by], by, n)
 		}
 	}
-}
-
-func TestStoredIDsDecodeAlike(t *testing.T) {
-	data, err := os.ReadFile("vectors.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	enough(t, check(t, parse(t, data)))
 }
