@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 // fakeNode returns the address of a node that answers each line with reply, on one connection
@@ -77,8 +80,12 @@ func TestNodeTranscript(t *testing.T) {
 		return reply.Load().(string)
 	}))
 	names := map[string]string{
-		"WELL":  fakeNode(t, "tcp", "127.0.0.1:0", answering(t)),
-		"ALONE": fakeNode(t, "tcp", "127.0.0.1:0", answering(t, cutOff)),
+		"WELL":  fakeNode(t, "tcp", "127.0.0.1:0", says(answer())),
+		"ALONE": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(cutOff))),
+		"YOUNG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(starting))),
+		"LONG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(behind,
+			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) }))),
+		"NODE": os.Getenv("FLAKED_ADDR"),
 	}
 	transcript(t, "node.txt", names, func(event string) {
 		text := strings.TrimPrefix(event, "the node answers ")

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func TestExplain(t *testing.T) {
@@ -24,14 +22,7 @@ func TestExplain(t *testing.T) {
 		{"nothing", t.Context(), nil, 0, ""},
 		{"something", t.Context(), errors.New("boom"), exitFailure, "boom"},
 		{"in one line", t.Context(), errors.Join(errors.New("one"), errors.New("two\r\n")), exitFailure, "one; two"},
-		{"usage", t.Context(), usageError("bad %d", 1), exitUsage, "bad 1"},
 		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitWith(exitDegraded, "y")), exitDegraded, "x: y"},
-		{"unreachable", t.Context(), fmt.Errorf("%w: sync", store.ErrUnreachable), exitUnreachable,
-			"ZooKeeper cannot be reached: sync. Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum."},
-		{"denied", t.Context(), store.ErrDenied, exitFailure, "ZooKeeper denied access. Give --zk-auth-file with the " +
-			"user that created the records."},
-		{"no cluster", t.Context(), coordinator.ErrNoCluster, exitFailure, "cluster not found in this ZooKeeper. " +
-			view.NoCluster.Advice},
 		{"interrupted", interrupted, store.ErrUnreachable, exitFailure, "interrupted"},
 		{"failed while interrupted", interrupted, errors.New("disk full"), exitFailure, "disk full"},
 	} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,10 +52,8 @@ func TestFrozenConfiguration(t *testing.T) {
 
 func settingsOfServe(t *testing.T, args ...string) (settings []string) {
 	t.Helper()
-	app := newApp(nil, t.Output(), t.Output())
-	serve := app.Command(serveName)
-	serve.Action = func(c *cli.Context) error {
-		for _, f := range serve.Flags {
+	instead(t, serveName, func(c *cli.Context) error {
+		for _, f := range c.Command.Flags {
 			name := f.Names()[0]
 			switch {
 			case name == "config" || commandLineOnly(f):
@@ -67,10 +64,7 @@ func settingsOfServe(t *testing.T, args ...string) (settings []string) {
 			}
 		}
 		_, err := serveOptions(c)
-		return err
-	}
-	if err := app.RunContext(context.Background(), append([]string{"flaked", "serve"}, args...)); err != nil {
-		t.Errorf("%s are refused: %v. docs/upgrading.md says what may change", args, err)
-	}
+		return err // docs/upgrading.md says what may be refused
+	}, args...)
 	return settings
 }

@@ -55,6 +55,16 @@ func callCtx(t *testing.T, ctx context.Context, stdin string, args ...string) re
 	return result{code, stdout.String(), stderr.String()}
 }
 
+// instead runs a command of flaked with another action.
+func instead(t *testing.T, command string, action cli.ActionFunc, args ...string) {
+	t.Helper()
+	app := newApp(nil, t.Output(), t.Output())
+	app.Command(command).Action = action
+	if err := app.RunContext(t.Context(), append([]string{"flaked", command}, args...)); err != nil {
+		t.Fatalf("%s %q: %v", command, args, err)
+	}
+}
+
 // wants checks the exit code and the texts that the outputs must contain. "" means that the
 // output must be empty.
 func (r result) wants(t *testing.T, code int, stdout, stderr string) {

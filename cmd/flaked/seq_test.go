@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -21,15 +21,13 @@ type seqWorld struct {
 	store store.Store
 }
 
-const seqLease = 2 * time.Hour
-
 func newSeqWorld(t *testing.T) *seqWorld {
 	t.Helper()
 	mem := store.NewMem(nil)
 	w := &seqWorld{t: t, mem: mem, store: mem.Session()}
 	withStore = func(_ *cli.Context, f func(store.Store) error) error { return f(w.store) }
 	t.Cleanup(func() { withStore = withZooKeeper })
-	lease := seqLease
+	lease := 2 * time.Hour
 	want, err := node.Settings{Lease: &lease}.Record("u", time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -73,22 +71,38 @@ func (w *seqWorld) taken(name string, next int64) {
 	}
 }
 
+// behind connects a node that knows of one change.
+func (w *seqWorld) behind() {
+	w.t.Helper()
+	cl, err := coordinator.PeekCluster(w.t.Context(), w.store)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cl.HighestSlot = 1
+	put(w.t, w.store, "/cluster", cl, false)
+	put(w.t, w.store, coordinator.SlotPath(1), coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1,
+		Followed: coordinator.Followed{Changes: 1}}, true)
+	if _, err := w.mem.Session().Create(w.t.Context(), "/live/0001", nil, store.Ephemeral); err != nil {
+		w.t.Fatal(err)
+	}
+	seqClock = &leaping{time.Now()}
+	w.t.Cleanup(func() { seqClock = nil })
+}
+
+// leaping is a clock on which each look takes 10 s.
+type leaping struct{ at time.Time }
+
+func (l *leaping) Now() time.Time {
+	l.at = l.at.Add(10 * time.Second)
+	return l.at
+}
+
+func (*leaping) Sleep(context.Context, time.Duration) error { return nil }
+
 // call runs `flaked seq` with these arguments in this cluster.
 func (w *seqWorld) call(args ...string) result {
 	w.t.Helper()
 	return call(w.t, "", append([]string{"seq"}, args...)...)
-}
-
-// json runs a command with -o json and reads its output into v.
-func (w *seqWorld) json(v any, args ...string) {
-	w.t.Helper()
-	r := w.call(append(args, "-o", "json")...)
-	if r.code != exitOK {
-		w.t.Fatalf("%v: %+v", args, r)
-	}
-	if err := json.Unmarshal([]byte(r.stdout), v); err != nil {
-		w.t.Fatalf("%v: %v: %s", args, err, r.stdout)
-	}
 }
 
 // An operator who made sure of the next value before another loss has made sure of nothing.

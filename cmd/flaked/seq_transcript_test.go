@@ -35,6 +35,8 @@ func (w *seqWorld) happens(event []string) *seqWorld {
 	switch strings.Join(event[:min(2, len(event))], " ") {
 	case "another cluster":
 		return newSeqWorld(w.t)
+	case "a connected": // node is behind
+		w.behind()
 	case "ZooKeeper loses": // data
 		w.losesData()
 	case "no node": // has served sequences

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -17,21 +16,15 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 	t.Setenv("FLAKED_DATACENTER", "2")
 	t.Setenv("FLAKED_SEQUENCE_START", "zero")
 	var got node.Settings
-	app := newApp(nil, t.Output(), t.Output())
-	serve := app.Command("serve")
-	serve.Action = func(c *cli.Context) (err error) {
+	instead(t, "serve", func(c *cli.Context) (err error) {
 		got, err = clusterSettings(c)
 		return err
-	}
-	if err := app.RunContext(context.Background(),
-		[]string{"flaked", "serve", "--zk", "zk1", "--layout", "twitter", "--bootstrap"}); err != nil {
-		t.Fatal(err)
-	}
+	}, "--zk", "zk1", "--layout", "twitter", "--bootstrap")
 	cl, err := got.Record("u", 0)
 	if err != nil || cl.Datacenter != 2 || cl.SequenceStart != "zero" {
 		t.Errorf("%+v, %v", cl, err)
 	}
-	for _, f := range serve.VisibleFlags() {
+	for _, f := range serveCommand().VisibleFlags() {
 		if slices.Contains([]string{"datacenter", "on-rollback", "borrow", "sequence-start", "segment-start"},
 			f.Names()[0]) {
 			t.Errorf("serve --help lists --%s", f.Names()[0])
@@ -44,17 +37,12 @@ func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
 	t.Setenv("FLAKED_LAYOUT", "twitter")
 	for args, from := range map[string]string{"": "--layout", "--layout leaf --addr 127.0.0.1:1": "--layout",
 		"--addr 127.0.0.1:1": ""} {
-		app := newApp(nil, t.Output(), t.Output())
 		var found foundLayout
 		var err error
-		app.Command("decode").Action = func(c *cli.Context) error {
+		instead(t, "decode", func(c *cli.Context) error {
 			found, err = findLayout(c)
 			return nil
-		}
-		if err := app.RunContext(context.Background(),
-			append([]string{"flaked", "decode"}, strings.Fields(args)...)); err != nil {
-			t.Fatal(err)
-		}
+		}, strings.Fields(args)...)
 		if (err == nil) != (from != "") || found.from != from {
 			t.Errorf("%q: %q, %v", args, found.from, err)
 		}

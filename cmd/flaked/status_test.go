@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +41,11 @@ func exampleReport() view.Report {
 	r.Workers[4].Asked, r.Workers[4].Says = view.Answered,
 		&view.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
 	r.Workers[5].Asked = view.TimedOut
+	for _, lost := range []int{13, 14, 15, 17} { // those beside each other take one row
+		r.Workers = append(r.Workers, view.WorkerReport{Worker: lost, State: view.RecordMissing,
+			LeaseLeftMs: new(int64(hour))})
+	}
+	r.Workers = append(r.Workers, view.WorkerReport{Worker: 18, State: view.RecordMissing, LeaseLeftMs: new(int64(9000))})
 	r.Judge()
 	return r
 }
@@ -53,26 +56,6 @@ func TestStatusTableGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "status.txt", b.String())
-}
-
-// Workers whose records are lost take one row, however many they are.
-func TestLostWorkersShareARow(t *testing.T) {
-	lost := func(worker int, left int64) view.WorkerReport {
-		return view.WorkerReport{Worker: worker, State: view.RecordMissing, LeaseLeftMs: &left}
-	}
-	var b bytes.Buffer
-	err := printStatus(&b, view.Report{Workers: []view.WorkerReport{
-		{Worker: 0, State: view.Stopped}, lost(1, hour), lost(2, hour), lost(3, hour), lost(5, hour), lost(6, 1000),
-	}})
-	var first []string
-	for line := range strings.Lines(b.String()) {
-		if strings.Contains(line, view.RecordMissing) {
-			first = append(first, strings.Fields(line)[0])
-		}
-	}
-	if want := []string{"1-3", "5", "6"}; err != nil || !slices.Equal(first, want) {
-		t.Errorf("%q, %v, want %q", first, err, want)
-	}
 }
 
 func TestOffsetCell(t *testing.T) {

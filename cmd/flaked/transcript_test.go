@@ -94,6 +94,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z \([^)]*\)`), "TIME"},
 	{regexp.MustCompile(`until \d{4}-\d\d-\d\dT[\d:.]+Z`), "until TIME"},
 	{regexp.MustCompile(`current time \S+ is after [^ .]+`), "current time TIME is after TIME"},
+	{regexp.MustCompile(`"now_ms": \d+`), `"now_ms": NOW`},
 	{regexp.MustCompile(`"@timestamp":"[^"]*"`), `"@timestamp":"TIME"`},
 	{regexp.MustCompile(`(?m)^20\S+( \[\w+\])`), "TIME$1"},
 	{regexp.MustCompile(`epoch=20\d\d-\d\d-\d\d\.`), "epoch=TODAY."},

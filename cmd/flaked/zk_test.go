@@ -33,14 +33,10 @@ func keyPair(t *testing.T) (cert, key string) {
 // zkOf returns the configuration that zkConfig makes of a command line.
 func zkOf(t *testing.T, args ...string) (cfg store.ZKConfig, err error) {
 	t.Helper()
-	cmd := &cli.Command{Name: "try", Flags: zkFlags(""), Action: func(c *cli.Context) error {
+	instead(t, "status", func(c *cli.Context) error {
 		cfg, err = zkConfig(c, hclog.NewNullLogger())
 		return nil
-	}}
-	app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}}
-	if err := app.RunContext(t.Context(), append([]string{"flaked", "try", "--zk", "h"}, args...)); err != nil {
-		t.Fatal(err)
-	}
+	}, append([]string{"--zk", "h"}, args...)...)
 	return cfg, err
 }
 
@@ -75,25 +71,6 @@ func TestZKConfig(t *testing.T) {
 }
 
 func TestNewLogger(t *testing.T) {
-	log := func(args ...string) (string, error) {
-		var out bytes.Buffer
-		var failed error
-		cmd := &cli.Command{Name: "try", Flags: logFlags(), Action: func(c *cli.Context) error {
-			l, closeLog, err := newLogger(c, &out)
-			if failed = err; err == nil {
-				l.Info("hello", "n", 1)
-				l.Debug("details")
-				closeLog()
-			}
-			return nil
-		}}
-		app := &cli.App{Name: "flaked", Commands: []*cli.Command{cmd}, Writer: &bytes.Buffer{},
-			ErrWriter: &bytes.Buffer{}}
-		if err := app.RunContext(t.Context(), append([]string{"flaked", "try"}, args...)); err != nil {
-			t.Fatal(err)
-		}
-		return out.String(), failed
-	}
 	for _, row := range []struct {
 		args, want string
 		lines      int
@@ -105,10 +82,19 @@ func TestNewLogger(t *testing.T) {
 		{"--log-level WARN", "", 0},
 		{"--log-level off", "", 0},
 	} {
-		got, err := log(strings.Fields(row.args)...)
-		if err != nil || !strings.Contains(got, row.want) || strings.Count(got, "\n") != row.lines ||
+		var out bytes.Buffer
+		instead(t, "serve", func(c *cli.Context) error {
+			log, closeLog, err := newLogger(c, &out)
+			if err == nil {
+				log.Info("hello", "n", 1)
+				log.Debug("details")
+				closeLog()
+			}
+			return err
+		}, strings.Fields(row.args)...)
+		if got := out.String(); !strings.Contains(got, row.want) || strings.Count(got, "\n") != row.lines ||
 			strings.Contains(got, "\x1b") {
-			t.Errorf("%s: %q %v, want %q", row.args, got, err, row.want)
+			t.Errorf("%s: %q, want %q", row.args, got, row.want)
 		}
 	}
 }
