@@ -7,17 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 )
 
 const root = "../.."
 
-// TestTroubleshootingHasEveryErrorOfClients checks that docs/troubleshooting.md has them, too.
+// A client that gets an error finds its code. TestEveryRefusalIsDocumented of package node checks the refusals of a node,
+// which are NOTREADY.
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
-	protocol := readFile(t, "docs/protocol.md")
+	protocol, troubleshooting := readFile(t, "docs/protocol.md"), readFile(t, "docs/troubleshooting.md")
 	for _, c := range replies.Codes {
 		if !strings.Contains(protocol, "\n| `-"+string(c)+"` |") {
 			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
+		}
+		if !strings.Contains(troubleshooting, "\n| `-"+string(c)+" ") && c != ids.NOTREADY {
+			t.Errorf("docs/troubleshooting.md has no row for -%s", c)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 // flaked must accept every command line in the documents. internal/check/e2e runs those that can be run.
 func TestCommandLinesOfDocuments(t *testing.T) {
-	const root = "../.."
 	pages, err := docs.Files(root)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,17 +14,10 @@ var pageLabel = regexp.MustCompile(`<(?:dt|th)[^>]*>([A-Za-z ]+)<`)
 
 // Every term that flaked prints is in docs/glossary.md.
 func TestGlossary(t *testing.T) {
-	text, err := os.ReadFile("../../docs/glossary.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../internal/ops/web/page/page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	glossary := strings.ToLower(string(text))
-	if found := len(pageLabel.FindAllString(string(page), -1)); found < 10 {
-		t.Fatalf("found only %d labels in the page", found)
+	glossary := strings.ToLower(readFile(t, "docs/glossary.md"))
+	labels := pageLabel.FindAllStringSubmatch(readFile(t, "internal/ops/web/page/page.html"), -1)
+	if len(labels) < 10 {
+		t.Fatalf("found only %d labels in the page", len(labels))
 	}
 	knows := func(where, term string) {
 		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToLower(term)) + `\b`).MatchString(glossary) {
@@ -41,7 +33,7 @@ func TestGlossary(t *testing.T) {
 	for _, phase := range node.Phases() {
 		knows("a node", string(phase))
 	}
-	for _, label := range pageLabel.FindAllStringSubmatch(string(page), -1) {
+	for _, label := range labels {
 		knows("the status page", label[1])
 	}
 }

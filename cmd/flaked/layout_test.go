@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,11 +62,7 @@ func dates(l worker.Layout) (begins, ends string) {
 
 // docs/layouts.md is right about the presets, and every layout in it can be parsed.
 func TestLayoutsDocument(t *testing.T) {
-	data, err := os.ReadFile("../../docs/layouts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc := string(data)
+	doc := readFile(t, "docs/layouts.md")
 	for _, p := range worker.Presets() {
 		begins, ends := dates(p.Layout)
 		_, line, found := strings.Cut(doc, "\n| `"+p.Name+"`")

@@ -7,23 +7,10 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
-
-// A client that gets an error finds its code in docs/troubleshooting.md.
-// TestEveryRefusalIsDocumented of package node checks the refusals of a node.
-func TestTroubleshootingHasEveryErrorOfClients(t *testing.T) {
-	page := readFile(t, "docs/troubleshooting.md")
-	for _, c := range replies.Codes {
-		if !strings.Contains(page, "\n| `-"+string(c)+" ") && c != ids.NOTREADY {
-			t.Errorf("docs/troubleshooting.md has no row for -%s", c)
-		}
-	}
-}
 
 // The errors that end a start have their texts in docs/troubleshooting.md.
 func TestTroubleshootingHasStartErrors(t *testing.T) {

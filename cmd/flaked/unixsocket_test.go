@@ -94,9 +94,15 @@ func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	}
 	conn.Close()
 
-	// The socket of a running node is not replaced.
-	if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("on a socket in use: %v", err)
+	// Neither the socket of a running node is replaced nor a file.
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, file} {
+		if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("in place of %s: %v", path, err)
+		}
 	}
 }
 
@@ -169,17 +175,4 @@ func TestRemovedUnixSocketIsMadeAgain(t *testing.T) {
 	}
 	other.Close()
 	renew(false) // closed
-}
-
-func TestUnixSocketReplacesNothingElse(t *testing.T) {
-	path := socketPath(t)
-	if err := os.WriteFile(path, []byte("letters"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := listenUnix(path, closedToOthers); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("in place of a file: %v", err)
-	}
-	if text, err := os.ReadFile(path); string(text) != "letters" {
-		t.Errorf("the file now holds %q, %v", text, err)
-	}
 }
