@@ -38,6 +38,36 @@ func (f Finding) wants(t *testing.T, name string, level Level, text string) {
 	}
 }
 
+type row struct {
+	name  string
+	found Finding
+	level Level
+	text  string
+}
+
+func checkRows(t *testing.T, rows []row) {
+	t.Helper()
+	for _, row := range rows {
+		row.found.wants(t, row.name, row.level, row.text)
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	held := coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 2000}}
+	of := func(slots int, entries ...coordinator.Entry) Finding {
+		return judgeWorkers(coordinator.Cluster{Slots: slots}, entries, 1000)
+	}
+	checkRows(t, []row{
+		{"all free", of(4), OK, "4 of 4 workers are free"},
+		{"one of each", of(100, held, coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}},
+			coordinator.Entry{Absent: true}, coordinator.Entry{Live: true},
+			coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}),
+			OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
+		{"few", of(21, slices.Repeat([]coordinator.Entry{held}, 20)...), Warn, "1 of 21"},
+		{"none", of(2, held, held), Fail, "0 of 2 workers are free: 2 held"},
+	})
+}
+
 func TestServers(t *testing.T) {
 	up := server{addr: "a:1", took: time.Millisecond}
 	down := server{addr: "b:1", err: errors.New("connection refused")}
@@ -130,61 +160,33 @@ func TestCluster(t *testing.T) {
 	}
 	no := func(coordinator.Cluster) error { return errors.New("--lease 1h differs from the cluster's 24h") }
 	yes := func(coordinator.Cluster) error { return nil }
-	for _, tc := range []struct {
-		name  string
-		cl    coordinator.Cluster
-		err   error
-		cfg   Config
-		dir   stateDir
-		check string
-		level Level
-		text  string
-	}{
-		{"as asked for", cl, nil, Config{Fits: yes}, stateDir{}, "cluster", OK, "u1"},
-		{"its own", cl, nil, Config{Fits: yes}, mine("u1"), "cluster", OK, "u1"},
-		{"another", cl, nil, Config{Fits: yes}, mine("u2"), "cluster", Fail, "/s belongs to cluster u2, and this is"},
-		{"none", cl, coordinator.ErrNoCluster, Config{}, stateDir{}, "cluster", Fail, "flaked cluster init"},
-		{"none yet", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, stateDir{}, "cluster", OK,
-			"the node creates it"},
-		{"unreadable", cl, store.ErrDenied, Config{}, stateDir{}, "cluster", Fail, "--zk-auth-file"},
-		{"other settings", cl, nil, Config{Fits: no}, stateDir{}, "cluster", Fail, "--lease 1h differs from the"},
-		{"long", cl, nil, Config{Fits: yes}, stateDir{}, "layout", OK, "2080-07-10"},
-		{"soon", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "39@", 1) }), nil,
-			Config{Fits: yes}, stateDir{}, "layout", Warn, "2028"},
-		{"over", with(func(c *coordinator.Cluster) { c.Layout = strings.Replace(c.Layout, "41@", "38@", 1) }), nil,
-			Config{Fits: yes}, stateDir{}, "layout", Fail, "used up on 2019"},
-		{"of the future", with(func(c *coordinator.Cluster) { c.Layout = "qubits=7" }), nil, Config{Fits: yes},
-			stateDir{}, "layout", Fail, "Upgrade this one"},
-	} {
-		f := at(t, judgeCluster(tc.cl, tc.err, tc.cfg, tc.dir, now), tc.check)
-		if f.Check == "cluster" && f.Level == Fail && tc.name == "other settings" {
-			f.Advice = "in the text"
+	of := func(check string, cl coordinator.Cluster, err error, cfg Config, dir stateDir) Finding {
+		if cfg.Fits == nil {
+			cfg.Fits = yes
 		}
-		f.wants(t, tc.name, tc.level, tc.text)
+		return at(t, judgeCluster(cl, err, cfg, dir, now), check)
 	}
+	layout := func(text string) Finding {
+		return of("layout", with(func(c *coordinator.Cluster) { c.Layout = text }), nil, Config{}, stateDir{})
+	}
+	other := of("cluster", cl, nil, Config{Fits: no}, stateDir{})
+	other.Advice = "in the text"
 	frozen := with(func(c *coordinator.Cluster) { c.FrozenUntil = now.UnixMilli() + 1 })
-	judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1].wants(t, "frozen", Warn,
-		"Registration is frozen until")
-}
-
-func TestWorkers(t *testing.T) {
-	held := coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 2000}}
-	for _, tc := range []struct {
-		name    string
-		slots   int
-		entries []coordinator.Entry
-		level   Level
-		text    string
-	}{
-		{"all free", 4, nil, OK, "4 of 4 workers are free"},
-		{"one of each", 100, []coordinator.Entry{held, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}},
-			{Absent: true}, {Live: true}, {Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}},
-			OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
-		{"few", 21, slices.Repeat([]coordinator.Entry{held}, 20), Warn, "1 of 21"},
-		{"none", 2, []coordinator.Entry{held, held}, Fail, "0 of 2 workers are free: 2 held"},
-	} {
-		judgeWorkers(coordinator.Cluster{Slots: tc.slots}, tc.entries, 1000).wants(t, tc.name, tc.level, tc.text)
-	}
+	checkRows(t, []row{
+		{"as asked for", of("cluster", cl, nil, Config{}, stateDir{}), OK, "u1"},
+		{"its own", of("cluster", cl, nil, Config{}, mine("u1")), OK, "u1"},
+		{"another", of("cluster", cl, nil, Config{}, mine("u2")), Fail, "/s belongs to cluster u2, and this is"},
+		{"none", of("cluster", cl, coordinator.ErrNoCluster, Config{}, stateDir{}), Fail, "flaked cluster init"},
+		{"none yet", of("cluster", cl, coordinator.ErrNoCluster, Config{Bootstrap: true}, stateDir{}), OK,
+			"the node creates it"},
+		{"unreadable", of("cluster", cl, store.ErrDenied, Config{}, stateDir{}), Fail, "--zk-auth-file"},
+		{"other settings", other, Fail, "--lease 1h differs from the"},
+		{"frozen", judgeCluster(frozen, nil, Config{Fits: yes}, stateDir{}, now)[1], Warn, "Registration is frozen until"},
+		{"long", layout(cl.Layout), OK, "2080-07-10"},
+		{"soon", layout(strings.Replace(cl.Layout, "41@", "39@", 1)), Warn, "2028"},
+		{"over", layout(strings.Replace(cl.Layout, "41@", "38@", 1)), Fail, "used up on 2019"},
+		{"of the future", layout("qubits=7"), Fail, "Upgrade this one"},
+	})
 }
 
 func TestOffsets(t *testing.T) {
@@ -222,24 +224,13 @@ func TestOffsets(t *testing.T) {
 		at(t, found, "clock-peers").wants(t, tc.name, tc.others, tc.peer)
 	}
 
-	live := func(change func(*coordinator.Entry)) coordinator.Entry {
-		e := coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: "n", ReportedClock: 100_000, RTTMs: 2,
-			HeartbeatMs: 1000}, Stat: store.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
-		change(&e)
-		return e
-	}
-	entries := []coordinator.Entry{
-		live(func(*coordinator.Entry) {}),
-		live(func(e *coordinator.Entry) { e.Slot.Node = "ours" }),
-		live(func(e *coordinator.Entry) { e.Live = false }),
-		live(func(e *coordinator.Entry) { e.Stat.Mtime = 80_000 }), // long ago
-		live(func(e *coordinator.Entry) { e.Stat.Mzxid = 7 }),      // another leader
-		live(func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }),
-		live(func(e *coordinator.Entry) { e.Slot.Stopped = true }),
+	live := func(node string) coordinator.Entry {
+		return coordinator.Entry{Live: true, Slot: coordinator.Slot{Node: node, ReportedClock: 100_000, RTTMs: 2},
+			Stat: store.Stat{Mtime: 100_000, Mzxid: 1<<32 + 3}}
 	}
 	own := stateDir{record: node.LocalRecord{Claim: coordinator.Claim{Owner: coordinator.Owner{Node: "ours"}}},
 		loaded: localcache.Loaded{Status: localcache.StatusRecord}}
-	if got := peers(entries, own, probe(0)); len(got) != 1 {
+	if got := peers([]coordinator.Entry{live("n"), live("ours"), {}}, own, probe(0)); len(got) != 1 {
 		t.Errorf("%d of the reports count, want 1: %v", len(got), got)
 	}
 }

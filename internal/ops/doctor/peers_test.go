@@ -49,11 +49,11 @@ func TestOtherNodesAreTried(t *testing.T) {
 	guard := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(time.Hour)).TLS(t)}}
 	asking := guard.Clone()
 	asking.ClientAuth = tls.RequireAnyClientCert
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := net.Dial("tcp", fakePeer(t, nil, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone.Close()
+	defer gone.Close()
 	trusting := access.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}
 	for name, tc := range map[string]struct {
 		creds   access.Client
@@ -63,7 +63,8 @@ func TestOtherNodesAreTried(t *testing.T) {
 	}{
 		"well":          {access.Client{}, fakePeer(t, nil, "PONG"), OK, "other nodes answer and accept this one: 1"},
 		"well over TLS": {trusting, fakePeer(t, guard, "PONG"), OK, "accept this one: 1"},
-		"gone": {access.Client{}, gone.Addr().String(), Fail,
+		"gone": { // nobody listens at the port of a connection, and nobody else can
+			access.Client{}, gone.LocalAddr().String(), Fail,
 			"for ordered sequences: connection refused by 127.0.0.1:"},
 		"no token":        {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
 		"another token":   {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},

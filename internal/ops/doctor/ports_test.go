@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"io/fs"
 	"net"
 	"path/filepath"
 	"syscall"
@@ -9,14 +10,6 @@ import (
 
 func TestPorts(t *testing.T) {
 	t.Parallel()
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
 	dir := t.TempDir()
 	left := filepath.Join(dir, "left")
 	syscall.ForkLock.RLock() // a child that another test starts would have the listener until its exec
@@ -33,25 +26,18 @@ func TestPorts(t *testing.T) {
 	}
 	t.Cleanup(func() { busy.Close() })
 	taken := busy.Addr().String()
-	for _, tc := range []struct {
-		name, network, address string
-		running                bool
-		level                  Level
-		text                   string
-	}{
-		{"free", "tcp", free(), false, OK, "is free to listen on"},
-		{"free beside a node", "tcp", free(), true, Warn, "though a node runs here"},
-		{"ours", "tcp", taken, true, OK, "is in use, and a node runs here"},
-		{"somebody else's", "tcp", taken, false, Fail, "is already in use, and no node that is visible from here " +
-			"uses the state directory. Choose another --listen"},
-		{"not an address of ours", "tcp", "192.0.2.1:7609", false, Fail, "no such address"},
-		{"a new socket", "unix", filepath.Join(dir, "new"), false, OK, "free"},
-		{"left behind", "unix", left, false, OK, "free"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			judgePort("--listen", tc.address, tryListen(tc.network, tc.address), tc.running).wants(t, tc.name,
-				tc.level, tc.text)
-		})
+	try := func(network, address string, running bool) Finding {
+		return judgePort("--listen", address, tryListen(network, address), running)
 	}
+	checkRows(t, []row{ // port 0 is free, whatever other programs take
+		{"free", try("tcp", "127.0.0.1:0", false), OK, "is free to listen on"},
+		{"free beside a node", try("tcp", "127.0.0.1:0", true), Warn, "though a node runs here"},
+		{"ours", try("tcp", taken, true), OK, "is in use, and a node runs here"},
+		{"somebody else's", try("tcp", taken, false), Fail, "is already in use, and no node that is visible from here " +
+			"uses the state directory. Choose another --listen"},
+		{"not an address of ours", try("tcp", "192.0.2.1:7609", false), Fail, "no such address"},
+		{"a new socket", try("unix", filepath.Join(dir, "new"), false), OK, "free"},
+		{"left behind", try("unix", left, false), OK, "free"},
+		{"not allowed", judgePort("--admin", ":80", fs.ErrPermission, false), Fail, "Choose another --admin, or run doctor"},
+	})
 }

@@ -169,7 +169,7 @@ func describeWorker(e coordinator.Entry, state string, now, suspect, epoch int64
 	}
 	age := max(0, now+suspect-e.Stat.Mtime)
 	w.ReportAgeMs = &age
-	if offset, known := ClockOffset(e, now, epoch); state == Live && known {
+	if offset, known := ClockOffset(e, now, epoch); known {
 		w.ClockOffsetMs, w.ClockUncertaintyMs = new(inMs(offset.Ahead)), new(inMs(offset.Uncertainty))
 	}
 	return w

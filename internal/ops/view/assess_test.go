@@ -1,7 +1,6 @@
 package view
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -109,33 +108,26 @@ func TestPresentTime(t *testing.T) {
 	}
 }
 
-// An offset is shown only for live workers with a fresh report under the present leader.
-func TestOffsets(t *testing.T) {
-	other := func(e *coordinator.Entry) { e.Stat.Mzxid = 2 << 32 }
-	for _, row := range []struct {
-		name    string
-		entries []coordinator.Entry
-		want    []any // ms, nil for none
+// An offset is known only of a live worker with a fresh report under the present leader.
+func TestClockOffset(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*coordinator.Entry)
+		want   bool
 	}{
-		{"of live ones", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0, dead), liveEntry(2, 0, stopped)},
-			[]any{1.0, nil, nil}},
-		{"with half the round trip", []coordinator.Entry{liveEntry(0, 0,
-			func(e *coordinator.Entry) { e.Slot.ReportedClock -= 4; e.Slot.RTTMs = 5 })}, []any{-0.5}},
-		{"not of old reports", []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 10_001)}, []any{1.0, nil}},
-		{"not of a former leader's", []coordinator.Entry{liveEntry(0, 2000), liveEntry(1, 0, other)}, []any{nil, 1.0}},
-		{"none reported", []coordinator.Entry{liveEntry(0, 0,
-			func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 })}, []any{nil}},
+		"live":               {func(*coordinator.Entry) {}, true},
+		"dead":               {dead, false},
+		"absent":             {func(e *coordinator.Entry) { e.Absent = true }, false},
+		"stopped":            {func(e *coordinator.Entry) { e.Slot.Stopped = true }, false},
+		"released":           {func(e *coordinator.Entry) { e.Slot.Released = true }, false},
+		"not reported":       {func(e *coordinator.Entry) { e.Slot.ReportedClock = 0 }, false},
+		"old":                {func(e *coordinator.Entry) { e.Stat.Mtime -= 10_001 }, false},
+		"of a former leader": {func(e *coordinator.Entry) { e.Stat.Mzxid = 7 }, false},
 	} {
-		var got []any
-		for _, w := range judged("prod", exampleCluster(), row.entries, local(t0)).Workers {
-			if w.ClockOffsetMs == nil {
-				got = append(got, nil)
-			} else {
-				got = append(got, *w.ClockOffsetMs)
-			}
-		}
-		if !reflect.DeepEqual(got, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		e := liveEntry(0, 0)
+		row.change(&e)
+		if offset, known := ClockOffset(e, t0, liveEntry(0, 0).Stat.Epoch()); known != row.want ||
+			known && offset.Ahead != time.Millisecond {
+			t.Errorf("%s: %v, %v", name, offset, known)
 		}
 	}
 }

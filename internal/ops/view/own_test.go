@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
@@ -66,29 +67,35 @@ func TestLeaseIsWhatTheNodeSays(t *testing.T) {
 	}
 }
 
-// If every live node says that it refuses, that comes first.
-func TestNoNodeServes(t *testing.T) {
-	refuses := &Answer{Phase: "refusing", Cause: node.CauseClockWrong}
-	empty := Assess("prod", exampleCluster(), nil, local(t0))
-	if empty.Judge(); empty.Summary.Problems == nil || len(empty.Summary.Problems) > 0 {
-		t.Errorf("%#v", empty.Summary.Problems) // JSON needs a list
-	}
+// The texts of problems have the details that only the node itself knows.
+func TestOwnProblemsHaveDetails(t *testing.T) {
 	for _, row := range []struct {
-		name string
-		says []*Answer
-		want bool
+		change func(*node.Snapshot)
+		want   string
 	}{
-		{"all refuse", []*Answer{refuses, refuses}, true}, {"one serves", []*Answer{refuses, {Ready: true}}, false},
-		{"one is silent", []*Answer{refuses, nil}, false},
-		{"one starts", []*Answer{refuses, {Cause: node.CauseConfirming}}, false},
+		{func(s *node.Snapshot) { s.Cause = node.CauseLeaseExpired }, "for too long (connection refused)"},
+		{func(s *node.Snapshot) { s.Cause = node.CauseZooKeeperUnreachable }, "does not answer (connection refused), and"},
+		{func(s *node.Snapshot) { s.Cause = node.CauseReservedBound }, "cannot be written (no space left), or"},
+		{func(s *node.Snapshot) { s.Cause = node.CauseClockBehind }, "behind the last ID by 1m1s"},
+		{func(s *node.Snapshot) { s.Cause = node.CauseClockWrong },
+			"The machine's clock is wrong: 59m59s slow, compared with 4 of 5 other clocks"},
+		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleZooKeeper} },
+			"no answer from ZooKeeper since 10:31:37 UTC (connection refused)"},
+		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleDisk} }, "to its state directory (no space left)"},
+		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleOffset} },
+			"off: 59m59s slow, compared with the worst of 5 other clocks"},
+		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleLeap} }, "clock leapt 4.0s ahead"},
+		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleCoasting} }, "clock went back by 700ms, and"},
 	} {
-		r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
-		for i, says := range row.says {
-			r.Workers[i].Says = says
-		}
-		r.Judge()
-		if got := r.Summary.Problems[0].Cause == "no-node-serves"; got != row.want {
-			t.Errorf("%s: %+v", row.name, r.Summary.Problems)
+		s := node.Snapshot{NowMs: time.Date(2026, 11, 22, 10, 32, 5, 0, time.UTC).UnixMilli()}
+		s.ZooKeeper.Error, s.ZooKeeper.HeartbeatAgeMs = "dial tcp: connect: connection refused", new(int64(28_000))
+		s.Disk.Error = "write: no space left on device"
+		s.Clock = node.ClockSnapshot{WorstMs: new(-3_599_000.0), Against: 4, Voters: 5, BehindMs: 61_400,
+			UnfollowedLeapMs: 4000, CoastingMs: 700}
+		row.change(&s)
+		s.Ready = s.Cause == ""
+		if found := (OwnWorker{s}).Problems(); len(found) != 1 || !strings.Contains(found[0].Text, row.want) {
+			t.Errorf("%+v, want %q", found, row.want)
 		}
 	}
 }

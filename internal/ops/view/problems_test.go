@@ -56,7 +56,11 @@ func TestClusterProblems(t *testing.T) {
 		{"all is quiet, and long ago", exampleCluster(), many(2, stopped), t0 + hour/2, "No node serves"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := joined(judged("prod", row.cluster, row.entries, local(row.now)).Summary.Problems)
+			found := judged("prod", row.cluster, row.entries, local(row.now)).Summary.Problems
+			if found == nil {
+				t.Error("JSON needs a list")
+			}
+			got := joined(found)
 			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
 				t.Errorf("%q, want %q", got, row.want)
 			}
@@ -171,21 +175,6 @@ func causes(r Report) (out []string) {
 		out = append(out, p.Cause)
 	}
 	return out
-}
-
-// Critical problems come before warnings.
-func TestWorstProblemsFirst(t *testing.T) {
-	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0,
-		func(e *coordinator.Entry) { e.Slot.ReportedClock += 5000 }), liveEntry(1, 0, dead), liveEntry(2, 0)},
-		local(t0))
-	r.Workers[2].Says = &Answer{Phase: "refusing", Cause: node.CauseReservedBound}
-	r.Judge()
-	if got := causes(r); !slices.Equal(got, []string{"reserved-bound-reached", "disconnected", "clock-offset"}) {
-		t.Errorf("%q", got)
-	}
-	if p := problems(Report{Summary: Summary{Slots: 10, Free: 10}}); p == nil || len(p) > 0 {
-		t.Errorf("%#v, want an empty list", p)
-	}
 }
 
 // Every trouble that a node may report is a problem of status, unless status has it from records.
