@@ -124,7 +124,12 @@ func (n *Node) assemble() error {
 	if n.node, err = node.New(cfg); err != nil {
 		return err
 	}
-	n.peers = n.cfg.peers()
+	n.peers = peer.New(func() (creds access.Client) {
+		if n.cfg.PeerAccess != nil {
+			creds.Token, creds.TLS = n.cfg.PeerAccess()
+		}
+		return creds
+	})
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
 		Mono: timeguard.System().Boot, Quick: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),

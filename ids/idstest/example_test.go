@@ -20,8 +20,11 @@ func Example() {
 	source.Fail(ids.Unavailable(nil, &ids.ReplyError{Code: ids.NOTREADY, Text: "a test"}))
 	_, err := source.Next(ctx)
 	fmt.Println(errors.Is(err, ids.ErrUnavailable))
+	source.Fail(nil)
+	fmt.Println(source.Next(ctx))
 	// Output:
 	// 1 <nil>
 	// 41 <nil>
 	// true
+	// 2 <nil>
 }

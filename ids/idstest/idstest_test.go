@@ -9,26 +9,6 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-func TestSourceDoesWhatItIsTold(t *testing.T) {
-	s := New()
-	s.SetNext("", 40)
-	s.SetNext("order", 7)
-	if id, err := s.Next(t.Context()); id != 40 || err != nil {
-		t.Errorf("%d, %v", id, err)
-	}
-	if v, err := s.Sequence("order").Next(t.Context()); v != 7 || err != nil {
-		t.Errorf("%d, %v", v, err)
-	}
-	s.Fail(ids.Unavailable(nil, &ids.ReplyError{Code: "FENCED", Text: "x"}))
-	if id, err := s.Next(t.Context()); !errors.Is(err, ids.ErrUnavailable) {
-		t.Errorf("%d, %v", id, err)
-	}
-	s.Fail(nil)
-	if id, err := s.Next(t.Context()); id != 41 || err != nil {
-		t.Errorf("%d, %v", id, err)
-	}
-}
-
 // Calls with a key that the Source knows fail as all others do.
 func TestKnownKeysFailAndAreTakenOnce(t *testing.T) {
 	s := New()

@@ -17,7 +17,7 @@ import (
 // they may block, as on a disk that stalls. Survives and Landed are called with the lock
 // held and must not use the file.
 //
-// Close only counts its calls. The same File can be given to localcache.New again, as a file that a
+// Close does nothing. The same File can be given to localcache.New again, as a file that a
 // second process opens.
 type File struct {
 	// FailWrites, if set, is called before every write. If it returns an error, the write
@@ -43,7 +43,6 @@ type File struct {
 	cache   []byte // what a reader sees
 	disk    []byte // what a power cut leaves
 	pending []memWrite
-	closed  int
 	removed bool
 }
 
@@ -85,13 +84,6 @@ func (f *File) Removed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.removed
-}
-
-// Closed returns the number of calls of Close.
-func (f *File) Closed() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.closed
 }
 
 // Crash simulates a power cut: of the unsynced data, only the units that Survives selects
@@ -183,12 +175,7 @@ func (f *File) Size() (int64, error) {
 	return int64(len(f.cache)), nil
 }
 
-func (f *File) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed++
-	return nil
-}
+func (f *File) Close() error { return nil }
 
 // land moves the units that survive from the unsynced writes to the disk, and drops the
 // others.

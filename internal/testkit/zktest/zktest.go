@@ -132,7 +132,7 @@ func require(t testing.TB) program {
 	default:
 		t.Fatalf("zktest: FLAKED_TEST_ZK is %q; it is \"require\" or not set", mode)
 	}
-	prog, err := find(os.Getenv)
+	prog, err := find()
 	if err != nil {
 		t.Fatalf("zktest: FLAKED_TEST_ZK=require, but %v; `make test` installs what is missing", err)
 	}
@@ -142,17 +142,15 @@ func require(t testing.TB) program {
 // find returns the program that FLAKED_ZK_JAVA and FLAKED_ZK_CLASSPATH name. If one of
 // them is not set, find takes java from PATH, and the jars that Debian installs. The
 // manifest of zookeeper.jar names the jars that the classpath does not.
-func find(getenv func(string) string) (program, error) {
-	prog := program{Java: getenv("FLAKED_ZK_JAVA"), Classpath: getenv("FLAKED_ZK_CLASSPATH")}
-	if prog.Classpath == "" {
+func find() (prog program, err error) {
+	if prog.Classpath = os.Getenv("FLAKED_ZK_CLASSPATH"); prog.Classpath == "" {
 		const jars = "/usr/share/java/"
 		if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
 			return prog, fmt.Errorf("found no ZooKeeper jars: %w", err)
 		}
 		prog.Classpath = jars + "zookeeper.jar:" + jars + "slf4j-simple.jar"
 	}
-	var err error
-	prog.Java, err = exec.LookPath(cmp.Or(prog.Java, "java"))
+	prog.Java, err = exec.LookPath(cmp.Or(os.Getenv("FLAKED_ZK_JAVA"), "java"))
 	return prog, err
 }
 
@@ -160,18 +158,15 @@ func find(getenv func(string) string) (program, error) {
 // in the znode's path: "127.0.0.1:21810/TestRegister-1a2b3c4d".
 func Chroot(t testing.TB, ens *Ensemble) string {
 	t.Helper()
-	path := "/" + pathName(t.Name()) + "-" + rand.Text()[:8]
+	path := "/" + notInName.ReplaceAllString(t.Name(), "-") + "-" + rand.Text()[:8]
 	if err := create(ens.Addrs(), path); err != nil {
 		t.Fatalf("zktest: creating %s: %v", path, err)
 	}
 	return ens.Addr() + path
 }
 
-// pathName returns a test's name as one path element. A test's name has slashes
-// for subtests and may hold any character. All but letters and digits of ASCII
-// become hyphens.
-func pathName(test string) string { return notInName.ReplaceAllString(test, "-") }
-
+// notInName is what a path element must not have, or had better not: a test's name has slashes for subtests and may
+// hold any character.
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 func create(addrs []string, path string) error {
