@@ -75,10 +75,6 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-func TestBenchFailsWithoutANode(t *testing.T) {
-	call(t, "", "bench", "--addr", "127.0.0.1:1").wants(t, exitUnreachable, "", "connection refused. Start a node")
-}
-
 // Scripts rely on the fields.
 func TestBenchJSON(t *testing.T) {
 	addr := fakeNode(t, "unix", filepath.Join(t.TempDir(), "s"), counting())

@@ -109,6 +109,7 @@ var internals = []struct {
 	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
 	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
 	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
+	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
 }
 
 // plain returns an error's text in one line, without Go's own words.

@@ -81,13 +81,17 @@ func commandHelp(path string, cmd *cli.Command) string {
 
 // synopsis returns a command's usage line.
 func synopsis(path string, cmd *cli.Command) string {
+	words := []string{path}
+	if cmd.ArgsUsage != "" {
+		words = append(words, cmd.ArgsUsage)
+	}
 	switch {
 	case len(cmd.Subcommands) > 0:
-		return path + " COMMAND"
-	case len(cmd.Flags) == 0:
-		return path + " " + cmd.ArgsUsage
+		words = append(words, "COMMAND")
+	case len(cmd.Flags) > 0:
+		words = append(words, "[flags]")
 	}
-	return strings.TrimSpace(path + " " + cmd.ArgsUsage + " [flags]")
+	return strings.Join(words, " ")
 }
 
 var placeholder = regexp.MustCompile("`([^`]*)`")

@@ -23,9 +23,3 @@ func TestLogLinesHaveTheJournalsPriorities(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", &out, want)
 	}
 }
-
-func TestOnlyStderrIsTheJournal(t *testing.T) {
-	if toJournal(&bytes.Buffer{}) {
-		t.Error("a buffer is taken for the journal")
-	}
-}

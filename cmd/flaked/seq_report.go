@@ -45,11 +45,7 @@ type seqReport struct {
 	// data.
 	Skips int64 `json:"skips,string"`
 
-	Block       int64 `json:"block"`
-	SupplyMs    int64 `json:"supply_ms"`
-	HoldMs      int64 `json:"hold_ms"`
-	Ceiling     int64 `json:"ceiling"`
-	HardCeiling int64 `json:"hard_ceiling"`
+	seq.Settings
 
 	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it.
 	By        string `json:"by"`
@@ -89,9 +85,7 @@ func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
 	d := seqReport{
 		record: r, Name: n.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
-		Used:  view.Part(view.Taken(r)),
-		Block: r.Block, SupplyMs: r.SupplyMs, HoldMs: r.HoldMs, Ceiling: r.Ceiling, HardCeiling: r.HardCeiling,
-		By: r.By, WrittenMs: n.Written, MaxNames: r.MaxNames, Names: r.Names,
+		Used: view.Part(view.Taken(r)), Settings: r.Settings, By: r.By, WrittenMs: n.Written, MaxNames: r.MaxNames, Names: r.Names,
 		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(),
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}

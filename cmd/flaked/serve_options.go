@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -107,7 +106,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		refuse("--name %q must not contain blanks", name)
 	}
 	o.node = flaked.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(settings), InMemory: o.dev,
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(c, settings), InMemory: o.dev,
 		StateDir: o.stateDir,
 		Name:     name, Version: version,
 		ZooKeeperReplaced: c.Bool("zk-replaced"),
@@ -136,20 +135,12 @@ func clusterSettings(c *cli.Context) (s node.Settings, err error) {
 }
 
 // inWords returns cluster settings as flaked.Config has them.
-func inWords(s node.Settings) flaked.Settings {
+func inWords(c *cli.Context, s node.Settings) flaked.Settings {
 	return flaked.Settings{
 		Datacenter: s.Datacenter, Lease: s.Lease, ConfirmTime: s.ConfirmTime, Borrow: s.Borrow,
-		Layout: word(s.Layout), OnRollback: word(s.OnRollback), SequenceStart: word(s.SequenceStart),
-		SegmentStart: word(s.SegmentStart),
+		Layout: c.String("layout"), OnRollback: c.String("on-rollback"),
+		SequenceStart: c.String("sequence-start"), SegmentStart: c.String("segment-start"),
 	}
-}
-
-// word returns the text of a value, "" for nil.
-func word[T fmt.Stringer](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return (*v).String()
 }
 
 // given returns the value of a flag, nil if it is not set.

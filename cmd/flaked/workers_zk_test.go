@@ -28,19 +28,6 @@ func newCluster(t *testing.T, flags ...string) (store.Store, coordinator.Cluster
 	return st, cl
 }
 
-func readSlot(t *testing.T, st store.Store, worker int) coordinator.Slot {
-	t.Helper()
-	data, _, err := st.Get(t.Context(), coordinator.SlotPath(worker))
-	var slot coordinator.Slot
-	if err == nil {
-		err = json.Unmarshal(data, &slot)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slot
-}
-
 // clusterWorld is a cluster in a real ZooKeeper.
 type clusterWorld struct {
 	t     *testing.T
@@ -68,7 +55,10 @@ func (w *clusterWorld) happens(event string) {
 			w.t.Error("it is not fenced")
 		}
 	case "the lease of node c expires":
-		s := readSlot(w.t, st, 2)
+		var s coordinator.Slot
+		if data, _, err := st.Get(w.t.Context(), coordinator.SlotPath(2)); err != nil || json.Unmarshal(data, &s) != nil {
+			w.t.Fatalf("%v: %s", err, data)
+		}
 		s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
 		put(w.t, st, coordinator.SlotPath(2), s, false)
 		err = st.Delete(w.t.Context(), "/live/0002", store.AnyVersion)
