@@ -21,8 +21,8 @@ import (
 // defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + access.DefaultPort
 
-// maxReply is longer than any line of a node's reply.
-const maxReply = 4 << 10
+// maxReply is longer than any reply of a node: a status, or 10,000 values.
+const maxReply = 1 << 20
 
 // nodeAt is a node that is asked at an address for clients.
 type nodeAt struct {
@@ -37,9 +37,9 @@ func givenNode(c *cli.Context) (nodeAt, error) {
 	return nodeAt{creds, c.String("addr"), c.Duration("timeout")}, err
 }
 
-// ask sends one request and returns the lines of the reply. An error reply becomes an
+// ask sends one request and returns the lines of the reply, of which there must be n. An error reply becomes an
 // *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
-func (a nodeAt) ask(ctx context.Context, request string, read readReply) ([]string, error) {
+func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error) {
 	network, address, err := access.SplitAddr(a.addr)
 	if err != nil {
 		return nil, usageError("--addr: %w", err)
@@ -49,7 +49,7 @@ func (a nodeAt) ask(ctx context.Context, request string, read readReply) ([]stri
 	}
 	bounded, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	lines, err := exchange(bounded, a.access, network, address, request, read)
+	lines, err := exchange(bounded, a.access, network, address, request, n)
 	var refused *ids.ReplyError
 	switch {
 	case ctx.Err() != nil:
@@ -67,12 +67,7 @@ func (a nodeAt) ask(ctx context.Context, request string, read readReply) ([]stri
 	return lines, nil
 }
 
-// readReply reads the lines of one reply, or the one line of an error reply. It returns at
-// least one line unless it returns an error.
-type readReply func(*bufio.Reader) ([]string, error)
-
-func exchange(ctx context.Context, creds access.Client, network, address, request string, read readReply) ([]string,
-	error) {
+func exchange(ctx context.Context, creds access.Client, network, address, request string, n int) ([]string, error) {
 	conn, err := creds.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -83,26 +78,27 @@ func exchange(ctx context.Context, creds access.Client, network, address, reques
 	if _, err := io.WriteString(conn, request+"\n"); err != nil {
 		return nil, err
 	}
-	return read(bufio.NewReaderSize(conn, maxReply))
+	return readLines(conn, n)
 }
 
-// readLines returns a function that reads n lines, but only one if that is an error reply.
-func readLines(n int) readReply {
-	return func(r *bufio.Reader) (lines []string, err error) {
-		for len(lines) < n {
-			line, err := r.ReadSlice('\n')
-			if errors.Is(err, io.EOF) && len(lines) > 0 {
-				return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
-			}
-			if err != nil {
-				return nil, err
-			}
-			if lines = append(lines, strings.TrimRight(string(line), "\r\n")); strings.HasPrefix(lines[0], "-") {
-				break
-			}
+// readLines reads n lines, but only one if that is an error reply.
+func readLines(from io.Reader, n int) (lines []string, err error) {
+	limited := &io.LimitedReader{R: from, N: maxReply}
+	for r := bufio.NewReader(limited); len(lines) < n; {
+		line, err := r.ReadString('\n')
+		switch {
+		case err != nil && limited.N == 0:
+			return nil, errLong
+		case errors.Is(err, io.EOF) && len(lines) > 0:
+			return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
+		case err != nil:
+			return nil, err
 		}
-		return lines, nil
+		if lines = append(lines, strings.TrimRight(line, "\r\n")); strings.HasPrefix(lines[0], "-") {
+			break
+		}
 	}
+	return lines, nil
 }
 
 // silentError means that a node did not answer.
@@ -118,7 +114,10 @@ func (e *silentError) Unwrap() error { return e.err }
 
 const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
 
-var errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
+var (
+	errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
+	errLong = fmt.Errorf("its reply is longer than %d bytes", maxReply)
+)
 
 // unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
@@ -134,9 +133,8 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 		why, advice = "connection refused", startOne
 	case errors.Is(err, os.ErrNotExist):
 		why, advice = "socket not found", startOne
-	case errors.Is(err, bufio.ErrBufferFull):
-		why, advice = fmt.Sprintf("a line of its reply is longer than %d bytes", maxReply),
-			"Check that it is a flaked node"
+	case errors.Is(err, errLong):
+		advice = "Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
 		advice = "Give the node's --listen address, whose port is " + access.DefaultPort + " by default"
 	case errors.Is(err, io.EOF):

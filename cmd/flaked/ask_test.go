@@ -84,7 +84,7 @@ func TestNodeTranscript(t *testing.T) {
 		"ALONE": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(cutOff))),
 		"YOUNG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(starting))),
 		"LONG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(behind,
-			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", 2*maxReply) }))),
+			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", maxReply/2) }))),
 		"NODE": os.Getenv("FLAKED_ADDR"),
 	}
 	transcript(t, "node.txt", names, func(event string) {
@@ -102,8 +102,8 @@ func TestNodeTranscript(t *testing.T) {
 
 // A line without an end does not fill the memory.
 func TestGetOfALongLine(t *testing.T) {
-	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", 2*maxReply))))
-	call(t, "", "get").wants(t, exitUnreachable, "", "a line of its reply is longer than 4096 bytes. Check")
+	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", maxReply+1))))
+	call(t, "", "get").wants(t, exitUnreachable, "", "its reply is longer than 1048576 bytes. Check")
 }
 
 func TestGetInterrupted(t *testing.T) {

@@ -129,7 +129,6 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 // grouped formats n with commas between the thousands.
 func grouped(n int64) string { return view.Thousands(fmt.Sprint(n)) }
 
-// printBench writes the report as a table, followed by examples of wrong IDs.
 func printBench(w io.Writer, r *load.Report) error {
 	loop := "closed loop"
 	if r.Rate > 0 {

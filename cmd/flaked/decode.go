@@ -104,7 +104,7 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if err != nil {
 		return found, err
 	}
-	lines, err := node.ask(c.Context, "STATUS", readDocument)
+	lines, err := node.ask(c.Context, "STATUS", 1)
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		return found, failure("%w%s", err, accessAdvice(reply))
 	}

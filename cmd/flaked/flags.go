@@ -35,7 +35,6 @@ const (
 // in puts flags into a category.
 func in(category string, flags ...cli.Flag) []cli.Flag { return setField(flags, "Category", category) }
 
-// hidden hides flags from --help.
 func hidden(flags ...cli.Flag) []cli.Flag { return setField(flags, "Hidden", true) }
 
 // setField sets a field that the library's flags have in common, but share no method for. It returns the flags.
@@ -114,7 +113,6 @@ func logFlags() []cli.Flag {
 			Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere"})
 }
 
-// outputFlag returns -o.
 func outputFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: formatTable,

@@ -44,7 +44,7 @@ func healthcheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	lines, err := node.ask(c.Context, "READY", readLines(1))
+	lines, err := node.ask(c.Context, "READY", 1)
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
 		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))

@@ -79,7 +79,6 @@ func commandHelp(path string, cmd *cli.Command) string {
 	return b.String()
 }
 
-// synopsis returns a command's usage line.
 func synopsis(path string, cmd *cli.Command) string {
 	words := []string{path}
 	if cmd.ArgsUsage != "" {

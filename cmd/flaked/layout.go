@@ -48,7 +48,6 @@ func layout(c *cli.Context) error {
 	return usageError("expected one layout, got %d arguments. Write its fields without blanks", c.NArg())
 }
 
-// listLayouts prints the named layouts.
 func listLayouts(w io.Writer) error {
 	var t textTable
 	t.add("NAME", "IDS A SECOND", "WORKERS", "IDS END", "")

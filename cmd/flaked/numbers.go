@@ -23,7 +23,7 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	if n > 1 {
 		request += " " + strconv.Itoa(n)
 	}
-	lines, err := node.ask(c.Context, request, readLines(n))
+	lines, err := node.ask(c.Context, request, n)
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		text := advice(reply)
 		if text == elsewhere && strings.Contains(reply.Text, "Retry") {

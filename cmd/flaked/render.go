@@ -35,13 +35,11 @@ func show(c *cli.Context, doc any, table func(io.Writer) error) error {
 	return table(c.App.Writer)
 }
 
-// say prints a text.
 func say(c *cli.Context, format string, a ...any) error {
 	_, err := fmt.Fprintf(c.App.Writer, format, a...)
 	return err
 }
 
-// printJSON prints an indented document.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

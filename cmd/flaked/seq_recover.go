@@ -167,13 +167,12 @@ func (r recoverer) ask(record seq.Record) ([]knownNode, error) {
 	return found, r.c.Context.Err()
 }
 
-// askOne asks one node what it knows of the sequence.
 func (r recoverer) askOne(ctx context.Context, n *knownNode, named bool, record seq.Record) {
 	if n.asked == view.NoAddress {
 		return
 	}
 	var line string
-	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name, readLines(1))
+	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name)
 	switch {
 	case n.asked == view.Answered:
 		n.asked, n.why, n.taken = takenBy(line, record)
@@ -200,7 +199,6 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 	return view.Answered, "", taken
 }
 
-// printKnown prints what the record and the nodes know.
 func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")

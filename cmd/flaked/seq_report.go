@@ -184,7 +184,6 @@ func (d seqReport) supplyRows() textTable {
 
 func aSecond(n int64) string { return grouped(n) + " a second" }
 
-// seqRows returns all that is known of a sequence.
 func seqRows(d seqReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {

@@ -113,7 +113,6 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	return p.serve(c.Context)
 }
 
-// start starts the node.
 func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	o.node.HCLogger = log
 	if o.dev {

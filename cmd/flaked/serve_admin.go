@@ -62,7 +62,6 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 	return l, nil
 }
 
-// adminError returns the error of listening on the admin address.
 func (o *options) adminError(err error) error {
 	switch {
 	case slices.Contains(o.listenOn, o.admin):

@@ -87,7 +87,6 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 	return showStatus(c, r)
 }
 
-// statusOfAddrs asks the nodes of --addr.
 func statusOfAddrs(c *cli.Context, nodes *asker) error {
 	addrs, err := namedAddrs(c)
 	if err := cmp.Or(err, nodes.tlsErr); err != nil {
@@ -117,7 +116,6 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 // sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.
 const sequencesTime = 2 * time.Second
 
-// readSequences adds the named sequences to a report.
 func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -31,7 +30,6 @@ const (
 	askTime   = 800 * time.Millisecond // for all nodes of a cluster, at their admin addresses
 	nodesTime = 2 * time.Second        // for each node at its address for clients
 	askMost   = 128
-	askBytes  = 1 << 20
 )
 
 // httpsPrefix begins an admin address that uses TLS. One without it uses plain HTTP.
@@ -182,7 +180,7 @@ func (a *asker) overHTTP(ctx context.Context, at string) (doc web.Status, asked,
 	var body []byte
 	if err == nil {
 		defer resp.Body.Close()
-		body, err = io.ReadAll(io.LimitReader(resp.Body, askBytes))
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	}
 	switch {
 	case err != nil:
@@ -224,14 +222,13 @@ func (a *asker) tokenFor(addr string, vouched bool) string {
 	return ""
 }
 
-// overLine sends a request to a node's address for clients. named means that the user named the address.
-func (a *asker) overLine(ctx context.Context, addr string, named bool, request string, read readReply) (line, asked,
-	why string) {
+// overLine sends a request for one line to a node's address for clients. named means that the user named the address.
+func (a *asker) overLine(ctx context.Context, addr string, named bool, request string) (line, asked, why string) {
 	if a.tlsErr != nil {
 		return "", view.TLSFailed, a.tlsErr.Error()
 	}
 	node := nodeAt{access.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
-	lines, err := node.ask(ctx, request, read)
+	lines, err := node.ask(ctx, request, 1)
 	if err != nil {
 		asked, why = outcome(err)
 		return "", asked, why
@@ -274,7 +271,7 @@ func outcome(err error) (asked, why string) {
 func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster string) {
 	w = view.WorkerReport{Worker: -1, Address: addr}
 	var line string
-	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS", readDocument); w.Asked != view.Answered {
+	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS"); w.Asked != view.Answered {
 		return w, ""
 	}
 	doc, ok := parseStatus(line)
@@ -290,12 +287,6 @@ func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport
 func parseStatus(line string) (doc web.Status, ok bool) {
 	err := json.Unmarshal([]byte(line), &doc)
 	return doc, err == nil && doc.Node.Phase != ""
-}
-
-// readDocument reads the one line of a reply to STATUS, which may be longer than other replies.
-func readDocument(r *bufio.Reader) ([]string, error) {
-	line, err := bufio.NewReader(io.LimitReader(r, askBytes)).ReadString('\n')
-	return []string{strings.TrimRight(line, "\r\n")}, err
 }
 
 // describe fills in what a node says of itself.

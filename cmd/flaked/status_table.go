@@ -75,7 +75,6 @@ func span(ms *int64) string {
 	return view.Brief(*ms)
 }
 
-// statusFooter returns the lines below the table.
 func statusFooter(r view.Report) (lines []string) {
 	asked := askedLine(r.Workers)
 	switch s, c := r.Summary, r.Cluster; {

@@ -57,7 +57,6 @@ func (l *unixListener) current() *net.UnixListener {
 	return l.on
 }
 
-// Accept returns the next connection.
 func (l *unixListener) Accept() (net.Conn, error) {
 	for {
 		on := l.current()
@@ -79,7 +78,6 @@ func (l *unixListener) Close() error {
 	return l.on.Close()
 }
 
-// Addr returns the address of the socket.
 func (l *unixListener) Addr() net.Addr { return l.current().Addr() }
 
 // SyscallConn tells package lineproto that the connections are plain sockets.
