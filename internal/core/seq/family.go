@@ -19,44 +19,61 @@ func sectionName(family string, k int) string { return family + strconv.Itoa(k) 
 type family struct {
 	name     string // with the *
 	prefix   string
-	sections []atomic.Pointer[series]
+	sections []atomic.Pointer[series] // none: it was deleted
+	// most is the greatest number of sections in any of its lives, which are purged together, and gen the Gen of its
+	// record.
+	most int
+	gen  int64
 }
 
 // families are those that a node knows. Any goroutine may read all.
 type families struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards writes of all, and changed
 	all atomic.Pointer[[]*family]
-	// last is what the node knew last of the records of families, also of those that were deleted, and changed are the
-	// sections of those whose records have changed since. Both are guarded by mu.
-	last    map[string]familyRecord
+	// changed are the sections of families whose records have changed.
 	changed []string
 }
 
-type familyRecord struct {
-	sections int
-	gen      int64
-}
-
-// learn notes a record of a family that was read, nil for none.
-func (f *families) learn(name string, r *Record) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was, now := f.last[name], familyRecord{}
-	if r != nil {
-		now = familyRecord{max(r.Sections, was.sections), r.Gen} // those of earlier lives are purged with it
-	}
-	if was == now {
+// know takes over the record of a family or a template, nil for none.
+func (f *families) know(name string, r *Record) {
+	if f == nil || !positions.IsTemplate(name) {
 		return
 	}
-	for k := range max(was.sections, now.sections) {
-		f.changed = append(f.changed, sectionName(name, k))
-	}
-	if delete(f.last, name); now.sections > 0 {
-		if f.last == nil {
-			f.last = make(map[string]familyRecord)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, others := new(family), []*family(nil)
+	for _, one := range f.list() {
+		if one.name == name {
+			was = one
+		} else {
+			others = append(others, one)
 		}
-		f.last[name] = now
 	}
+	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
+	if r != nil {
+		now.most, now.gen = max(r.Sections, was.most), r.Gen
+	}
+	if now.most != was.most || now.gen != was.gen {
+		for k := range max(was.most, now.most) {
+			f.changed = append(f.changed, sectionName(name, k))
+		}
+	}
+	if r.Kind() == Family {
+		if now.sections = was.sections; len(now.sections) != r.Sections {
+			now.sections = make([]atomic.Pointer[series], r.Sections)
+		}
+	}
+	if now.most > 0 {
+		others = append(others, now)
+	}
+	f.all.Store(&others)
+}
+
+func (f *families) list() []*family {
+	if all := f.all.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // popChanged returns the sections that must be read, each once.
@@ -69,49 +86,12 @@ func (f *families) popChanged() (sections []string) {
 
 // of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
 func (f *families) of(name []byte) *family {
-	all := f.all.Load()
-	if all == nil {
-		return nil
-	}
-	for _, one := range *all {
-		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix {
+	for _, one := range f.list() {
+		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix && len(one.sections) > 0 {
 			return one
 		}
 	}
 	return nil
-}
-
-// set notes what the node knows of the record with this name: a family of this many sections, or none for 0.
-func (f *families) set(name string, sections int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var others []*family
-	if all := f.all.Load(); all != nil {
-		for _, one := range *all {
-			if one.name != name {
-				others = append(others, one)
-			} else if len(one.sections) == sections {
-				return
-			}
-		}
-	}
-	if sections > 0 {
-		others = append(others, &family{name, strings.TrimSuffix(name, "*"), make([]atomic.Pointer[series], sections)})
-	}
-	f.all.Store(&others)
-}
-
-// know takes over a record, nil for none.
-func (f *families) know(name string, r *Record) {
-	if f == nil || !positions.IsTemplate(name) {
-		return
-	}
-	sections := 0
-	if r.Kind() == Family {
-		sections = r.Sections
-	}
-	f.set(name, sections)
-	f.learn(name, r)
 }
 
 // section returns the series of the section of a name, and the name's lane in it.

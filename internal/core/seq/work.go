@@ -108,7 +108,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := parseRecord(found[k].Data); err != nil {
 			return damagedAt(recordPath(name), err)
 		} else if r.Kind() == Family { // the requests that wait find it when they look again
-			i.families.set(name, r.Sections)
+			i.families.know(name, &r)
 			i.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
