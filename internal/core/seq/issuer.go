@@ -164,7 +164,7 @@ type Issuer struct {
 	saving  *saving
 	given   atomic.Bool // the state directory was given up: see saveLast
 	saved   int64
-	savedAs kept
+	savedAs following
 	// quotaTold is when a quota was last logged, in ns of the monotonic clock, 0 for never.
 	quotaTold atomic.Int64
 	// swept is when names were last forgotten, in ns of the monotonic clock.

@@ -163,7 +163,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
 func (o Operator) forgetKeys(ctx context.Context, r Record) {
-	if r.Mode.traits().keys {
+	if r.Mode.hasKeys() {
 		_ = o.Store.Delete(ctx, keysPath(r.ID), store.AnyVersion)
 	}
 }

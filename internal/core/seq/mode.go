@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
@@ -11,7 +12,7 @@ import (
 )
 
 // Mode says when positions are written to ZooKeeper. All that the code outside of a mode's own file must know of it is
-// in Mode.traits, the only switch, and in the interface mode.
+// in this file.
 type Mode string
 
 const (
@@ -23,60 +24,34 @@ const (
 	Ordered Mode = "ordered"
 )
 
-// traits is what a mode is to operators, and to records that no node has read.
-type traits struct {
-	// holds: nodes hold positions, and issue them while they are cut off. Other sequences keep none in reserve.
-	holds bool
-	// ordered: a later request gets a higher value over all nodes. So a life in this mode must not begin while nodes
-	// that are cut off may issue values of the last one (S19).
-	ordered bool
-	// owned: one node at a time issues: see ordered.go.
-	owned bool
-	// keys: requests may have keys, which are in a znode beside the record.
-	keys bool
-	// start returns the mode of a series whose record the node has met just now.
-	start func(*series) mode
-	// planOne decides for a block of one position: see Standing.
-	planOne func(r Record, incarnation, now int64) (blockWrite, *Refusal)
-}
-
-var allModes = [...]Mode{Segment, Strict, Ordered}
-
-// traits returns nil if this version does not know the mode. Records that were parsed have one that it knows.
-func (m Mode) traits() *traits {
-	switch m {
-	case Segment:
-		return &traits{
-			holds:   true,
-			start:   func(s *series) mode { return newSegment(s) },
-			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
-		}
-	case Strict:
-		return &traits{
-			ordered: true, keys: true,
-			start:   func(s *series) mode { return &strict{series: s} },
-			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.planStrict(in, 1, now) },
-		}
-	case Ordered:
-		return &traits{
-			holds: true, ordered: true, owned: true,
-			start:   func(s *series) mode { return newOrdered(s) },
-			planOne: func(r Record, in, now int64) (blockWrite, *Refusal) { return r.plan(in, 1, 1, now) },
-		}
-	}
-	return nil
-}
+var allModes = []Mode{Segment, Strict, Ordered}
 
 func (m Mode) String() string { return cmp.Or(string(m), "segment") }
 
-// Holds reports whether nodes hold positions of a sequence in this mode before they are asked for.
-func (m Mode) Holds() bool { return m.traits().holds }
+// Holds reports whether nodes hold positions of a sequence in this mode before they are asked for, and so may issue
+// them while they are cut off.
+func (m Mode) Holds() bool { return m != Strict }
 
-// Ordered reports whether a later request gets a higher value over all nodes.
-func (m Mode) Ordered() bool { return m.traits().ordered }
+// Ordered reports whether a later request gets a higher value over all nodes. So a life in this mode must not begin
+// while nodes that are cut off may issue values of the last one (S19).
+func (m Mode) Ordered() bool { return m != Segment }
 
 // Owned reports whether one node at a time, the owner, issues the values.
-func (m Mode) Owned() bool { return m.traits().owned }
+func (m Mode) Owned() bool { return m == Ordered }
+
+// hasKeys reports whether requests may have keys, which are in a znode beside the record.
+func (m Mode) hasKeys() bool { return m == Strict }
+
+// start returns the mode of a series whose record the node has met just now.
+func (m Mode) start(s *series) mode {
+	switch m {
+	case Strict:
+		return &strict{series: s}
+	case Ordered:
+		return newOrdered(s)
+	}
+	return newSegment(s)
+}
 
 // ParseMode returns the mode with this name. ok is false if there is none.
 func ParseMode(name string) (m Mode, ok bool) {
@@ -90,7 +65,7 @@ func ParseMode(name string) (m Mode, ok bool) {
 
 // check returns an error if this version does not know the mode.
 func (m Mode) check() error {
-	if m.traits() == nil {
+	if !slices.Contains(allModes, m) {
 		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
 	}
 	return nil
@@ -99,8 +74,8 @@ func (m Mode) check() error {
 // ErrUnknownMode: a later version of flaked has written the record.
 var ErrUnknownMode = errors.New("this version of flaked does not know the mode")
 
-// mode is how a node issues a sequence, and what the node keeps for that: *segment, *strict and *ordered. A new life of a name
-// has a new one. series.mu is held when a method is called.
+// mode is how a node issues a sequence, and what the node keeps for that: *segment, *strict and *ordered. A new life of
+// a name has a new one. series.mu is held when a method is called.
 type mode interface {
 	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
 	// readAt is when the node last knew that nothing had changed.
@@ -113,8 +88,6 @@ type mode interface {
 	used() bool
 	// urgency returns how soon a round must work on a sequence for which nobody waits.
 	urgency(e situation) urgency
-	// unsure reports whether the outcome of a write is not known, but can be found out by a read.
-	unsure() bool
 	// lastWrite returns what the last write has left in ZooKeeper, if the next decision needs no read. Else it returns
 	// the zero view.
 	lastWrite() view
@@ -127,14 +100,8 @@ type mode interface {
 	wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration)
 	// pause returns the longest pause after tries in which other nodes were faster.
 	pause(now int64) time.Duration
-	// requestKeys returns the keys of requests that the node knows, and setRequestKeys replaces them. See keys.go.
-	requestKeys() []keyEntry
-	setRequestKeys([]keyEntry)
-	// drop drops what the node holds. ok: it can give the rest back. That has the ID and the incarnation of the record
-	// from which the node took it.
-	drop() (rest blockWrite, ok bool)
-	// leased reports whether this node is the owner. Others never are.
-	leased() bool
+	// drop drops what the node holds.
+	drop()
 	// report notes what the node holds in u, and returns it for the line of SEQ.
 	report(u *Use) string
 }
@@ -156,4 +123,12 @@ type blockWrite struct {
 func (s *series) stocked() *segment {
 	m, _ := s.mode.(*segment)
 	return m
+}
+
+// owned returns the mode if this node is the owner of the sequence, else nil.
+func (s *series) owned() *ordered {
+	if m, ok := s.mode.(*ordered); ok && m.leased() {
+		return m
+	}
+	return nil
 }

@@ -102,19 +102,10 @@ func (m *ordered) passedOn() bool {
 	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed && r.w.Result == nil })
 }
 
-func (m *ordered) tooMany(n int64) *Refusal {
-	if most := m.known.ceiling().Burst(); n > most {
-		return tooMany(most, ", or raise its ceiling")
-	}
-	return nil
-}
-
-func (m *ordered) used() bool              { return m.leased() }
-func (m *ordered) leased() bool            { return m.lease.owner != "" }
-func (m *ordered) unsure() bool            { return false } // a write with unknown outcome ends the ownership (O3)
-func (*ordered) requestKeys() []keyEntry   { return nil }
-func (*ordered) setRequestKeys([]keyEntry) {}
-func (m *ordered) lastWrite() view         { return m.lease.last }
+func (m *ordered) used() bool      { return m.leased() }
+func (m *ordered) leased() bool    { return m.lease.owner != "" }
+func (m *ordered) lastWrite() view { return m.lease.last }
+func (m *ordered) drop()           { m.endLease() }
 
 // pause is short for the owner: its lease ends.
 func (m *ordered) pause(int64) time.Duration {
@@ -135,11 +126,6 @@ func (m *ordered) urgency(e situation) urgency {
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *ordered) renewalDue(now int64) bool {
 	return m.lease.ending || m.relay.leaves() || m.low() || m.lease.mayRenew(now, m.known.hold())
-}
-
-func (m *ordered) drop() (blockWrite, bool) {
-	m.endLease()
-	return blockWrite{}, false
 }
 
 // saw takes over what was read.

@@ -148,6 +148,6 @@ func (i *Issuer) owns() bool {
 	return slices.ContainsFunc(i.list(), func(s *series) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.mode != nil && s.mode.leased()
+		return s.owned() != nil
 	})
 }

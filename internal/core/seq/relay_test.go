@@ -48,7 +48,7 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 	s.t.Helper()
 	s.contest("ticks").run(time.Second, a, b)
 	for _, pair := range [][2]*actor{{a, b}, {b, a}} {
-		if pair[0].is.find([]byte("ticks")).mode.leased() {
+		if pair[0].is.find([]byte("ticks")).owned() != nil {
 			return pair[0], pair[1]
 		}
 	}
@@ -154,7 +154,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	}
 	b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
-	if took := s.now - began; took > 4000 || !b.is.find([]byte("ticks")).mode.leased() {
+	if took := s.now - began; took > 4000 || b.is.find([]byte("ticks")).owned() == nil {
 		t.Errorf("the node has taken over after %d ms", took)
 	}
 }

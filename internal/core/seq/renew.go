@@ -68,7 +68,7 @@ func (i *Issuer) setAlarm(s *series) {
 	now := i.cfg.Mono()
 	s.mu.Lock()
 	next := alarm{s.lookAt, s.lookAt}
-	if s.lookAt != 0 && s.mode != nil && s.mode.leased() {
+	if s.lookAt != 0 && s.owned() != nil {
 		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
 		next.from = next.at - int64(s.known.hold()/6)
 	}
@@ -106,8 +106,8 @@ func (i *Issuer) renewTogether(ctx context.Context, cluster ClusterInfo, due []*
 func (s *series) renewsTogether(session int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, ok := s.mode.(*ordered)
-	return ok && m.leased() && m.lease.session == session && !s.stale && len(s.waiting) == 0
+	m := s.owned()
+	return m != nil && m.lease.session == session && !s.stale && len(s.waiting) == 0
 }
 
 // renewal is the write of one section.
@@ -164,10 +164,9 @@ func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 	}
 	for _, s := range some {
 		s.mu.Lock()
-		m, ok := s.mode.(*ordered)
-		if ok && m.leased() && sent >= m.lease.until {
+		if m := s.owned(); m != nil && sent >= m.lease.until {
 			m.lapse(sent)
-		} else if ok && m.leased() {
+		} else if m != nil {
 			v := m.lease.last
 			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state, i.seen.version
 			if w := m.nextWrite(v, e); w != nil {
@@ -190,7 +189,7 @@ func (i *Issuer) endOwnerships(ctx context.Context) error {
 	for _, s := range i.list() {
 		s.mu.Lock()
 		s.waiting = nil // requests have ended
-		if s.mode != nil && s.mode.leased() {
+		if s.owned() != nil {
 			owned = append(owned, s)
 		}
 		s.mu.Unlock()

@@ -82,7 +82,7 @@ func (i *Issuer) collectRests() (all []rest) {
 			if any { // requests have ended: what is left was not issued
 				m.traceBound(m.stock.After(0))
 			}
-			give, may := m.drop()
+			give, may := m.takeRest()
 			give.block.First = max(give.block.First, split)
 			if any {
 				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.block.Len() > 0})

@@ -44,7 +44,7 @@ func (s *series) restore(v view, e situation) step {
 		return step{}
 	}
 	st := step{kind: restoreStep, ops: ops, dirs: r.dirs(s.name)}
-	if r.Mode.traits().keys {
+	if r.Mode.hasKeys() {
 		st.dirs = append(st.dirs, keysDir)
 	}
 	st.done = func(log hclog.Logger) {
@@ -64,7 +64,7 @@ func (s *series) restoreKeys(v view) []store.Op {
 	if v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
 		return nil
 	}
-	if merged, due := v.keys.merged(s.mode.requestKeys()); due {
+	if merged, due := v.keys.merged(s.keys); due {
 		return merged.ops(v.record.ID)
 	}
 	return nil

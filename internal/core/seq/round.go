@@ -114,7 +114,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	i.compared.Store(&f)
 	i.saveFirst(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if i.savedAs == f.kept() { // (S25)
+	if f.isIn(i.savedAs) { // (S25)
 		i.followed.Store(&f)
 	}
 }

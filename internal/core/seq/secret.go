@@ -25,7 +25,7 @@ type secret struct {
 	checked int64
 }
 
-// hasKey reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
+// hasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
 func (r Record) hasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
 
 // dirs returns the paths above a record and its key.
@@ -37,7 +37,7 @@ func (r Record) dirs(name string) []string {
 	return all
 }
 
-// withKey returns a new record with the fingerprint of a new key, and the operation that writes the key.
+// withSecret returns a new record with the fingerprint of a new key, and the operation that writes the key.
 func (r Record) withSecret() (Record, []store.Op) {
 	if !r.hasSecret() {
 		return r, nil
@@ -47,12 +47,12 @@ func (r Record) withSecret() (Record, []store.Op) {
 	return r, []store.Op{writeSecret(r.ID, k)}
 }
 
-// writeKey returns the operation that writes the key of the record with this ID.
+// writeSecret returns the operation that writes the key of the record with this ID.
 func writeSecret(id string, k sequence.Key) store.CreateOp {
 	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
-// keyIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
+// secretIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
 func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
@@ -78,13 +78,13 @@ func appendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker
 	return to
 }
 
-// keyDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
+// secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
 func (s *series) secretDue(r Record, now int64) bool {
 	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
 	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
-// keyBack returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
+// putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
 // is held.
 func (s *series) putBackSecret(v view, r Record) []store.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
@@ -100,7 +100,7 @@ func (s *series) putBackSecret(v view, r Record) []store.Op {
 	return []store.Op{write}
 }
 
-// learnKey takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
+// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
 // clock.
 func (s *series) learnSecret(v view, sent int64) {
 	if v.secret == nil {
@@ -132,7 +132,7 @@ func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
 	return k, nil
 }
 
-// deleteKey deletes the key of a sequence that is no more.
+// deleteSecret deletes the key of a sequence that is no more.
 func (o Operator) deleteSecret(ctx context.Context, id string) error {
 	if err := o.Store.Delete(ctx, secretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err

@@ -112,23 +112,10 @@ func (s *segment) holds(r request) bool {
 	return s.stock.Left() >= r.n
 }
 
-func (s *segment) tooMany(n int64) *Refusal {
-	if most := s.known.ceiling().Burst(); n > most {
-		return tooMany(most, ", or raise its ceiling")
-	}
-	return nil
-}
-
 // used reports whether this node has taken a block of the sequence.
 func (s *segment) used() bool { return s.last.Len() > 0 }
 
-func (s *segment) unsure() bool { return len(s.attempts) > 0 }
-
-// A segment sequence leaves nothing from one write to the next, and takes no keys.
-func (*segment) lastWrite() view           { return view{} }
-func (*segment) requestKeys() []keyEntry   { return nil }
-func (*segment) setRequestKeys([]keyEntry) {}
-func (*segment) leased() bool              { return false }
+func (*segment) lastWrite() view { return view{} }
 
 func (s *segment) urgency(e situation) urgency {
 	switch {
@@ -267,9 +254,11 @@ func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []
 
 func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
 
-// drop drops the positions that the node holds. It returns those at the end of the stock that follow each other, with
-// the ID and the incarnation of the record from which they were taken, if the node can give them back.
-func (s *segment) drop() (rest blockWrite, ok bool) {
+func (s *segment) drop() { _, _ = s.takeRest() }
+
+// takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other,
+// with the ID and the incarnation of the record from which they were taken, if the node can give them back.
+func (s *segment) takeRest() (rest blockWrite, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End

@@ -26,6 +26,8 @@ type series struct {
 	// values is the map of known. A keyed one is of no use without secret, the key of known.
 	values sequence.Values
 	secret *secret // nil: the node does not know it, or there is none
+	// keys are those of requests of a strict sequence, as the node last read or wrote them.
+	keys []keyEntry
 	// mode issues the sequence known. nil if none is known.
 	mode mode
 
@@ -93,7 +95,7 @@ type result struct {
 // patience is how long a request waits for ZooKeeper.
 const patience = 5 * time.Second
 
-// take issues the values of a request, refuses it, or makes it wait: see mode.
+// serve issues the values of a request, refuses it, or makes it wait: see mode.
 func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,6 +144,14 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 	}
 	err := s.queue(r, now, textPatience)
 	return to, err == sequence.ErrPending, err
+}
+
+// tooMany is that of all modes but strict: no block is larger than the burst.
+func (s *series) tooMany(n int64) *Refusal {
+	if most := s.known.ceiling().Burst(); n > most {
+		return tooMany(most, ", or raise its ceiling")
+	}
+	return nil
 }
 
 // queue makes a request wait, unless it has waited for too long. late says for what.

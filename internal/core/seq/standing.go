@@ -19,8 +19,10 @@ func (r Record) Standing(st State) Standing {
 		return Standing{}
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)
+	case r.Mode == Strict:
+		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
 	default:
-		c, refusal = r.Mode.traits().planOne(r, st.Incarnation, st.Time)
+		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
 	}
 	if refusal != nil {
 		return Standing{Refusal: refusal.reason()}

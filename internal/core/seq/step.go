@@ -94,8 +94,7 @@ func (s *series) wants(v view, now int64) (w wants) {
 	if r.hasSecret() && s.secretDue(*r, now) {
 		w.secret = r.ID
 	}
-	knowsKeys := s.mode != nil && len(s.mode.requestKeys()) > 0
-	if r == v.record && r.Mode.traits().keys && v.keys == nil && (s.waitWithKeys() || lost && knowsKeys) {
+	if r == v.record && r.Mode.hasKeys() && v.keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
 		w.keys = r.ID
 	}
 	return w
@@ -118,18 +117,21 @@ func (s *series) urgency(e situation) urgency {
 	switch {
 	case e.sent < s.notBefore:
 		return idle
-	case len(s.waiting) > 0, s.stale && s.mode != nil && s.mode.leased(): // the lease must not end
+	case len(s.waiting) > 0, s.stale && s.owned() != nil: // the lease must not end
 		return awaited
 	case s.stale, s.unsure():
 		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt && !s.mode.leased():
+	case s.known.Kind() != Sequence, e.sent < s.retryAt && s.owned() == nil:
 		return idle
 	}
 	return s.mode.urgency(e)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
-func (s *series) unsure() bool { return s.mode != nil && s.mode.unsure() }
+func (s *series) unsure() bool {
+	m := s.stocked() // the other modes give such writes up (S27, O3)
+	return m != nil && len(m.attempts) > 0
+}
 
 func (s *series) isStale() bool {
 	s.mu.Lock()
@@ -231,14 +233,14 @@ func (s *series) freeze(r *Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.mode, s.kept, s.absentAt = nil, nil, nil, nil, at
+	s.known, s.secret, s.keys, s.mode, s.kept, s.absentAt = nil, nil, nil, nil, nil, at
 	s.families.know(s.name, nil)
 }
 
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.mode = 0, nil, r.Mode.traits().start(s)
+		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, r.Mode.start(s)
 	}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
@@ -264,7 +266,7 @@ func (s *series) nextStep(v view, e situation) step {
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}
 	}
-	if e.unconfirmed > 0 && !s.mode.leased() {
+	if e.unconfirmed > 0 && s.owned() == nil {
 		var refusal *Refusal
 		if s.mode.lacks() {
 			refusal = confirming(e.unconfirmed)

@@ -22,8 +22,6 @@ type strict struct {
 	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
 	// ns of the monotonic clock.
 	writers map[string]int64
-	// keys are the keys of requests, as the node last read or wrote them.
-	keys []keyEntry
 	// last is what the last write has left: see mode.lastWrite.
 	last view
 }
@@ -64,15 +62,10 @@ func (s *strict) tooMany(n int64) *Refusal {
 func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
-func (*strict) used() bool                 { return false }
-func (*strict) leased() bool               { return false }
-func (*strict) urgency(situation) urgency  { return idle }
-func (*strict) unsure() bool               { return false } // writes with unknown outcome are given up (S27)
-func (s *strict) drop() (blockWrite, bool) { s.last = view{}; return blockWrite{}, false }
-
-func (s *strict) lastWrite() view                { return s.last }
-func (s *strict) requestKeys() []keyEntry        { return s.keys }
-func (s *strict) setRequestKeys(keys []keyEntry) { s.keys = keys }
+func (*strict) used() bool                { return false }
+func (*strict) urgency(situation) urgency { return idle }
+func (s *strict) drop()                   { s.last = view{} }
+func (s *strict) lastWrite() view         { return s.last }
 
 func (s *strict) report(u *Use) string {
 	u.Unanswered = s.unanswered

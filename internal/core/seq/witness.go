@@ -13,8 +13,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/flaked/flaked/coordinator"
 )
 
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
@@ -63,8 +61,8 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 			r := *s.known
 			w.Records[s.name] = r.raised(max(r.Next, s.highest))
 			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
-			if keys := s.mode.requestKeys(); len(keys) > 0 {
-				w.Keys[s.name] = (&keyring{entries: keys}).marshal()
+			if len(s.keys) > 0 {
+				w.Keys[s.name] = (&keyring{entries: s.keys}).marshal()
 			}
 		}
 		s.mu.Unlock()
@@ -82,18 +80,15 @@ type saving struct {
 	ended chan error
 }
 
-// kept is what the witness file must have before the node reports it: the changes, and the last jump of the sequence
-// time (S24).
-type kept struct {
-	coordinator.Followed
-	jumped int64
+// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the last jump of
+// the sequence time (S24).
+func (f following) isIn(saved following) bool {
+	return f.Followed == saved.Followed && f.state.Jumped == saved.state.Jumped
 }
-
-func (f following) kept() kept { return kept{f.Followed, f.state.Jumped} }
 
 // saveFirst begins to write the witness file, unless it has f and is young, or is being written.
 func (i *Issuer) saveFirst(f following) {
-	if i.saving != nil || i.savedAs == f.kept() && i.cfg.Mono()-i.saved < int64(saveEvery) {
+	if i.saving != nil || f.isIn(i.savedAs) && i.cfg.Mono()-i.saved < int64(saveEvery) {
 		return
 	}
 	w, ok := i.witness()
@@ -121,7 +116,7 @@ func (i *Issuer) endSave() {
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	i.savedAs = s.as.kept()
+	i.savedAs = s.as
 	k, as := i.known, s.as
 	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.state.Jumped {
 		i.followed.Store(&s.as)
@@ -164,8 +159,7 @@ func (i *Issuer) remember(w Witness) {
 		s := i.named(name)
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
-		keys, _ := parseKeys(w.Keys[name]) // loadWitness has checked them
-		s.mode.setRequestKeys(keys)
+		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
 	}
 }
 
