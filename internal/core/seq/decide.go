@@ -146,9 +146,7 @@ func (r Record) renewal(incarnation, now int64, after time.Duration) (renewed Re
 	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
 		return Record{}, false
 	}
-	budget := r.ceiling().At(r.budget(), now)
-	r.Credit, r.At = budget.Credit, budget.At
-	return r, true
+	return r.renewed(now), true
 }
 
 // renewed returns the record with its budget as it is now.

@@ -1,10 +1,6 @@
 package seq
 
-import (
-	"time"
-
-	"github.com/flaked/flaked/internal/core/store"
-)
+import "time"
 
 // This file decides when the owner of an ordered sequence may issue, and when another node may take its place. All times
 // are ns of CLOCK_BOOTTIME of the machine that decides, never wall clocks. Two machines' clocks may run 5 % apart.
@@ -23,11 +19,10 @@ type lease struct {
 	owner string
 	// until is when the owner must stop issuing.
 	until int64
-	// sent is when the last write that ZooKeeper acknowledged was sent. last is what it has left there, or what was
-	// read since, in this session.
+	// sent is when the last write that ZooKeeper acknowledged was sent, and session where it was made, or the record
+	// was read since.
 	sent    int64
 	session int64
-	last    view
 	// ending: the owner issues nothing more, and is about to give the section back.
 	ending bool
 }
@@ -39,15 +34,10 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 	return sent + int64(d-d/10)
 }
 
-// newLease returns the lease after a write that was acknowledged. v is what was read before.
-func newLease(t blockWrite, v view, sent int64) lease {
-	l := lease{owner: t.record.Owner, until: leaseEnd(sent, t.record.hold()), sent: sent, session: t.session, last: v}
-	version := v.stat.Version + 1
-	if version == store.AnyVersion { // two writes were needed: see setVersion
-		version++
-	}
-	l.last.record, l.last.stat = &t.record, store.Stat{Version: version}
-	return l
+// newLease returns the lease after a write that was acknowledged.
+func newLease(t blockWrite, sent int64) lease {
+	until := leaseEnd(sent, t.record.hold())
+	return lease{owner: t.record.Owner, until: until, sent: sent, session: t.session}
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together

@@ -179,7 +179,8 @@ func TestRenewalsAreSpread(t *testing.T) {
 		s.now++
 	}
 	a.is.known.state.Time += time.Hour.Milliseconds()
-	if due := a.is.due(true); len(due) != 750 { // of 1,000, at a heartbeat of 3 s
+	cl, _ := a.Cluster()
+	if due := a.is.due(cl, true); len(due) != 750 { // of 1,000, at a heartbeat of 3 s
 		t.Errorf("%d records are written again in one round", len(due))
 	}
 }

@@ -88,9 +88,6 @@ type mode interface {
 	used() bool
 	// urgency returns how soon a round must work on a sequence for which nobody waits.
 	urgency(e situation) urgency
-	// lastWrite returns what the last write has left in ZooKeeper, if the next decision needs no read. Else it returns
-	// the zero view.
-	lastWrite() view
 	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
 	saw(v view, before *Record, e situation)
 	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.

@@ -89,7 +89,7 @@ func (m *ordered) endLease() {
 	if m.lease.owner != "" {
 		m.trace.Step("disowns", "name", m.name, "owner", m.lease.owner)
 	}
-	m.ended, m.lease = m.lease.owner, lease{}
+	m.ended, m.lease, m.last = m.lease.owner, lease{}, view{}
 }
 
 // lacks: requests that can be passed on lack nothing.
@@ -102,10 +102,9 @@ func (m *ordered) passedOn() bool {
 	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed && r.w.Result == nil })
 }
 
-func (m *ordered) used() bool      { return m.leased() }
-func (m *ordered) leased() bool    { return m.lease.owner != "" }
-func (m *ordered) lastWrite() view { return m.lease.last }
-func (m *ordered) drop()           { m.endLease() }
+func (m *ordered) used() bool   { return m.leased() }
+func (m *ordered) leased() bool { return m.lease.owner != "" }
+func (m *ordered) drop()        { m.endLease() }
 
 // pause is short for the owner: its lease ends.
 func (m *ordered) pause(int64) time.Duration {
@@ -140,7 +139,7 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	case !m.lease.survives(v):
 		m.endLease()
 	default:
-		m.lease.session, m.lease.last = e.session, v
+		m.lease.session, m.last = e.session, v
 		m.skipTo(v.record.From)
 	}
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
@@ -285,8 +284,7 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 		}
 		m.endLease()
 	}
-	woken, m.waiting = m.waiting, nil
-	return woken, 0
+	return m.takeWaiting(), 0
 }
 
 func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
@@ -309,7 +307,7 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 	default:
 		m.add(t.block)
 	}
-	m.lease = newLease(t, v, sent)
+	m.lease, m.last = newLease(t, sent), v.after(t)
 	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", sent, "now", now,
 		"until", m.lease.until, "hold_ms", m.known.HoldMs)
 	m.counters.wrote()

@@ -274,6 +274,19 @@ type view struct {
 	sections       []entry       // of a family, by their numbers, also those of earlier lives. nil: they were not read
 }
 
+// after returns what a write of the record of v leaves in ZooKeeper.
+func (v view) after(t blockWrite) view {
+	version := v.stat.Version + 1
+	if version == store.AnyVersion { // two writes were needed: see setVersion
+		version++
+	}
+	v.record, v.stat, v.secret = &t.record, store.Stat{Version: version}, nil
+	if t.keys != nil {
+		v.keys = t.keys.written()
+	}
+	return v
+}
+
 // incarnation returns that of /cluster, -1 if /cluster is missing.
 func (v view) incarnation() int64 {
 	if v.cluster == nil {

@@ -157,17 +157,14 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 
 // planRenewals returns the writes that are due.
 func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
-	sent := i.cfg.Mono()
-	e := situation{
-		sent: sent, now: max(i.known.now(sent), i.seen.state.Time), unconfirmed: i.unconfirmed(cluster),
-		nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
-	}
+	e := i.situation(cluster, i.cfg.Mono())
+	e.now = max(e.now, i.seen.state.Time)
 	for _, s := range some {
 		s.mu.Lock()
-		if m := s.owned(); m != nil && sent >= m.lease.until {
-			m.lapse(sent)
+		if m := s.owned(); m != nil && e.sent >= m.lease.until {
+			m.lapse(e.sent)
 		} else if m != nil {
-			v := m.lease.last
+			v := m.last
 			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state, i.seen.version
 			if w := m.nextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, w.step(s.name, v, e.nonce, e.by)})

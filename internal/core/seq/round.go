@@ -81,7 +81,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil {
 		return err
 	}
-	due, err := i.renewTogether(ctx, cluster, i.due(v.state != nil))
+	due, err := i.renewTogether(ctx, cluster, i.due(cluster, v.state != nil))
 	complete := false
 	if err != nil {
 		i.unfinished = true // the next round must find what this one has not come to
@@ -156,7 +156,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 		group.Go(func() error {
 			if early.Load() || i.cfg.Mono()-began >= int64(i.roundTime) {
 				early.Store(true)
-				s.change(func() {}) // the requests see whether they have waited too long
+				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
 			}
 			err := i.work(ctx, cluster, s)
@@ -221,7 +221,7 @@ func (i *Issuer) unusable(s *series, err error) {
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (i *Issuer) due(read bool) (due []*series) {
+func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 	all := i.popReady()
 	if read || i.unfinished {
 		all = i.list()
@@ -235,8 +235,7 @@ func (i *Issuer) due(read bool) (due []*series) {
 		}
 		i.spread = spread(used, i.nodes)
 	}
-	mono := i.cfg.Mono()
-	e := situation{sent: mono, now: i.known.now(mono), spread: i.spread}
+	e := i.situation(cluster, i.cfg.Mono())
 	var by [awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)

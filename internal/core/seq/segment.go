@@ -115,8 +115,6 @@ func (s *segment) holds(r request) bool {
 // used reports whether this node has taken a block of the sequence.
 func (s *segment) used() bool { return s.last.Len() > 0 }
 
-func (*segment) lastWrite() view { return view{} }
-
 func (s *segment) urgency(e situation) urgency {
 	switch {
 	case !s.used():
@@ -248,8 +246,7 @@ func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
 		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
 	}
-	woken, s.waiting = s.waiting, nil
-	return woken, 0
+	return s.takeWaiting(), 0
 }
 
 func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }

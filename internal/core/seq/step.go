@@ -143,12 +143,19 @@ func (s *series) isStale() bool {
 func (s *series) change(f func()) {
 	s.mu.Lock()
 	f()
-	waiting := s.waiting
-	s.waiting = nil
+	waiting := s.takeWaiting()
 	s.mu.Unlock()
-	for _, r := range waiting {
-		r.wake()
-	}
+	wakeAll(waiting)
+}
+
+// wakeWaiting makes the requests that wait look at the series again.
+func (s *series) wakeWaiting() { s.change(func() {}) }
+
+// takeWaiting takes all requests that wait. mu is held.
+func (s *series) takeWaiting() []request {
+	all := s.waiting
+	s.waiting = nil
+	return all
 }
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
@@ -216,6 +223,7 @@ func (s *series) follow(v view, e situation, refusal *Refusal) {
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
+	s.last = view{}
 	if s.mode != nil {
 		s.mode.drop()
 	}
@@ -233,7 +241,7 @@ func (s *series) freeze(r *Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.keys, s.mode, s.kept, s.absentAt = nil, nil, nil, nil, nil, at
+	s.known, s.secret, s.keys, s.mode, s.kept, s.last, s.absentAt = nil, nil, nil, nil, nil, view{}, at
 	s.families.know(s.name, nil)
 }
 
@@ -242,6 +250,7 @@ func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, r.Mode.start(s)
 	}
+	s.last = view{}
 	s.values = r.values(s.secret)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.name, &r)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -22,8 +21,6 @@ type strict struct {
 	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
 	// ns of the monotonic clock.
 	writers map[string]int64
-	// last is what the last write has left: see mode.lastWrite.
-	last view
 }
 
 // maxCommit is the greatest number of positions that one write of a strict sequence takes.
@@ -64,8 +61,7 @@ func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
 func (*strict) used() bool                { return false }
 func (*strict) urgency(situation) urgency { return idle }
-func (s *strict) drop()                   { s.last = view{} }
-func (s *strict) lastWrite() view         { return s.last }
+func (*strict) drop()                     {}
 
 func (s *strict) report(u *Use) string {
 	u.Unanswered = s.unanswered
@@ -191,7 +187,6 @@ func (s *strict) others(now int64) int {
 
 // saw also notes the node that has written the record.
 func (s *strict) saw(v view, _ *Record, e situation) {
-	s.last = view{}
 	if v.keys != nil {
 		s.keys = v.keys.entries
 	}
@@ -216,7 +211,7 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		if t.keys != nil {
 			s.keys = t.keys.entries
 		}
-		s.keepLast(t, v)
+		s.last = v.after(t)
 		if others := s.others(now); others > 0 {
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
@@ -229,16 +224,4 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		t.unknown(s.name)
 	}
 	return t.requests, pause
-}
-
-// keepLast notes what a write has left in ZooKeeper. v is what was read before.
-func (s *strict) keepLast(t blockWrite, v view) {
-	if v.stat.Version == store.AnyVersion-1 {
-		return // two writes were needed: see setVersion
-	}
-	v.record, v.stat, v.secret = &t.record, store.Stat{Version: v.stat.Version + 1}, nil
-	if t.keys != nil {
-		v.keys = t.keys.written()
-	}
-	s.last = v
 }

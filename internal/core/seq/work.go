@@ -22,10 +22,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 		if err != nil {
 			return err
 		}
-		st, err := s.decide(v, situation{
-			sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
-			volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
-		})
+		st, err := s.decide(v, i.situation(cluster, sent))
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
@@ -41,6 +38,14 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
+// situation returns the present one, or that when a read was sent.
+func (i *Issuer) situation(cluster ClusterInfo, sent int64) situation {
+	return situation{
+		sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
+		volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
+	}
+}
+
 // gather reads /cluster, /seq and the record of a series, and what else a decision needs. It returns a *lostError if
 // ZooKeeper has lost data.
 //
@@ -49,8 +54,8 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 // within a session.
 func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.mu.Lock()
-	if reuse && s.mode != nil && !s.stale { // a new session makes all records stale
-		v = s.mode.lastWrite()
+	if reuse && !s.stale { // a new session makes all records stale
+		v = s.last
 	}
 	s.mu.Unlock()
 	if v.state == nil || i.known.judge(v) != foundGood {
@@ -208,7 +213,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	sent, ops, hold := i.cfg.Mono(), v.checks(), i.cfg.Tenure.Hold(i.session)
+	begun, ops, hold := i.cfg.Mono(), v.checks(), i.cfg.Tenure.Hold(i.session)
 	if st.kind != restoreStep { // a transaction that takes positions needs the node's slot unchanged (S10)
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())
@@ -217,22 +222,20 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		if err := i.cfg.Store.EnsureRoot(ctx, st.dirs...); err != nil {
-			if st.kind == takeStep {
-				i.wrote(s, v, st.blockWrite, sent, errNotSent) // its requests go on waiting
-			}
-			return false, st.noRoom(err)
-		}
+		err = i.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
-	if err == nil {
+	sent := err == nil
+	if sent {
 		if st.kind == takeStep {
 			i.traceWrite(s, v, st.blockWrite, hold)
 		}
 		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
 	}
 	switch {
+	case st.kind == takeStep && !sent:
+		i.wrote(s, v, st.blockWrite, begun, errNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		i.wrote(s, v, st.blockWrite, sent, err)
+		i.wrote(s, v, st.blockWrite, begun, err)
 	case err == nil && st.done != nil:
 		st.done(i.cfg.Log)
 	}
@@ -270,7 +273,5 @@ func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}
-	for _, r := range woken {
-		r.wake()
-	}
+	wakeAll(woken)
 }
