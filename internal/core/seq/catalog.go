@@ -8,13 +8,11 @@ import (
 	"github.com/flaked/flaked/coordinator"
 )
 
-// catalog is the sequences that a node knows, and those among them that need work soon. With 100,000 sequences
-// a round must not look at each of them whenever one has run out of values. Any goroutine may call it.
+// catalog is the sequences that a node knows. Any goroutine may call it.
 type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
 	all    []*series // in the order in which the node met them
-	ready  []*series // see popReady
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
@@ -80,32 +78,4 @@ func (c *catalog) remove(gone func(*series) bool) {
 	}
 	c.last.Store(nil)
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
-}
-
-// markReady says that a series needs work soon.
-func (c *catalog) markReady(s *series) {
-	s.mu.Lock()
-	was := s.queued
-	s.queued = true
-	s.mu.Unlock()
-	if was {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ready = append(c.ready, s)
-}
-
-// popReady returns the series that need work, each once, and forgets that they do.
-func (c *catalog) popReady() []*series {
-	c.mu.Lock()
-	ready := c.ready
-	c.ready = nil
-	c.mu.Unlock()
-	for _, s := range ready {
-		s.mu.Lock()
-		s.queued = false
-		s.mu.Unlock()
-	}
-	return ready
 }

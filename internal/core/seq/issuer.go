@@ -6,6 +6,7 @@ import (
 	crand "crypto/rand"
 	"encoding/hex"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -101,8 +102,8 @@ type Config struct {
 	// Pulse puts these reads on the moments of the process's other periodic work. nil means that
 	// they follow each other at their own pace.
 	Pulse *pulse.Grid
-	// Retry calls f after a random part of at most most, and returns that time. nil: by a timer.
-	Retry func(most time.Duration, f func()) time.Duration
+	// Retry returns the pause after tries in which other nodes were faster: a random part of most. nil means that.
+	Retry func(most time.Duration) time.Duration
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
 	Parallel int
 	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
@@ -146,6 +147,8 @@ type Issuer struct {
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
 	unmet      []string
+	// rung are the series whose alarms have rung since a round last looked for work.
+	rung []*series
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
@@ -183,22 +186,18 @@ func New(cfg Config) *Issuer {
 		cfg.Quick = cfg.Mono
 	}
 	if cfg.Retry == nil {
-		cfg.Retry = retry
+		cfg.Retry = func(most time.Duration) time.Duration { return rand.N(most) }
 	}
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
-	i.trace = cfg.Trace
+	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
 	i.beside = func(f func()) { go f() }
 	i.relay = &relay{
 		pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now,
 		beside: func(f func()) { go f() }, each: atOnce,
-		look: func(s *series, at int64) {
-			if i.alarms.set(s, alarm{at, at}) {
-				i.Wake()
-			}
-		},
+		wakeAt: i.wakeAt,
 	}
 	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
 	if cfg.WitnessFile == "" {
@@ -211,12 +210,6 @@ func New(cfg Config) *Issuer {
 		i.remember(w)
 	}
 	return i
-}
-
-func retry(most time.Duration, f func()) time.Duration {
-	d := rand.N(most)
-	time.AfterFunc(d, f)
-	return d
 }
 
 // processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
@@ -247,8 +240,7 @@ func (i *Issuer) Take(
 			continue
 		}
 		if low {
-			i.markReady(s)
-			i.Wake()
+			i.wakeAt(s, 0)
 		}
 		if err != nil {
 			i.count(err)

@@ -25,8 +25,8 @@ type relay struct {
 	mono, wall func() int64
 	beside     func(func())
 	each       func(n int, f func(k int))
-	// look makes Round look at a series at a time, ns of the monotonic clock.
-	look func(s *series, at int64)
+	// wakeAt is Issuer.wakeAt.
+	wakeAt func(s *series, at int64)
 
 	inUse atomic.Bool // the node knows an ordered sequence
 	// nodes are the addresses of the nodes that may own sections: see placement.go.
@@ -205,7 +205,7 @@ func (m *ordered) board() (batch []request, f *flight) {
 		slow = slowTaker
 	}
 	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
-	m.relay.look(m.series, p.flight.slowAt)
+	m.relay.wakeAt(m.series, p.flight.slowAt)
 	return batch, p.flight
 }
 
@@ -316,7 +316,7 @@ func (m *ordered) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (m *ordered) reread() {
 	m.stale, m.notBefore = true, 0
-	m.relay.look(m.series, 0)
+	m.relay.wakeAt(m.series, 0)
 }
 
 func wakeAll(some []request) {

@@ -9,7 +9,7 @@ import (
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered}, relay: &relay{look: func(*series, int64) {}}})
+	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered}, relay: &relay{wakeAt: func(*series, int64) {}}})
 	m.values = sequence.NewValues(plain(), sequence.Key{})
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)

@@ -9,28 +9,39 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// alarms are the times at which Round must look at series. Any goroutine may use it.
+// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
+// whenever one has run out of values. Any goroutine may use it.
 type alarms struct {
 	mu  sync.Mutex
-	all map[*series]alarm
-	// armed is the earliest of them when Run last began to wait.
+	all []*series // those that have an alarm
+	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
 	armed int64
 }
 
 // alarm is a time, ns of the monotonic clock. That of a renewal may ring together with the one of another renewal, from
 // a time before.
-type alarm struct{ from, at int64 }
+type alarm struct {
+	from, at int64
+	set      bool
+}
 
-// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for too
-// long.
+// wakeAt makes Round look at a series at this time, ns of the monotonic clock. 0 means soon.
+func (i *Issuer) wakeAt(s *series, at int64) {
+	if i.alarms.set(s, alarm{at, at, true}) {
+		i.Wake()
+	}
+}
+
+// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for too long.
+// A round need not care: Run waits after it.
 func (a *alarms) set(s *series, new alarm) (early bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.all == nil {
-		a.all = make(map[*series]alarm)
+	if !s.alarm.set {
+		a.all = append(a.all, s)
 	}
-	if old, ok := a.all[s]; !ok || new.at < old.at {
-		a.all[s] = new
+	if !s.alarm.set || new.at < s.alarm.at {
+		s.alarm = new
 	}
 	return new.at < a.armed
 }
@@ -39,16 +50,15 @@ func (a *alarms) set(s *series, new alarm) (early bool) {
 func (a *alarms) rings(now int64) (due []*series) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	renews := false
-	for _, one := range a.all {
-		renews = renews || one.from < one.at && one.at <= now
-	}
-	for s, one := range a.all {
-		if one.at <= now || renews && one.from <= now {
-			due = append(due, s)
-			delete(a.all, s)
+	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
+	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
+		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
+			return false
 		}
-	}
+		s.alarm = alarm{}
+		due = append(due, s)
+		return true
+	})
 	return due
 }
 
@@ -57,20 +67,23 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.armed = now + int64(most)
-	for _, one := range a.all {
-		a.armed = min(a.armed, one.at)
+	for _, s := range a.all {
+		a.armed = min(a.armed, s.alarm.at)
 	}
 	return max(0, time.Duration(a.armed-now))
 }
 
-// setAlarm makes Round look at a series when it must.
-func (i *Issuer) setAlarm(s *series) {
+// nextAlarm makes Round look at a series when it must.
+func (i *Issuer) nextAlarm(s *series) {
 	now := i.cfg.Mono()
 	s.mu.Lock()
-	next := alarm{s.lookAt, s.lookAt}
-	if s.lookAt != 0 && s.owned() != nil {
+	next := alarm{s.lookAt, s.lookAt, true}
+	switch {
+	case s.lookAt != 0 && s.owned() != nil:
 		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
 		next.from = next.at - int64(s.known.hold()/6)
+	case s.notBefore > now:
+		next.from, next.at = s.notBefore, s.notBefore
 	}
 	s.mu.Unlock()
 	if next.at > now {

@@ -210,7 +210,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.mem.Session())
 			a.noteLoss()
 			a.restart("")
-			a.is.named("ticks").relay.look(a.is.named("ticks"), 0)
+			a.is.wakeAt(a.is.named("ticks"), 0)
 		},
 	} {
 		s, nodes := newTicks(t, DefaultLease, 1)

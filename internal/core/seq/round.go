@@ -17,7 +17,9 @@ import (
 // returns an error of the store, after which the next Round tries again.
 func (i *Issuer) Round(ctx context.Context) error {
 	for _, s := range i.alarms.rings(i.cfg.Mono()) { // also if there is nothing that this round may do for them
-		i.markReady(s)
+		if !s.rung {
+			s.rung, i.rung = true, append(i.rung, s)
+		}
 	}
 	i.noteSession()
 	i.endSave()
@@ -222,7 +224,11 @@ func (i *Issuer) unusable(s *series, err error) {
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
-	all := i.popReady()
+	all := i.rung
+	i.rung = nil
+	for _, s := range all {
+		s.rung = false
+	}
 	if read || i.unfinished {
 		all = i.list()
 		var used int64
@@ -241,7 +247,7 @@ func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
 		if u == idle {
-			i.setAlarm(s)
+			i.nextAlarm(s)
 		}
 	}
 	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]

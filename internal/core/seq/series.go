@@ -74,7 +74,9 @@ type series struct {
 	relay    *relay
 	families *families
 	trace    coordinator.Trace
-	queued   bool // it is among those that need work soon: see catalog.popReady
+	// alarm is guarded by the mutex of alarms. rung: it is in Issuer.rung. Only the goroutine of Round uses that.
+	alarm alarm
+	rung  bool
 }
 
 // request is a request for values.

@@ -25,8 +25,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.markReady(s)
-			i.Wake()
+			i.wakeAt(s, 0)
 		}
 		return line, err
 	}

@@ -116,7 +116,7 @@ func (n *simNode) start(resumes bool) {
 		Now:  func() int64 { return simEpoch + n.h.now + n.offset },
 		Mono: n.mono, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
-		Parallel: 1, Retry: func(most time.Duration, _ func()) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
+		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	})
 	n.flights = nil
 	n.is.relay.beside = func(f func()) { n.flights = append(n.flights, f) }

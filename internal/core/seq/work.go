@@ -27,7 +27,7 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			i.setAlarm(s)
+			i.nextAlarm(s)
 			return err
 		}
 		if again, err := i.commit(ctx, s, v, st); err != nil || !again {
@@ -145,14 +145,11 @@ func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
-	now := i.cfg.Mono()
-	d := i.cfg.Retry(most, func() {
-		i.markReady(s)
-		i.Wake()
-	})
+	until := i.cfg.Mono() + int64(i.cfg.Retry(most))
 	s.mu.Lock()
-	s.notBefore = now + int64(d)
+	s.notBefore = until
 	s.mu.Unlock()
+	i.alarms.set(s, alarm{until, until, true})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
@@ -269,7 +266,7 @@ func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)
 	woken, pause := s.mode.wrote(t, v, sent, now, err)
 	s.mu.Unlock()
-	i.setAlarm(s)
+	i.nextAlarm(s)
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}

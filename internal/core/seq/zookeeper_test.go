@@ -60,7 +60,7 @@ func (h *house) node() *guest {
 		Now:  func() int64 { return simEpoch + h.now },
 		Mono: func() int64 { return (h.now + 1) * 1e6 },
 		// the clock may stand still, and no pause would end
-		Retry: func(time.Duration, func()) time.Duration { return 0 },
+		Retry: func(time.Duration) time.Duration { return 0 },
 	})
 	g.settle()
 	return g
