@@ -36,7 +36,8 @@ func (i *Issuer) saveJournal() (again bool) {
 	failed := j.failed
 	if j.failed = err != nil; err != nil {
 		if again = true; !failed {
-			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node holds",
+			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node "+
+				"holds",
 				"error", err)
 		}
 		if err := j.remove(); err != nil { // as it is, it has positions that are about to be issued (S30)
@@ -46,7 +47,7 @@ func (i *Issuer) saveJournal() (again bool) {
 		}
 	}
 	for _, p := range bounds {
-		if err != nil {
+		if err != nil { // the file is gone, so no later process finds what is issued now
 			p.bound = math.MaxInt64
 		}
 		p.s.change(func() {
@@ -88,7 +89,8 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
 	what := mustMarshal(all)
-	unchanged := bytes.Equal(what, j.held) && node == j.heldBy && (len(all) == 0 || read-j.read.Load() < int64(saveEvery))
+	unchanged := bytes.Equal(what, j.held) && node == j.heldBy &&
+		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	if unchanged || len(all) == 0 && j.blank {
 		return nil
 	}
@@ -119,9 +121,9 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 	}
 }
 
-// planBound returns the bound that should count next, and lowers the present one if it should be lower. It lies above what the requests that wait need, and what the
-// node issues in a second, or few. A lower bound counts at once. busy: the bound should go down when the sequence has
-// been quiet for a second.
+// planBound returns the bound that should count next, and lowers the present one if it should be lower. It lies above
+// what the requests that wait need, and what the node issues in a second, or few. A lower bound counts at once. busy: the
+// bound should go down when the sequence has been quiet for a second.
 func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 	second := s.pace.second(s.issued, now)
 	margin := max(few, second+second/4)

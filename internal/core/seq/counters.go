@@ -74,8 +74,8 @@ func (c *counters) wrote() {
 
 func (c *counters) low() bool { return c.high > c.lowAt }
 
-// half reports whether a third of that is used. A renewal takes more positions then, which saves a write.
-func (c *counters) half() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
+// usedThird reports whether a third of that is used. A renewal takes more positions then, which saves a write.
+func (c *counters) usedThird() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
 
 // ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
 const ahead = 4 * time.Second

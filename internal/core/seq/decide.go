@@ -67,6 +67,10 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 	return max(renewAfter, spread, idle/10)
 }
 
+// savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
+// block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
+const savedParts = 10
+
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
 // need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
 func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) {
@@ -74,14 +78,14 @@ func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) 
 	lost := r.Incarnation < incarnation
 	switch {
 	//mutant:s1-past-the-max by TestPlan -> case false:
-	case left < 1 || left < need && !lost:
+	case left < 1 || left < need && !lost: // the values end at the max (S1)
 		return blockWrite{}, r.exhausted()
 	case lost:
 		return r.planAfterLoss(incarnation, want, now)
 	}
 	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
-	reserve := min(left, int64(r.ceiling())/reserveParts)
-	if _, wait := r.ceiling().Spend(r.budget(), max(n, reserve), now); wait > 0 {
+	saved := min(left, int64(r.ceiling())/savedParts)
+	if _, wait := r.ceiling().Spend(r.budget(), max(n, saved), now); wait > 0 {
 		return blockWrite{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
@@ -113,10 +117,6 @@ func (r Record) withBlock(b positions.Block, left positions.Budget) blockWrite {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
 	return blockWrite{record: r, block: b}
 }
-
-// reserveParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
-// block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
-const reserveParts = 10
 
 // skip returns the positions that the first block after a loss of data leaves out (S13). Usually they are
 // what may have been taken since this record was written. There may also have been an incarnation between the
@@ -195,7 +195,7 @@ func putBack(found *Record, known Record, highest int64) (next Record, due bool)
 	if older {
 		next = known
 	}
-	if found.ID == known.ID { // else positions of the two cannot be compared
+	if found.ID == known.ID { // else it is another life of the name, with positions of its own
 		next = next.raised(max(found.Next, known.Next))
 	}
 	next.Gen = max(found.Gen, known.Gen)

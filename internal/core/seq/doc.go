@@ -9,7 +9,8 @@
 //     (mode.go) issues the values: segment (segment.go) from a stock of positions, strict (strict.go) after each write.
 //     keys.go has the keys of requests.
 //   - Run calls Round (round.go) at each heartbeat, and when a stock runs low or a request waits. All calls of
-//     ZooKeeper happen there. For each series, work (work.go) reads what a decision needs, decides, and makes one write: a step.
+//     ZooKeeper happen there. For each series, work (work.go) reads what a decision needs, decides, and
+//     makes one write: a step.
 //   - step.go and decide.go have the decisions. They do no I/O: what a record that was read shows, what to put back,
 //     which block to take.
 //   - journal.go has the file that keeps the stocks over a restart, bound.go moves the bounds up to which they may be

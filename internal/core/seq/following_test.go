@@ -26,7 +26,8 @@ func TestFollowedCountsForOneSession(t *testing.T) {
 		t.Errorf("after the change is read: %+v", got)
 	}
 	a.store.Expire()
-	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared, Takes: true}) {
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared,
+		Takes: true}) {
 		t.Errorf("in a new session: %+v", got)
 	}
 	s.run(5 * time.Second)

@@ -56,7 +56,7 @@ func (o Operator) guard(ctx context.Context, name string, v view) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change
 	}
-	// If the last changes do not have the name, lastChange returns a later one of another name, which is as good.
+	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
 	after := coordinator.Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
 	began, said := o.clock().Now(), false
 	for {

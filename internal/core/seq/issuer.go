@@ -39,11 +39,12 @@ type Tenure interface {
 
 // Hold is the slot of the node's worker.
 type Hold struct {
-	// Record is the path of the slot, "" if the node holds no confirmed worker. Version is its version at the last
-	// heartbeat that ZooKeeper acknowledged.
+	// Record is the path of the slot, "" if the node holds no worker. Version is its version at the last heartbeat that
+	// ZooKeeper acknowledged.
 	Record  string
 	Version int32
-	// Wait is the time until the node may take positions: see "continuity" in package coordinator. 0: now.
+	// Wait is the time until the node may take positions: until its worker is confirmed, and coordinator.Chain is long
+	// enough. 0: now. An owner may renew its lease before: see allows.
 	Wait time.Duration
 }
 
@@ -128,11 +129,12 @@ type Issuer struct {
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 	gone    totals                     // of the series that were forgotten
 
-	// read is when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.
+	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
+	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.
 	read atomic.Int64
-	// compared is how far the node had followed the changes then, nil if it has read nothing. followed is the same, but
-	// is set only when the disk has it too (S25): operators go by it. Nodes that wait for others (S12) go by compared,
-	// because a disk that hangs must not keep them waiting.
+	// Nodes that wait for this one (S12) go by compared: how far it had followed the changes then, nil if it has read
+	// nothing. Operators go by followed (S25): the same, when the disk has it, too. A disk that hangs keeps
+	// only operators waiting.
 	followed, compared atomic.Pointer[following]
 
 	// wake has capacity 1: it makes Run call Round.
@@ -142,7 +144,8 @@ type Issuer struct {
 	known knowledge
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
-	// follows is when /seq was last read, in ns of the monotonic clock. 0: never.
+	// follows is when /seq was last read, in ns of the monotonic clock. 0: it must be read before anything else
+	// is done: it was not yet in this session, or ZooKeeper has lost data.
 	follows int64
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool

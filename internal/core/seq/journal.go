@@ -33,8 +33,8 @@ type journal struct {
 	begun bool        // found was taken over or dropped: see Issuer.resume
 	node  string      // the identity of the node, "" before it has a worker
 
-	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known. blank: there is
-	// no file.
+	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known. blank:
+	// there is no file.
 	held   []byte
 	heldBy string
 	blank  bool
@@ -146,7 +146,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 		return
 	}
 	if found.Boot != "" && found.Boot == i.cfg.Boot && found.Read <= i.cfg.Mono() {
-		i.read.CompareAndSwap(0, found.Read)
+		i.read.CompareAndSwap(0, found.Read) // so the hold began in the last process (S5)
 	}
 	for _, h := range all {
 		s := i.named(h.Name)

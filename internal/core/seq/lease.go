@@ -2,8 +2,9 @@ package seq
 
 import "time"
 
-// This file decides when the owner of an ordered sequence may issue, and when another node may take its place. All times
-// are ns of CLOCK_BOOTTIME of the machine that decides, never wall clocks. Two machines' clocks may run 5 % apart.
+// This file decides when the owner of an ordered sequence may issue, and when another node may take its place.
+// All times are ns of CLOCK_BOOTTIME of the machine that decides, never wall clocks. Two machines' clocks may
+// run 5 % apart.
 
 // The bounds of the lease of an owner, and its default.
 const (
@@ -57,8 +58,8 @@ func (l *lease) valid(now int64) bool {
 }
 
 // survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
-// may have changed the record since the owner wrote it. If ZooKeeper has lost data, so that it is an older one with
-// this owner, no other node has owned the section in the meantime: it would have had to wait for longer (O4).
+// may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
+// owner's last write does not come here: series.owed takes it for a loss of data.
 func (l *lease) survives(v view) bool {
 	return v.record.Owner == l.owner && v.record.Incarnation == v.incarnation()
 }
@@ -91,6 +92,7 @@ func (w *watch) see(v view, session int64) {
 // this process, which issues nothing any more.
 func (w watch) freeIn(v view, ended string, now int64) time.Duration {
 	r := v.record
+	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.incarnation() { // else an owner may be missing
 		return 0
 	}

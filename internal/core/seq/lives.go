@@ -89,8 +89,8 @@ func (r Record) goesOn(old *Record) bool {
 	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 
-// secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is the record
-// whose place it takes, or nil.
+// secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
+// the record whose place it takes, or nil.
 func (o Operator) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
 	if r.KeyCheck == "" {
 		r, ops := r.withSecret()

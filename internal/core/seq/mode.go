@@ -11,8 +11,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Mode says when positions are written to ZooKeeper. All that the code outside of a mode's own file must know of it is
-// in this file.
+// Mode says when positions are written to ZooKeeper. What the code outside of a mode's own file knows of it is in this
+// file. Besides, the journal knows segment (see stocked), and renew.go, placement.go and trace.go know ordered.
 type Mode string
 
 const (

@@ -123,7 +123,8 @@ func (o Operator) update(
 			if err := o.guard(ctx, name, v); err != nil {
 				return Record{}, err
 			}
-			if guarded = &now; len(after.sections) > 0 {
+			guarded = &now
+			if len(after.sections) > 0 {
 				continue // owners have renewed some meanwhile
 			}
 		}

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Change is what an operator changes about a sequence that is in use. nil leaves a value as it is.
+// Change is what an operator changes about a sequence that is in use. nil leaves a value as it is. It has no map, which
+// never changes but for a higher max (S20).
 type Change struct {
 	Settings func(*Settings)
 	// Max is a new max. It must not be lower than the old one.

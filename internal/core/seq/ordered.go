@@ -71,7 +71,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
 		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.relay.own, m.passes.why)
 	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.stale && m.target(now) != "":
-	case !m.stale && !r.w.Passed && m.target(now) != "":
+	case !m.stale && !r.w.Passed && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
 	}
 	return m.wait(r, now, to)
@@ -92,7 +92,7 @@ func (m *ordered) endLease() {
 	m.ended, m.lease, m.last = m.lease.owner, lease{}, view{}
 }
 
-// lacks: requests that can be passed on lack nothing.
+// lacks does not count requests that can be passed on.
 func (m *ordered) lacks() bool {
 	return len(m.waiting) > 0 && (m.leased() || m.target(m.relay.mono()) == "" || m.passedOn())
 }
@@ -136,10 +136,10 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 	case e.sent >= m.lease.until:
 		m.lapse(e.sent)
 	//mutant:o8-replaced by TestOwnerReadsThatItIsReplaced -> case false:
-	case !m.lease.survives(v):
+	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
 	default:
-		m.lease.session, m.last = e.session, v
+		m.lease.session, m.last = e.session, v // the renewal checks the versions of v, which was not read at one moment
 		m.skipTo(v.record.From)
 	}
 	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
@@ -177,7 +177,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
 func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
-	if len(m.waiting) == 0 && !m.low() && !(due && m.half()) {
+	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
 	refusal := confirming(e.unconfirmed)
@@ -204,7 +204,7 @@ func (m *ordered) renewal(w blockWrite, e situation) *blockWrite {
 // shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its
 // place.
 func (m *ordered) shouldEnd(e situation) bool {
-	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() || e.sent >= m.staysUntil && m.relay.moves(m.name)
+	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() || e.sent >= m.staysUntil && m.relay.takeMove(m.name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
@@ -237,7 +237,8 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		if m.known.Address != m.relay.own || m.relay.leaves() { // else the last process of this node was the owner
 			m.refusePassed()
 		}
-		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6, time.Second)) // requests wait no longer
+		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
+		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6, time.Second))
 		m.notBefore = m.lookAt
 		return nil
 	}
@@ -279,7 +280,7 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 		return nil, 0
 	//mutant:o3-unknown-outcome by TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
 	default:
-		if t.record.Owner != "" {
+		if t.record.Owner != "" { // it may have been written: freeIn must know that it has ended
 			m.lease.owner = t.record.Owner
 		}
 		m.endLease()
@@ -288,7 +289,7 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 }
 
 func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
-	m.series.accept(t, now)
+	m.series.knowWritten(t, now)
 	switch owner := t.record.Owner; {
 	case owner == "":
 		m.endLease()
@@ -326,5 +327,6 @@ func (m *ordered) report(u *Use) string {
 	if !m.known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
 		address = m.passes.answered
 	}
-	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.known.Term, m.known.HoldMs, u.Passed)
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.known.Term, m.known.HoldMs,
+		u.Passed)
 }

@@ -39,9 +39,9 @@ type relay struct {
 // passes is what a node passes on of one section.
 type passes struct {
 	queue []request
-	// flying: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
-	flying bool
-	flight *flight
+	// passing: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
+	passing bool
+	flight  *flight
 	// suspect is an ownership whose owner seems to be dead, and why that. The node waits until it may take its place.
 	suspect string
 	why     error
@@ -145,17 +145,17 @@ func (m *ordered) pass(r request, now int64, to []worker.Run) ([]worker.Run, boo
 	r.name = append([]byte(nil), r.name...) // the caller may change it
 	p := &m.passes
 	p.queue = append(p.queue, r)
-	if !p.flying {
-		p.flying = true
-		m.relay.beside(m.fly)
+	if !p.passing {
+		p.passing = true
+		m.relay.beside(m.passQueue)
 	}
 	return to, false, sequence.ErrPending
 }
 
-// fly passes the queue on until it is empty, all that is in it at a time.
-func (m *ordered) fly() {
+// passQueue passes the queue on until it is empty, all that is in it at a time.
+func (m *ordered) passQueue() {
 	for {
-		batch, f := m.board()
+		batch, f := m.nextBatch()
 		if f == nil {
 			wakeAll(batch)
 			return
@@ -185,8 +185,8 @@ func atOnce(n int, f func(k int)) {
 	f(n - 1)
 }
 
-// board returns the requests to send. Without a flight they must look at the series again.
-func (m *ordered) board() (batch []request, f *flight) {
+// nextBatch returns the requests to send. Without a flight they must look at the series again.
+func (m *ordered) nextBatch() (batch []request, f *flight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, now := &m.passes, m.relay.mono()
@@ -196,7 +196,7 @@ func (m *ordered) board() (batch []request, f *flight) {
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.stale {
-		p.flying = false
+		p.passing = false
 		return batch, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -237,21 +237,21 @@ func (m *ordered) ask(f *flight, some []request) error {
 	}
 	first, err := m.relay.pass(f, f.address, string(some[0].name), n)
 	if len(some) == 1 || !tooLarge(replied(err)) {
-		m.land(f, some, n, first, err)
+		m.noteAndWake(f, some, n, first, err)
 		return err
 	}
 	for k := range some {
 		if err = m.ask(f, some[k:k+1]); replied(err) == CeilingReached {
-			m.land(f, some[k+1:], 0, 0, err)
+			m.noteAndWake(f, some[k+1:], 0, 0, err)
 			break
 		}
 	}
 	return err
 }
 
-func (m *ordered) land(f *flight, some []request, n, first int64, err error) {
+func (m *ordered) noteAndWake(f *flight, some []request, n, first int64, err error) {
 	m.mu.Lock()
-	m.landed(f, some, n, first, err)
+	m.note(f, some, n, first, err)
 	m.mu.Unlock()
 	wakeAll(some)
 }
@@ -264,8 +264,8 @@ func replied(err error) Reason {
 	return ""
 }
 
-// landed notes the outcome of a request to the owner. Requests that get no result look at the series again.
-func (m *ordered) landed(f *flight, some []request, n, first int64, err error) {
+// note notes the outcome of a request to the owner. Requests that get no result look at the series again.
+func (m *ordered) note(f *flight, some []request, n, first int64, err error) {
 	p, ok := m.values.Position(first)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	switch {

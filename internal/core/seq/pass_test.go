@@ -9,12 +9,13 @@ import (
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered}, relay: &relay{wakeAt: func(*series, int64) {}}})
+	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered},
+		relay: &relay{wakeAt: func(*series, int64) {}}})
 	m.values = sequence.NewValues(plain(), sequence.Key{})
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
-	m.landed(&flight{address: "b:7609"}, nil, 1, 1, nil)
+	m.note(&flight{address: "b:7609"}, nil, 1, 1, nil)
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}

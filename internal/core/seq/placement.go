@@ -43,8 +43,9 @@ func (r *relay) others() bool {
 // leaves reports whether this node gives all its sections away.
 func (r *relay) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.others() }
 
-// moves reports whether this node should give a section away.
-func (r *relay) moves(section string) bool {
+// takeMove reports whether this node should give a section away now, because it leaves or the section has its place at
+// another one. The latter uses up one of movesAtOnce.
+func (r *relay) takeMove(section string) bool {
 	return r.leaves() || r.others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
 }
 
@@ -133,7 +134,8 @@ func (i *Issuer) flaps() bool {
 	return false
 }
 
-// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes requests on.
+// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
+// requests on.
 func (i *Issuer) Leave() {
 	if !i.relay.leaving.Swap(true) {
 		i.Wake()

@@ -188,8 +188,8 @@ type Settings struct {
 	Block int64 `json:"block"`
 	// SupplyMs is the time that a block should last.
 	SupplyMs int64 `json:"supply_ms"`
-	// HoldMs is the time for which a node issues without ZooKeeper. Of an ordered sequence it is the lease of the owner,
-	// which cannot change.
+	// HoldMs is the time for which a node issues without ZooKeeper. Of an ordered sequence it is the lease of
+	// the owner, which cannot change.
 	HoldMs int64 `json:"hold_ms"`
 	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
 	// the greatest Ceiling that the sequence has ever had, and cannot change.

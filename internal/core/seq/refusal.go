@@ -168,8 +168,9 @@ func noOwner(name, address string, own bool, why error) *Refusal {
 	case why == nil:
 		why = errSilent
 	}
-	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask that "+
-		"node. If it runs, make it advertise an address that this node reaches, and give this node a token that it accepts",
+	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
+		"that node. If it runs, make it advertise an address that this node reaches, and give this node a token that "+
+		"it accepts",
 		address, name, oneLine(why))
 }
 

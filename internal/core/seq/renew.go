@@ -32,8 +32,8 @@ func (i *Issuer) wakeAt(s *series, at int64) {
 	}
 }
 
-// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for too long.
-// A round need not care: Run waits after it.
+// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for
+// too long. A round need not care: Run waits after it.
 func (a *alarms) set(s *series, new alarm) (early bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +178,8 @@ func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 			m.lapse(e.sent)
 		} else if m != nil {
 			v := m.last
-			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state, i.seen.version
+			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state,
+				i.seen.version
 			if w := m.nextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, w.step(s.name, v, e.nonce, e.by)})
 			}

@@ -11,8 +11,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// keepFor is how long a node that starts again must find values in its journal. The rest goes back to ZooKeeper.
-const keepFor = 15
+// A node that stops keeps what it issues in keepSeconds, and at least keepValues of a sequence that is used now
+// and then. So it finds values in its journal when it starts again. The rest goes back to ZooKeeper.
+const keepSeconds, keepValues = 15, 15
 
 // giveBack ends the sequences of a node that stops. The journal keeps what the next process needs in its first
 // seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
@@ -64,9 +65,9 @@ func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leav
 
 // collectRests takes what the node holds out of all sequences.
 func (i *Issuer) collectRests() (all []rest) {
-	keeps := int64(0)
+	seconds, values := int64(0), int64(0)
 	if i.outlasts() {
-		keeps = keepFor
+		seconds, values = keepSeconds, keepValues
 	}
 	now := i.cfg.Mono()
 	for _, s := range i.list() {
@@ -75,9 +76,9 @@ func (i *Issuer) collectRests() (all []rest) {
 			all = append(all, rest{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep, any := m.held(m.stock.After(0))
-			split := m.stock.After(keeps * m.pace.second(m.issued, now))
+			split := m.stock.After(seconds * m.pace.second(m.issued, now))
 			if now-m.askedAt < int64(time.Minute) { // it is used, now and then
-				split = max(split, m.stock.After(keeps))
+				split = max(split, m.stock.After(values))
 			}
 			if any { // requests have ended: what is left was not issued
 				m.traceBound(m.stock.After(0))

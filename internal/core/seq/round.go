@@ -136,7 +136,8 @@ func (i *Issuer) refuseAll(r *Refusal) {
 	for _, s := range i.list() {
 		s.change(func() {
 			m := s.stocked()
-			if held := m != nil && !m.mustRead() && m.waitsForDisk(); !held && len(s.waiting) > 0 {
+			onlyDisk := m != nil && !m.mustRead() && m.waitsForDisk()
+			if len(s.waiting) > 0 && !onlyDisk {
 				s.refuse(r, now)
 			}
 		})
@@ -200,7 +201,8 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 func (i *Issuer) overQuota(s *series, err error) {
 	now := i.cfg.Mono()
 	s.change(func() { s.refuse(noBlockAfter(err), now) })
-	if last := i.quotaTold.Load(); (last == 0 || now-last > int64(time.Minute)) && i.quotaTold.CompareAndSwap(last, now) {
+	if last := i.quotaTold.Load(); (last == 0 || now-last > int64(time.Minute)) &&
+		i.quotaTold.CompareAndSwap(last, now) {
 		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.name, "error", err)
 	}
 }
@@ -250,6 +252,7 @@ func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 			i.nextAlarm(s)
 		}
 	}
+	// Those that are cut off here are due again at the next heartbeat.
 	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
 	return slices.Concat(by[awaited], by[needed], renewals)
 }

@@ -25,7 +25,8 @@ type secret struct {
 	checked int64
 }
 
-// hasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets its own.
+// hasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets
+// its own.
 func (r Record) hasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
 
 // dirs returns the paths above a record and its key.
@@ -84,8 +85,8 @@ func (s *series) secretDue(r Record, now int64) bool {
 	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
-// putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node knows it. mu
-// is held.
+// putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
+// knows it. mu is held.
 func (s *series) putBackSecret(v view, r Record) []store.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
@@ -100,8 +101,8 @@ func (s *series) putBackSecret(v view, r Record) []store.Op {
 	return []store.Op{write}
 }
 
-// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of the monotonic
-// clock.
+// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of the
+// monotonic clock.
 func (s *series) learnSecret(v view, sent int64) {
 	if v.secret == nil {
 		return

@@ -52,8 +52,9 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	//mutant:s32-unread by seqsim -> case false:
 	case s.mustRead(): // (S32)
 		return s.wait(r, now, to)
+	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:
-	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now): // an operator may have deleted it, or raised the next value (S5)
+	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now):
 		s.refuse(noBlock(textHold), now)
 		return s.wait(r, now, to)
 	}
@@ -72,8 +73,9 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 // mustRead reports whether the node must read the record before it issues what it holds.
 func (s *segment) mustRead() bool { return s.unread || s.known.hasSecret() && s.secret == nil }
 
-// await makes a request wait for the disk if the stock has its positions. It needs no round then, unless it only waits
-// for those before it, and what refuses a block does not concern it. Else the request waits for ZooKeeper.
+// await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
+// disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
+// keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper.
 func (s *segment) await(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.holds(r) {
 		return s.wait(r, now, to)
@@ -104,7 +106,7 @@ func (s *segment) isRecent(readAt, now int64) bool {
 	return readAt != 0 && now-readAt < int64(s.known.hold())
 }
 
-// holds reports whether the stock has the positions of a request, but above its bound.
+// holds reports whether the stock has the positions of a request, also if some are above its bound.
 func (s *segment) holds(r request) bool {
 	if r.whole {
 		return s.stock.Longest() >= r.n
@@ -151,7 +153,7 @@ func (s *segment) saw(v view, before *Record, _ situation) {
 }
 
 func (s *segment) accept(t blockWrite, mono int64) {
-	s.series.accept(t, mono)
+	s.series.knowWritten(t, mono)
 	s.attempts = nil
 	if t.block.Len() > 0 {
 		s.last, s.lastIncarnation = t.block, t.record.Incarnation
@@ -180,7 +182,8 @@ func (s *segment) nextWrite(v view, e situation) *blockWrite {
 func (s *segment) demand(e situation, need int64) positions.Demand {
 	budget := s.known.ceiling().At(s.known.budget(), e.now)
 	d := positions.Demand{
-		Rate: s.window.rate(s.issued, e.sent), Supply: max(e.supply(s.known), e.spread), Need: need,
+		Rate: s.window.rate(s.issued, e.sent), Need: need,
+		Supply:   max(e.supply(s.known), e.spread), // else the node would write more often than spread allows
 		Smallest: s.known.Block, Last: s.last.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.issued, e.sent)

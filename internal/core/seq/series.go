@@ -34,7 +34,8 @@ type series struct {
 	// last is what the last write has left in ZooKeeper, if the next decision needs no read. Else it is the zero view.
 	last view
 
-	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and Issuer.wrote.
+	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and
+	// Issuer.wrote.
 	waiting []request
 	refusal *Refusal // of the last try to get positions
 	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in

@@ -144,7 +144,8 @@ func (h *history) goOnAlone() {
 		n.round()
 		if s := n.is.byName[name]; s != nil && s.stocked() != nil {
 			left := int(min(s.stocked().stock.Left(), 3000))
-			h.ask(n, name, max(1, []int{h.rng.IntN(left + 1), left - h.rng.IntN(3), 1}[h.rng.IntN(3)]), h.rng.IntN(2) == 0)
+			h.ask(n, name, max(1, []int{h.rng.IntN(left + 1), left - h.rng.IntN(3), 1}[h.rng.IntN(3)]),
+				h.rng.IntN(2) == 0)
 		}
 		h.run(h.rng.Int64N(1500))
 	}

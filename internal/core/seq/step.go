@@ -10,7 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// This file decides which step of a round is due for one series. It does no I/O.
+// This file decides which step of a round is due for one series. It does no I/O. Methods of series are called with mu
+// held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
 // situation has the inputs of a decision that are not in the records.
 type situation struct {
@@ -170,7 +171,7 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 		return st, err
 	}
 	s.change(func() {
-		s.follow(v, e, refusal)
+		s.takeOver(v, e, refusal)
 		if s.known.Kind() == Sequence {
 			st = s.nextStep(v, e)
 		}
@@ -200,8 +201,8 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 	return step{}, nil, nil
 }
 
-// follow takes over what was read. refusal is why a template does not create the sequence.
-func (s *series) follow(v view, e situation, refusal *Refusal) {
+// takeOver takes over what was read. refusal is why a template does not create the sequence.
+func (s *series) takeOver(v view, e situation, refusal *Refusal) {
 	s.stale, s.incarnation, s.readAt = false, v.incarnation(), max(s.readAt, v.read)
 	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
 		s.vanish(e.sent)
@@ -257,8 +258,8 @@ func (s *series) know(r Record) {
 	s.restock()
 }
 
-// accept takes over a write that was acknowledged.
-func (s *series) accept(t blockWrite, mono int64) {
+// knowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
+func (s *series) knowWritten(t blockWrite, mono int64) {
 	s.traceBlock(t)
 	s.know(t.record)
 	if t.block.Len() > 0 {

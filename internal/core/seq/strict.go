@@ -205,7 +205,7 @@ func (s *strict) saw(v view, _ *Record, e situation) {
 func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
-		s.accept(t, now)
+		s.knowWritten(t, now)
 		s.unanswered += t.block.Len()
 		t.granted(s.values)
 		if t.keys != nil {

@@ -80,8 +80,8 @@ type saving struct {
 	ended chan error
 }
 
-// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the last jump of
-// the sequence time (S24).
+// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
+// last jump of the sequence time (S24).
 func (f following) isIn(saved following) bool {
 	return f.Followed == saved.Followed && f.state.Jumped == saved.state.Jumped
 }

@@ -200,7 +200,8 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}
-		if synced && reads > 1 { // once more, because a purge may have come between the two reads
+		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
+		if synced && reads > 1 {
 			return v, nil
 		}
 		synced = true
@@ -211,7 +212,9 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	begun, ops, hold := i.cfg.Mono(), v.checks(), i.cfg.Tenure.Hold(i.session)
-	if st.kind != restoreStep { // a transaction that takes positions needs the node's slot unchanged (S10)
+	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
+	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
+	if st.kind != restoreStep {
 		//mutant:s10-slot by seqsim ->
 		ops = append(ops, hold.check())
 		if !hold.allows(st.blockWrite) {
