@@ -130,14 +130,12 @@ func (i *Issuer) noteSession() {
 	}
 }
 
-// refuseAll refuses the requests that wait, of all sequences, but for those that wait only for the disk.
+// refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
 func (i *Issuer) refuseAll(r *Refusal) {
 	now := i.cfg.Mono()
 	for _, s := range i.list() {
 		s.change(func() {
-			m := s.stocked()
-			onlyDisk := m != nil && !m.mustRead() && m.waitsForDisk()
-			if len(s.waiting) > 0 && !onlyDisk {
+			if len(s.waiting) > 0 {
 				s.refuse(r, now)
 			}
 		})
