@@ -27,6 +27,8 @@ func usual(change func(*Record)) Record {
 func ptr[T any](v T) *T { return &v }
 
 func TestPlan(t *testing.T) {
+	// The first block of an incarnation skipped from an older copy, further than from this record.
+	peak := func(r *Record) { r.PeakFrom, r.PeakAt = r.Next+900_000, 0 }
 	for name, c := range map[string]struct {
 		change      func(*Record)
 		incarnation int64
@@ -69,6 +71,13 @@ func TestPlan(t *testing.T) {
 			need: 1, now: 2000, refusal: CeilingReached, retryMs: 500},
 		"too large a skip": {change: func(r *Record) { r.Max = 50_000 }, incarnation: 2, want: 500,
 			need: 1, refusal: Frozen},
+		"a peak that does not count yet": {change: peak, incarnation: 2, want: 10, need: 1, now: 1000,
+			block: positions.Block{First: 6100, End: 6110}, budget: positions.Budget{Credit: -10, At: 1000}},
+		"a whole incarnation is lost": {change: peak, incarnation: 3, want: 10, need: 1, now: 1000,
+			block: positions.Block{First: 901_100, End: 901_110}, budget: positions.Budget{Credit: -10, At: 1000}},
+		"a peak above the last int64": {change: func(r *Record) {
+			r.Max, r.Ceiling, r.HardCeiling, r.PeakFrom = math.MaxInt64, 1e12, 1e12, r.Next+1e13
+		}, incarnation: 3, want: 1, need: 1, now: 10_000_000_000, refusal: Frozen},
 	} {
 		r := usual(c.change)
 		w, refusal := r.plan(c.incarnation, c.want, c.need, c.now)
@@ -138,14 +147,6 @@ func TestReturnOf(t *testing.T) {
 	}
 }
 
-func TestEveryWriteIsNewer(t *testing.T) {
-	r := usual(nil)
-	w := r.written("other", "me")
-	if !w.newer(r) || w.Nonce != "other" || w.By != "me" {
-		t.Errorf("%+v", w)
-	}
-}
-
 func TestSettingsCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Settings)
@@ -180,34 +181,6 @@ func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("version %d: %v", version, ops)
-		}
-	}
-}
-
-// A whole incarnation is lost. The sequence has such a high ceiling, and is so old, that its peak is above the last
-// int64.
-func TestSkipByThePeakDoesNotOverflow(t *testing.T) {
-	now := int64(10_000_000_000)
-	r := usual(func(r *Record) {
-		r.Max, r.Credit, r.At = math.MaxInt64, 0, now
-		r.Ceiling, r.HardCeiling = 1e12, 1e12
-		r.PeakFrom = r.Next + 1e13
-	})
-	if c, refusal := r.plan(3, 1, 1, now); refusal.reason() != Frozen {
-		t.Errorf("%v, %v", c.block, refusal)
-	}
-}
-
-// A whole incarnation is lost. Its first block was skipped to from an older copy, further than from this record.
-func TestSkipOverALostIncarnation(t *testing.T) {
-	r := usual(func(r *Record) { r.Incarnation, r.PeakFrom, r.PeakAt = 1, r.Next+900_000, 0 })
-	for incarnation, want := range map[int64]bool{2: false, 3: true} {
-		c, refusal := r.plan(incarnation, 10, 1, 1000)
-		if refusal != nil {
-			t.Fatal(refusal)
-		}
-		if got := c.block.First >= r.PeakFrom; got != want {
-			t.Errorf("in incarnation %d the block is %v", incarnation, c.block)
 		}
 	}
 }

@@ -40,17 +40,13 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 		}
 	}
 	for _, sections := range []int{3, 2} {
-		if _, err := s.operator().Create(t.Context(), ofFamily("msg:*", sections)); err != nil {
-			t.Fatal(err)
-		}
+		s.creates(ofFamily("msg:*", sections))
 		if sections == 3 {
 			wants("created", Sequence, Sequence, Sequence)
 		} else {
 			wants("created again", Sequence, Sequence, Tombstone)
 		}
-		if _, err := s.operator().Delete(t.Context(), "msg:*"); err != nil {
-			t.Fatal(err)
-		}
+		s.remove("msg:*")
 		wants("deleted", Tombstone, Tombstone, Tombstone)
 	}
 	if err := s.operator().Purge(t.Context(), "msg:*"); err != nil {
@@ -63,16 +59,10 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 func TestTemplateCreatesNoNameOfADeletedFamily(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	tmpl := Definition{Name: "a:*", Map: plain(), Settings: settings(1000), MaxNames: 9}
-	for _, d := range []Definition{tmpl, ofFamily("a:b:*", 2)} {
-		if _, err := s.operator().Create(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.createTemplate("a:*", 1, 9)
+	s.creates(ofFamily("a:b:*", 2))
 	s.run(5 * time.Second)
-	if _, err := s.operator().Delete(t.Context(), "a:b:*"); err != nil {
-		t.Fatal(err)
-	}
+	s.remove("a:b:*")
 	s.run(5 * time.Second)
 	if r := a.ask("a:b:x", 1, false).reason(); r != NoSequence {
 		t.Error(r)

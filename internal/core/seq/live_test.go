@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,8 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// Goroutines ask while rounds run, and an operator deletes and creates the sequence. Every request that
-// waits is woken.
+// Goroutines ask while rounds run and the journal is written, and an operator deletes and creates the sequence. Every
+// request that waits is woken.
 func TestTakeWhileRoundsRun(t *testing.T) {
 	mem := store.NewMem(nil)
 	createCluster(mem.Session())
@@ -81,7 +82,7 @@ func (liveNode) Leaves() bool { return false }
 func (liveNode) ReportLoss(int64, string) {}
 
 func (liveNode) Cluster() (ClusterInfo, bool) {
-	return ClusterInfo{UUID: "c", ConfirmTime: time.Millisecond}, true
+	return ClusterInfo{UUID: "c", ConfirmTime: time.Millisecond, Self: "me"}, true
 }
 
 // startLive returns a node whose rounds run until the test ends.
@@ -90,8 +91,9 @@ func startLive(t *testing.T, st store.Store) liveNode {
 	began := time.Now()
 	n.is = New(Config{
 		Store: st, Tenure: n, Follow: 200 * time.Millisecond,
-		Now:  func() int64 { return time.Now().UnixMilli() },
-		Mono: func() int64 { return int64(time.Since(began)) + 1 },
+		JournalFile: filepath.Join(t.TempDir(), "sequences.journal"),
+		Now:         func() int64 { return time.Now().UnixMilli() },
+		Mono:        func() int64 { return int64(time.Since(began)) + 1 },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

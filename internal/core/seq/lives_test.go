@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -24,11 +23,9 @@ func (s *stage) jumpTime(ms int64) {
 
 func (s *stage) changeState(f func(*State)) {
 	s.t.Helper()
-	v := s.view("x")
-	f(v.state)
-	if _, err := s.mem.Session().Set(s.t.Context(), statePath, v.state.marshal(), v.version); err != nil {
-		s.t.Fatal(err)
-	}
+	st := s.view("x").state
+	f(st)
+	s.write(statePath, st.marshal())
 }
 
 func scatteredFrom(start int64) sequence.Map {
@@ -76,10 +73,7 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := s.mem.Session().Delete(t.Context(), secretPath(s.view("ticket").record.ID),
-		store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.erase(secretPath(s.view("ticket").record.ID))
 	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(),
 		Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
 		t.Errorf("the key is lost: %v", err)
@@ -157,9 +151,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 		op := s.operator()
 		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9},
 			Settings: settings(100)}
-		if _, err := op.Create(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		s.creates(d)
 		s.run(4 * time.Second)
 		a.ask("x", 40, false).first()
 		s.remove("x")

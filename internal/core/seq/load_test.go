@@ -31,27 +31,22 @@ func TestUnknownNamesAreForgotten(t *testing.T) {
 }
 
 func TestImpossibleRequestRefusesNoOther(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	m := plain()
-	m.Max = 300
-	s.create("order", m, settings(1000))
-	large, small := a.ask("order", 400, true), a.ask("order", 1, false)
-	_ = a.round()
-	if v := small.first(); v != 1 {
-		t.Error(v)
-	}
-	if r := large.reason(); r != Exhausted {
-		t.Error(r)
-	}
-	s.create("other", plain(), settings(10)) // a burst of 100
-	large, small = a.ask("other", 400, true), a.ask("other", 1, false)
-	_ = a.round()
-	if v := small.first(); v != 1 {
-		t.Error(v)
-	}
-	if r := large.reason(); r != TooMany {
-		t.Error(r)
+	for want, row := range map[Reason]struct{ most, ceiling int64 }{
+		Exhausted: {300, 1000}, TooMany: {sequence.MaxJavaScript, 10}, // a burst of 100
+	} {
+		s := newStage(t)
+		a := s.node()
+		m := plain()
+		m.Max = row.most
+		s.create("order", m, settings(row.ceiling))
+		large, small := a.ask("order", 400, true), a.ask("order", 1, false)
+		_ = a.round()
+		if v := small.first(); v != 1 {
+			t.Error(v)
+		}
+		if r := large.reason(); r != want {
+			t.Error(r)
+		}
 	}
 }
 

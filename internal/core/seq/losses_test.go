@@ -109,9 +109,7 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 	s.createTemplate("t:*", 1, 9)
 	older := *s.view("t:*").record
 	a.ask("t:1", 1, false).first()
-	if _, err := s.operator().Store.Set(t.Context(), recordPath("t:*"), older.marshal(), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.write(recordPath("t:*"), older.marshal())
 	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
 		t.Error(r)
 	}
@@ -182,9 +180,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 				put = true
 				st := *s.view("order").state
 				st.Time += 500_000
-				if _, err := s.mem.Session().Set(t.Context(), statePath, st.marshal(), store.AnyVersion); err != nil {
-					t.Error(err)
-				}
+				s.write(statePath, st.marshal())
 			}
 			return store.NoFault
 		}
@@ -223,57 +219,33 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	}
 }
 
-// A node joins another cluster, in which nobody has made /seq.
-func TestJoinsAClusterWithoutSequences(t *testing.T) {
-	s, a := newOrder(t)
-	a.ask("order", 10, false).first()
-	data := mustMarshal(clusterRecord{UUID: "d"})
-	admin := s.mem.Session()
-	ctx := context.Background()
-	for _, p := range []string{recordPath("order"), bucketPath("order"), recordsDir, statePath} {
-		if err := admin.Delete(ctx, p, store.AnyVersion); err != nil {
-			t.Fatal(p, err)
+// A node joins another cluster, and may not take positions yet. What it knows of the first one shows no loss there.
+func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
+	for name, row := range map[string]struct {
+		other func(s *stage)
+		after int64 // ms since the last read of /seq
+		want  Reason
+	}{
+		"nobody has made /seq": {func(s *stage) {
+			s.erase(recordPath("order"), bucketPath("order"), recordsDir, statePath)
+		}, 4000, Confirming},
+		"between two reads of /seq": {func(s *stage) {
+			s.erase(recordPath("order"))
+			s.write(statePath, State{Cluster: "d"}.marshal())
+		}, 100, NoSequence},
+	} {
+		s, a := newOrder(t)
+		a.ask("order", 10, false).first()
+		s.run(4 * time.Second)
+		row.other(s)
+		s.write(clusterPath, mustMarshal(clusterRecord{UUID: "d"}))
+		a.cluster.UUID, a.deaf = "d", true
+		a.hold = func() Hold { return Hold{Wait: time.Second} }
+		s.now += row.after
+		c := a.ask("order", 5000, false)
+		if err := a.round(); err != nil || c.again().reason() != row.want || len(a.reports) > 0 {
+			t.Errorf("%s: %v, %v, reports %v", name, err, c.err, a.reports)
 		}
-	}
-	if _, err := admin.Set(ctx, clusterPath, data, store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	a.cluster.UUID = "d"
-	a.hold = func() Hold { return Hold{Wait: time.Second} }
-	s.now += 4000
-	a.ask("x", 1, false)
-	if err := a.round(); err != nil {
-		t.Fatal(err)
-	}
-	c := a.ask("x", 1, false)
-	if err := a.round(); err != nil || c.again().reason() != Confirming || len(a.reports) > 0 {
-		t.Errorf("%v, %v, reports %v", err, c.err, a.reports)
-	}
-}
-
-// A node joins another cluster between two reads of /seq.
-func TestJoinsAnotherClusterBetweenReads(t *testing.T) {
-	s, a := newOrder(t)
-	a.ask("order", 10, false).first()
-	s.run(4 * time.Second)
-	admin := s.mem.Session()
-	ctx := context.Background()
-	if err := admin.Delete(ctx, recordPath("order"), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Set(ctx, statePath, State{Cluster: "d"}.marshal(), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Set(ctx, clusterPath, mustMarshal(clusterRecord{UUID: "d"}), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
-	a.cluster.UUID = "d"
-	a.deaf = true
-	a.hold = func() Hold { return Hold{Wait: time.Second} }
-	s.now += 100
-	a.ask("order", 5000, false)
-	if err := a.round(); err != nil || len(a.reports) > 0 {
-		t.Errorf("%v, reports a loss in the new cluster: %v", err, a.reports)
 	}
 }
 

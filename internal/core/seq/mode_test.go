@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/store"
 )
 
 // A later version of flaked has written a record. It is not damaged: another node can use it.
@@ -24,9 +22,7 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			later := bytes.Replace(data, []byte(`{`), []byte(`{"mode":"sorted",`), 1)
-			if _, err := s.mem.Session().Set(t.Context(), recordPath(name), later, store.AnyVersion); err != nil {
-				t.Fatal(err)
-			}
+			s.write(recordPath(name), later)
 			a.noteLoss()
 			s.run(time.Minute)
 			c := a.ask(strings.TrimSuffix(name, "*")+strings.Repeat("1", strings.Count(name, "*")), 1, false)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
@@ -181,14 +182,10 @@ func TestFamilyAfterALossNeedsAStart(t *testing.T) {
 		return err
 	}
 	s.node()
-	if err := create(); err != nil {
-		t.Fatal(err)
-	}
+	s.creates(d)
 	s.raise(0)
 	s.run(stageConfirm)
-	if _, err := s.operator().Delete(t.Context(), "msg:*"); err != nil {
-		t.Fatal(err)
-	}
+	s.remove("msg:*")
 	s.setTime(100_000)
 	if err := create(); !errors.Is(err, ErrStartNeeded) {
 		t.Error(err)
@@ -226,14 +223,8 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}
-	remove := func(name string) {
-		t.Helper()
-		s.run(3000e6)
-		if _, err := s.operator().Delete(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove("gone:x")
+	s.run(3 * time.Second)
+	s.remove("gone:x")
 	refused := func(d Definition, family string, within ...string) {
 		t.Helper()
 		err := create(d)
@@ -253,7 +244,8 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	if err := create(ofFamily("e:*", 1)); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	remove("msg:*")
+	s.run(3 * time.Second)
+	s.remove("msg:*")
 	refused(one("msg:alice"), "msg:*")
 	if err := create(one("msg:*")); err == nil || !strings.HasPrefix(err.Error(), "sections must be given") {
 		t.Error(err)
@@ -264,11 +256,8 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	tmpl := Definition{Name: "a:*", Map: plain(), Settings: settings(1000), MaxNames: 9}
-	if _, err := s.operator().Create(t.Context(), tmpl); err != nil {
-		t.Fatal(err)
-	}
-	s.run(5000e6)
+	s.createTemplate("a:*", 1, 9)
+	s.run(5 * time.Second)
 	o, asked := s.operator(), false
 	session := s.mem.Session()
 	session.SetFault(func(c store.Call) store.Fault {

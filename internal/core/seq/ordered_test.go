@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"context"
 	"testing"
 	"time"
 )
@@ -22,11 +21,7 @@ func (s *stage) ordered(name string, lease time.Duration, ceiling int64) {
 	s.t.Helper()
 	set := settings(ceiling)
 	set.HoldMs, set.Block = lease.Milliseconds(), 2000
-	_, err := s.operator().Create(context.Background(),
-		Definition{Name: name, Mode: Ordered, Map: plain(), Settings: set, StartGiven: true})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.creates(Definition{Name: name, Mode: Ordered, Map: plain(), Settings: set, StartGiven: true})
 }
 
 // pass lets time pass. Each node has a round when it must, and at each heartbeat.

@@ -2,25 +2,27 @@ package seq
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
 
+// creates reports whether a call creates this record.
+func creates(c store.Call, path string) bool {
+	return slices.ContainsFunc(c.Ops, func(op store.Op) bool {
+		made, ok := op.(store.CreateOp)
+		return ok && made.Path == path
+	})
+}
+
 // ZooKeeper has no room for a new record. Sequences that exist go on.
 func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 	s, a := newOrder(t)
 	s.createTemplate("o:*", 1, 5)
 	a.ask("o:1", 1, false).first()
-	a.calls = func(c store.Call) store.Fault {
-		for _, op := range c.Ops {
-			if _, creates := op.(store.CreateOp); creates {
-				return store.FailQuota
-			}
-		}
-		return store.NoFault
-	}
+	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool { return creates(c, recordPath("o:2")) })
 	before, another, after := a.ask("order", 1, false), a.ask("o:2", 1, false), a.ask("o:1", 500, false)
 	if err := a.round(); err != nil {
 		t.Errorf("the round failed: %v", err)
@@ -36,12 +38,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 // The quota allows no write of a strict sequence. No value was taken, so none can be missing.
 func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 	_, a, _ := strictStage(t)
-	a.calls = func(c store.Call) store.Fault {
-		if c.Op == "multi" {
-			return store.FailQuota
-		}
-		return store.NoFault
-	}
+	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool { return c.Op == "multi" })
 	if c := a.ask("invoice", 1, false); c.reason() != NoBlock {
 		t.Error(c.err)
 	}
@@ -54,19 +51,12 @@ func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
-	if err := s.mem.Session().Delete(t.Context(), recordPath("order"), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.erase(recordPath("order"))
 	refused := false
-	a.calls = func(c store.Call) store.Fault {
-		for _, op := range c.Ops {
-			if made, ok := op.(store.CreateOp); ok && made.Path == recordPath("order") {
-				refused = true
-				return store.FailQuota
-			}
-		}
-		return store.NoFault
-	}
+	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool {
+		refused = refused || creates(c, recordPath("order"))
+		return creates(c, recordPath("order"))
+	})
 	a.noteLoss()
 	for range 60 {
 		refused = false

@@ -77,9 +77,8 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := &call{a: b, name: "ticks", n: 1, whole: true, woken: true}
-	c.w.Passed = true
-	if c.again(); c.done {
+	c := b.askWith(sequence.Wait{Passed: true}, "ticks")
+	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
 	s.pass(100 * time.Millisecond)
@@ -136,6 +135,30 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	}
 	if asked > 2 {
 		t.Errorf("the owner was asked %d times", asked)
+	}
+}
+
+// Requests that wait together share one request to the owner. If that one is too large, each is small enough alone.
+func TestRequestsThatAreTooLargeTogether(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	_, b := s.owned(nodes[0], nodes[1])
+	asked, next := 0, int64(1001)
+	b.is.relay.pass = func(_ context.Context, _, _ string, n int64) (int64, error) {
+		if asked++; n > 5 {
+			return 0, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+		}
+		next += n
+		return next - n, nil
+	}
+	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
+	s.pass(10 * time.Millisecond)
+	for k, c := range calls {
+		if v := c.first(); v != 1001+3*int64(k) {
+			t.Errorf("request %d got %d", k, v)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("the owner was asked %d times, want once for all and once for each", asked)
 	}
 }
 

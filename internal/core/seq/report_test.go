@@ -22,18 +22,8 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", r.Sequences)
 	}
 	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 ||
-		r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" {
+		r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" || r.FrozenTemplates != 0 {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestReportCountsFrozenTemplates(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.createTemplate("t:*", 1, 5)
-	s.run(4 * time.Second)
-	if n := a.is.Report().FrozenTemplates; n != 0 {
-		t.Errorf("%d templates are frozen", n)
 	}
 	a.noteLoss()
 	s.run(stageConfirm)

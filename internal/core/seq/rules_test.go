@@ -105,10 +105,7 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s.create("bad", plain(), settings(1000))
 	s.run(5 * time.Second)
 	a.ask("bad", 1, false).first()
-	if _, err := s.mem.Session().Set(context.Background(), recordPath("bad"), []byte("x"),
-		store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.write(recordPath("bad"), []byte("x"))
 	a.noteLoss()
 	s.run(time.Hour) // longer than the hold
 	if v := a.ask("good", 1, false).first(); v < 1 {
@@ -116,21 +113,6 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	}
 	if r := a.ask("bad", 1, false).reason(); r != Frozen {
 		t.Error(r)
-	}
-}
-
-// deleteAll deletes the record of a sequence, the keys of keyed, and all above them.
-func (s *stage) deleteAll(name string, keyed ...Record) {
-	s.t.Helper()
-	st, ctx := s.mem.Session(), context.Background()
-	paths := []string{recordPath(name), bucketPath(name), recordsDir}
-	for _, r := range keyed {
-		paths = append(paths, secretPath(r.ID), secretsDir)
-	}
-	for _, path := range append(paths, statePath) {
-		if err := st.Delete(ctx, path, store.AnyVersion); err != nil {
-			s.t.Fatal(err)
-		}
 	}
 }
 

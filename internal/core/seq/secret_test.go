@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -44,13 +43,6 @@ func (c *call) positions(v sequence.Values) (all []int64) {
 		}
 	}
 	return all
-}
-
-func (s *stage) loseKey(r Record) {
-	s.t.Helper()
-	if err := s.mem.Session().Delete(context.Background(), secretPath(r.ID), store.AnyVersion); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 func (s *stage) keyIsThere(r Record) bool {
@@ -90,7 +82,7 @@ func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	a.ask("ticket", 10, false).first()
 	s.run(5 * time.Second)
-	s.deleteAll("ticket", r)
+	s.erase(recordPath("ticket"), bucketPath("ticket"), recordsDir, secretPath(r.ID), secretsDir, statePath)
 	a.inCreation(func() {
 		a.inCreation(func() {
 			if s.exists("ticket") || !s.keyIsThere(r) {
@@ -106,26 +98,17 @@ func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 
 // Nobody knows the key any more: the sequence is frozen, for good. It never gets another key.
 func TestNobodyKnowsTheKey(t *testing.T) {
-	for name, harm := range map[string]func(s *stage, r Record){
-		"missing": (*stage).loseKey,
-		"another": func(s *stage, r Record) {
-			if _, err := s.mem.Session().Set(context.Background(), secretPath(r.ID), []byte(sequence.NewKey().Hex()),
-				0); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"damaged": func(s *stage, r Record) {
-			if _, err := s.mem.Session().Set(context.Background(), secretPath(r.ID), []byte("x"), 0); err != nil {
-				t.Fatal(err)
-			}
-		},
+	for name, harm := range map[string]func(s *stage, path string){
+		"missing": func(s *stage, path string) { s.erase(path) },
+		"another": func(s *stage, path string) { s.write(path, []byte(sequence.NewKey().Hex())) },
+		"damaged": func(s *stage, path string) { s.write(path, []byte("x")) },
 	} {
 		s := newStage(t)
 		a := s.node()
 		r := s.create("ticket", salted(), settings(1000))
 		a.ask("ticket", 1, false).first()
 		a.gone()
-		harm(s, r)
+		harm(s, secretPath(r.ID))
 		b := s.node()
 		before := s.view("ticket").record.Next
 		for range 5 {
@@ -156,9 +139,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
-	if _, err := s.mem.Session().Set(context.Background(), secretPath(r.ID), []byte("x"), 0); err != nil {
-		t.Fatal(err)
-	}
+	s.write(secretPath(r.ID), []byte("x"))
 	s.run(2 * renewAfter)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
@@ -247,10 +228,7 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	m := scattered()
-	if _, err := s.operator().Create(context.Background(),
-		Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9}); err != nil {
-		t.Fatal(err)
-	}
+	s.creates(Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9})
 	checks := map[string]bool{"": true}
 	for _, name := range []string{"t:1", "t:2"} {
 		c := a.ask(name, 5, false)
@@ -275,10 +253,7 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	}
 	s.remove("t:*")
 	m.Start = 1<<40 + 1
-	if _, err := s.operator().Create(context.Background(),
-		Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true}); err != nil {
-		t.Fatal(err)
-	}
+	s.creates(Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true})
 	s.run(5 * time.Second)
 	if v := a.ask("t:3", 1, false).first(); v < m.Start {
 		t.Error(v)

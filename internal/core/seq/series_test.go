@@ -136,16 +136,6 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-func TestShortStock(t *testing.T) {
-	for left, want := range map[int64]bool{100: false, 90: false, 89: true, 0: true} {
-		s := owner(100)
-		s.segment().stock.SkipTo(100 - left)
-		if got := s.segment().short(); got != want {
-			t.Errorf("%d of 100 left: %v", left, got)
-		}
-	}
-}
-
 func TestDecide(t *testing.T) {
 	good := situation{sent: 10 * second, now: 0, nonce: "mine"}
 	unconfirmed := good
@@ -153,6 +143,7 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]decideCase{
 		"nothing is due": {series: func() *series { return owner(100) }, found: ptr(usual(nil)),
 			e: good, left: 100},
+		"not a tenth is used": {series: used(10), found: ptr(usual(nil)), e: good, left: 90},
 		"a tenth is used": {series: used(11), found: ptr(usual(nil)), e: good,
 			block: positions.Block{First: 100, End: 132}, left: 89},
 		"a request waits": {series: waiting(150), found: ptr(usual(nil)), e: good,

@@ -211,11 +211,44 @@ func plain() sequence.Map {
 // create creates a sequence. The first value is 1, unless m says otherwise.
 func (s *stage) create(name string, m sequence.Map, set Settings) Record {
 	s.t.Helper()
-	r, err := s.operator().Create(context.Background(), Definition{Name: name, Map: m, Settings: set, StartGiven: true})
+	return s.creates(Definition{Name: name, Map: m, Settings: set, StartGiven: true})
+}
+
+func (s *stage) creates(d Definition) Record {
+	s.t.Helper()
+	r, err := s.operator().Create(context.Background(), d)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return r
+}
+
+// write overwrites a record, as somebody does by hand.
+func (s *stage) write(path string, data []byte) {
+	s.t.Helper()
+	if _, err := s.mem.Session().Set(context.Background(), path, data, store.AnyVersion); err != nil {
+		s.t.Fatal(path, err)
+	}
+}
+
+// erase deletes records, as somebody does by hand.
+func (s *stage) erase(paths ...string) {
+	s.t.Helper()
+	for _, path := range paths {
+		if err := s.mem.Session().Delete(context.Background(), path, store.AnyVersion); err != nil {
+			s.t.Fatal(path, err)
+		}
+	}
+}
+
+// faultsOf returns the fault for the calls of which is is true.
+func faultsOf(fault store.Fault, is func(store.Call) bool) func(store.Call) store.Fault {
+	return func(c store.Call) store.Fault {
+		if is(c) {
+			return fault
+		}
+		return store.NoFault
+	}
 }
 
 func (s *stage) set(name string, c Change) {

@@ -24,6 +24,7 @@ func TestStanding(t *testing.T) {
 		{"used up", 1, func(r *Record) { r.Next = r.Positions() }, Standing{Refusal: Exhausted}},
 		{"data lost: the credit", 2, func(*Record) {}, Standing{Skip: 50}},
 		{"data lost, an old record", 2, func(r *Record) { r.At -= 20_000 }, Standing{Skip: 50 + 20*100}},
+		{"data lost, strict", 2, func(r *Record) { r.Mode = Strict }, Standing{Refusal: Frozen}},
 		{"data lost, more than a tenth of what is left", 2, func(r *Record) { r.Max = 499 }, Standing{Refusal: Frozen}},
 	} {
 		r := fresh

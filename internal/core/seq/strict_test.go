@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
@@ -60,17 +61,6 @@ func TestStrictBatch(t *testing.T) {
 		if exhausted := s.refusal.reason() == Exhausted; exhausted != (c.left == 0) {
 			t.Errorf("%s: %v", name, s.refusal)
 		}
-	}
-}
-
-func TestStrictPlanNeverSkips(t *testing.T) {
-	r := usual(func(r *Record) { r.Mode = Strict })
-	if _, refusal := r.planStrict(r.Incarnation+1, 1, 1000); refusal.reason() != Frozen {
-		t.Errorf("%v", refusal)
-	}
-	c, refusal := r.planStrict(r.Incarnation, 7, 1000)
-	if refusal != nil || c.block != (positions.Block{First: r.Next, End: r.Next + 7}) || c.record.Credit != r.Credit {
-		t.Errorf("%+v, %v", c, refusal)
 	}
 }
 
@@ -132,53 +122,28 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 
 // The directory of the keys cannot be made. Nothing was sent, so the request goes on waiting.
 func TestKeysWithoutTheirDirectory(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(),
-		Settings: settings(1000), StartGiven: true}); err != nil {
-		t.Fatal(err)
-	}
-	s.run(4 * time.Second)
-	a.calls = faultsOf("ensure root")
-	c := &call{a: a, name: "inv", n: 1, woken: true}
-	c.w.Key = "k"
-	c.again()
+	_, a, _ := strictStage(t)
+	a.calls = faultsOf(store.FailBefore, func(c store.Call) bool { return c.Op == "ensure root" })
+	a.askKey("k")
 	_ = a.round()
 	a.calls = nil
-	if u, ok := a.is.Use("inv"); !ok || u.Unanswered != 0 {
+	if u, ok := a.is.Use("invoice"); !ok || u.Unanswered != 0 {
 		t.Errorf("%d values count as unanswered", u.Unanswered)
-	}
-}
-
-func faultsOf(op string) func(store.Call) store.Fault {
-	return func(c store.Call) store.Fault {
-		if c.Op == op {
-			return store.FailBefore
-		}
-		return store.NoFault
 	}
 }
 
 // ZooKeeper has lost a record of a strict sequence and the keys of its requests. A node that knows both puts both back.
 func TestKeysOfRequestsArePutBack(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	r, err := s.operator().Create(t.Context(), Definition{Name: "inv", Mode: Strict, Map: plain(),
-		Settings: settings(1000), StartGiven: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, a, _ := strictStage(t)
 	s.run(4 * time.Second)
 	copied := s.mem.Snapshot()
-	c := &call{a: a, name: "inv", n: 1, woken: true}
-	c.w.Key = "k"
-	if got := c.first(); got != 1 {
+	if got := a.askKey("k").first(); got != 1 {
 		t.Fatal(got)
 	}
 	s.lose(copied, 9)
 	a.noteLoss()
 	s.run(2 * stageConfirm)
-	data, _, err := s.mem.Peek(keysPath(r.ID))
+	data, _, err := s.mem.Peek(keysPath(s.view("invoice").record.ID))
 	keys, _ := parseKeys(data)
 	if err != nil || len(keys) != 1 || keys[0].position != 0 {
 		t.Errorf("%v, keys %v", err, keys)
@@ -189,7 +154,7 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	s, a, _ := strictStage(t)
 	a.is.remove(func(*series) bool { return true })
-	show(a, "invoice")
+	_, _ = a.is.Show(new(sequence.Wait), []byte("invoice"), func() {})
 	for range 3 {
 		_ = a.round()
 	}
@@ -201,22 +166,11 @@ func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	}
 }
 
-func show(a *actor, name string) *call {
-	c := &call{a: a, name: name}
-	_, c.err = a.is.Show(&c.w, []byte(name), func() { c.woken = true })
-	return c
-}
-
 // A retry with a key while the sequence is exhausted.
 func TestKeyGetsItsValueAlthoughTheSequenceIsExhausted(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	m := plain()
-	m.Max = 2
-	d := Definition{Name: "invoice", Mode: Strict, Map: m, Settings: settings(1000), StartGiven: true}
-	if _, err := s.operator().Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	s, a, _ := strictStage(t)
+	s.setNext("invoice", sequence.MaxJavaScript-1)
+	s.run(4 * time.Second)
 	a.ask("invoice", 1, false).first()
 	v := a.askKey("k").first()
 	if r := a.ask("invoice", 1, false).reason(); r != Exhausted {

@@ -14,13 +14,10 @@ import (
 // createTemplate creates a template for at most most sequences, which begin at start.
 func (s *stage) createTemplate(name string, start, most int64) {
 	s.t.Helper()
-	_, err := s.operator().Create(context.Background(), Definition{
+	s.creates(Definition{
 		Name: name, MaxNames: most, Settings: settings(1000), StartGiven: true,
 		Map: sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 func TestTemplateCreatesASequenceAtItsFirstUse(t *testing.T) {
@@ -65,9 +62,7 @@ func TestDamagedTemplateIsNamed(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.createTemplate("order:*", 1, 3)
-	if _, err := s.mem.Session().Set(t.Context(), recordPath("order:*"), []byte("x"), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.write(recordPath("order:*"), []byte("x"))
 	c := a.ask("order:1", 1, false)
 	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), recordPath("order:*")) {
 		t.Error(c.err)
@@ -140,9 +135,7 @@ func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	a := s.node()
 	s.createTemplate("order:*", 1, 5)
 	v := a.ask("order:1", 100, false).first()
-	if err := s.mem.Session().Delete(t.Context(), recordPath("order:1"), store.AnyVersion); err != nil {
-		t.Fatal(err)
-	}
+	s.erase(recordPath("order:1"))
 	for range 5 {
 		c := a.ask("order:1", 500, false).finish()
 		if c.err == nil && int64(c.runs[0].First) <= v+99 {
