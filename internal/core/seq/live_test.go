@@ -14,60 +14,49 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
 )
 
-// Goroutines ask while rounds run and the journal is written, and an operator deletes and creates the sequence. Every
+// Goroutines ask while rounds run and the journal is written, and an operator deletes and creates a sequence. Every
 // request that waits is woken.
 func TestTakeWhileRoundsRun(t *testing.T) {
 	mem := store.NewMem(nil)
 	createCluster(mem.Session())
-	is := startLive(t, mem.Session()).is
+	n := startLive(t, mem.Session())
 	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
-	for is.read.Load() == 0 {
+	for n.is.read.Load() == 0 {
 		runtime.Gosched()
 	}
-	var mu sync.Mutex
+	var issued sync.Map
+	note := func(name string, v int64) {
+		if _, twice := issued.LoadOrStore(fmt.Sprint(name, " ", v), nil); twice {
+			t.Errorf("%s %d is issued twice", name, v)
+		}
+	}
+	s.create("order", plain(), settings(100_000))
+	s.create("steady", plain(), settings(100_000))
 	var clients sync.WaitGroup
-	issued := map[int64]bool{}
-	s.create("order0", plain(), settings(100_000))
 	for g := range 4 {
 		clients.Go(func() {
-			woken := make(chan struct{}, 1)
-			for k := range 300 {
-				var w sequence.Wait
-				name := fmt.Appendf(nil, "order%d", k%7/6*(100+k))
-				for {
-					runs, err := is.Take(&w, name, 1+(k+g)%40, k%3 == 0, func() { woken <- struct{}{} }, nil)
-					if err == sequence.ErrPending {
-						select {
-						case <-woken:
-							continue
-						case <-time.After(20 * time.Second):
-							t.Error("a request is not woken")
-							return
-						}
+			for k := range 150 {
+				count := 1 + (k+g)%40
+				for v, last := n.next(t, "steady", count), int64(count); last > 0; last-- {
+					note("steady", v+last-1)
+				}
+				runs, _ := n.take(t, []string{"order", fmt.Sprint("unknown", k)}[k%7/6], count, k%3 == 0)
+				for _, r := range runs {
+					for j := range r.Len {
+						note("order", int64(r.At(j)))
 					}
-					mu.Lock()
-					for _, r := range runs {
-						for j := range r.Len {
-							if v := int64(r.At(j)); issued[v] {
-								t.Errorf("%d is issued twice", v)
-							} else {
-								issued[v] = true
-							}
-						}
-					}
-					mu.Unlock()
-					break
 				}
 			}
 		})
 	}
 	for k := range int64(20) {
-		s.remove("order0")
+		s.remove("order")
 		m := plain()
 		m.Start = (k + 1) * 10_000_000 // a name that is created again after a loss needs a start above all values
-		s.create("order0", m, settings(100_000))
+		s.create("order", m, settings(100_000))
 		if err := raiseIncarnation(mem.Session(), 0); err != nil {
 			t.Error(err)
 		}
@@ -102,26 +91,35 @@ func startLive(t *testing.T, st store.Store) liveNode {
 	return n
 }
 
+// take asks for values once.
+func (n liveNode) take(t *testing.T, name string, count int, whole bool) ([]worker.Run, error) {
+	var w sequence.Wait
+	woken := make(chan struct{}, 1)
+	for {
+		runs, err := n.is.Take(&w, []byte(name), count, whole, func() { woken <- struct{}{} }, nil)
+		if !errors.Is(err, sequence.ErrPending) {
+			return runs, err
+		}
+		select {
+		case <-woken:
+		case <-time.After(20 * time.Second):
+			t.Errorf("a request for %s is not woken", name)
+			return nil, err
+		}
+	}
+}
+
 // next returns the first of n values, and retries while the node is not ready.
 func (n liveNode) next(t *testing.T, name string, count int) int64 {
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		var w sequence.Wait
-		woken := make(chan struct{}, 1)
-		for {
-			runs, err := n.is.Take(&w, []byte(name), count, true, func() { woken <- struct{}{} }, nil)
-			if err == nil {
-				return int64(runs[0].First)
-			}
-			if !errors.Is(err, sequence.ErrPending) {
-				if time.Now().After(deadline) {
-					t.Error(err)
-					return -1
-				}
-				break
-			}
-			<-woken
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // the test has a deadline
+		runs, err := n.take(t, name, count, true)
+		if err == nil {
+			return int64(runs[0].First)
 		}
-		time.Sleep(time.Millisecond) // a refusal: the test has a deadline
+		if time.Now().After(deadline) {
+			t.Error(err)
+			return -1
+		}
 	}
 }
 
