@@ -20,18 +20,11 @@ type ledger struct {
 	modes    map[string]string // by name, or by the pattern of a template or family
 	jumps    []int64           // values at which operators let strict sequences go on
 	requests []order.Request
-	refusals []denied
 	wrong    []string // answers that do not fit their requests
 }
 
 // scattered is the mode of a sequence whose values have no order.
 const scattered = "scattered"
-
-// denied is a request that failed, and why.
-type denied struct {
-	node   int
-	reason string
-}
 
 func newLedger() *ledger { return &ledger{modes: map[string]string{}} }
 
@@ -154,18 +147,10 @@ func (l *ledger) record(r order.Request, q question, got []int64, err error) {
 		part.Node, part.Sent, part.Answered, part.Key = r.Node, r.Sent, r.Answered, r.Key
 		l.requests = append(l.requests, part)
 	}
-	if err == nil {
-		return
-	}
-	if mayHaveBeenServed(err) {
+	if err != nil && mayHaveBeenServed(err) {
 		r.Lost = int64(asked - len(got))
 		l.requests = append(l.requests, r)
 	}
-	why, text := because(err)
-	if text == "" {
-		text = why
-	}
-	l.refusals = append(l.refusals, denied{r.Node, text})
 }
 
 // exchange sends a request and returns the numbers of the reply, also those before an error.
