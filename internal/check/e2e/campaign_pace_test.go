@@ -27,23 +27,30 @@ func (c *campaign) wasLate(at int64, by time.Duration) {
 	c.delays = append(c.delays, lateness{at, by})
 }
 
-// watch records the lateness of a timer until the run is over.
-func (c *campaign) watch() {
-	tick := time.NewTicker(paceEvery)
+// every calls do at an interval until the run is over.
+func (c *campaign) every(interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for before := c.now(); ; {
+	for {
 		select {
 		case <-c.playing.Done():
 			return
 		case <-tick.C:
-		}
-		now := c.now()
-		by := max(0, time.Duration(now-before)-paceEvery)
-		before = now
-		if by > usual {
-			c.wasLate(now, by)
+			do()
 		}
 	}
+}
+
+// watch records the lateness of a timer until the run is over.
+func (c *campaign) watch() {
+	before := c.now()
+	c.every(paceEvery, func() {
+		now := c.now()
+		if by := time.Duration(now-before) - paceEvery; by > usual {
+			c.wasLate(now, by)
+		}
+		before = now
+	})
 }
 
 // syncs is the longest usual time for a write and a sync of the disk. It is also the interval
@@ -59,29 +66,21 @@ func (c *campaign) watchDisk(path string) {
 		return
 	}
 	defer f.Close()
-	tick := time.NewTicker(syncs)
-	defer tick.Stop()
-	for block := make([]byte, 4096); ; {
-		select {
-		case <-c.playing.Done():
-			return
-		case <-tick.C:
-		}
+	c.every(syncs, func() {
 		began := c.now()
-		_, err := f.WriteAt(block, 0)
+		_, err := f.WriteAt(make([]byte, 4096), 0)
 		if err == nil {
 			err = unix.Fdatasync(int(f.Fd()))
 		}
 		if err != nil {
 			c.violated("campaign", "the disk cannot be watched: %v", err)
-			return
 		}
 		ended := c.now()
 		if by := time.Duration(ended-began) - syncs; by > 0 {
 			c.note("machine", "its disk took %s", short(by+syncs))
 			c.wasLate(ended, by)
 		}
-	}
+	})
 }
 
 // late returns the sum of the timer's and the disk's lateness between from and to.
