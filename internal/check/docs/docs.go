@@ -38,8 +38,8 @@ func (c Command) Program() string {
 var programs = []string{
 	"apt", "apt-get", "chmod", "chown", "cd", "curl", "docker", "dpkg", "echo", "editor", "eval", "export",
 	"flaked", "for", "git", "go",
-	"helm", "install", "journalctl", "kill", "kubectl", "make", "mariadb", "mkdir", "nc", "node", "npm", "openssl",
-	"printf", "psql", "python3", "redis-cli", "rm",
+	"helm", "install", "journalctl", "kill", "kubectl", "make", "mkdir", "nc", "node", "npm", "openssl",
+	"printf", "python3", "redis-cli", "rm",
 	"run", "runuser", "sha256sum", "sudo", "systemctl", "systemd-sysusers", "taskset", "telnet", "until",
 	"zk-dev.sh", "zkCli.sh",
 }
@@ -49,8 +49,7 @@ var programs = []string{
 var prose = []string{
 	"floor <= timestamp",      // safety.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
-	"ok    zookeeper", // operate.md: what doctor prints
-	"listen flaked",   // deploy.md: HAProxy
+	"listen flaked", // deploy.md: HAProxy
 }
 
 var (
