@@ -242,7 +242,7 @@ func TestCertificatesReloadAndInvalidOnesAreIgnored(t *testing.T) {
 	hup := make(chan os.Signal)
 	s, err := Load(Config{
 		Cert: certtest.Write(t, dir, "cert", one.Cert), Key: certtest.Write(t, dir, "key", one.Key),
-		ClientCA: certtest.Write(t, dir, "ca", old.PEM), Every: time.Hour, Logger: log.logger(),
+		ClientCA: certtest.Write(t, dir, "ca", old.PEM), Logger: log.logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

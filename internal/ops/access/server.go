@@ -37,8 +37,6 @@ type Config struct {
 	// PeerCA names a PEM file with the authorities of other nodes' certificates. Empty means those of the system. It is
 	// ignored without Cert.
 	PeerCA string
-	// Every is the time between two readings of the files. 0 means one second.
-	Every time.Duration
 	// Logger gets a line for each change and each problem. nil means that nothing is logged.
 	Logger hclog.Logger
 }
@@ -57,7 +55,6 @@ type Server struct {
 
 // Load reads all files once. It returns an error if one of them cannot be used.
 func Load(cfg Config) (*Server, error) {
-	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
 	s := &Server{cfg: cfg}
 	if cfg.Cert != "" && cfg.PeerCA != "" {
@@ -144,12 +141,15 @@ func (s *Server) Peer() (token string, config *tls.Config) {
 	return s.peerToken.Load(), config
 }
 
-// Run reads the files every Config.Every, and at each signal on now, until ctx is done. It
+// every is the time between two readings of the files.
+const every = time.Second
+
+// Run reads the files every second, and at each signal on now, until ctx is done. It
 // logs contents that cannot be used. The old contents then stay in use.
 func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
 	var tick <-chan time.Time
 	if len(s.sources) > 0 { // else a node without secrets would wake up for nothing
-		ticker := time.NewTicker(s.cfg.Every)
+		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		tick = ticker.C
 	}

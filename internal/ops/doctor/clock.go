@@ -17,6 +17,15 @@ func checkClock(d stateDir) []Finding {
 	}
 }
 
+// kernelState is the state of the kernel's clock, as the kernel reports it.
+type kernelState struct {
+	// Synchronised reports whether a daemon disciplines the clock and has told the kernel
+	// so. chronyd does that only with rtcsync in its configuration.
+	Synchronised bool
+	// MaxError is the kernel's bound on the error of the clock, EstError its estimate.
+	MaxError, EstError time.Duration
+}
+
 // judgeKernel judges whether something keeps the clock synchronised, and the maximum error that
 // the kernel states.
 func judgeKernel(k kernelState, err error) Finding {

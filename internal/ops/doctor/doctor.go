@@ -57,16 +57,15 @@ type Summary struct {
 	TookMs      int64 `json:"took_ms"`
 }
 
-// Config describes the node that will be started.
+// Config describes the node that will be started. All fields are required, but those that say what they mean when empty.
 type Config struct {
-	// ZK is ZooKeeper's address and the cluster's name. Required.
+	// ZK is ZooKeeper's address and the cluster's name.
 	ZK store.ZKConfig
 	// Bootstrap allows the node to make the cluster.
 	Bootstrap bool
 	// Fits returns the reason why a node with these settings does not fit a cluster, or nil if
-	// it does. A nil Fits accepts every cluster.
-	Fits func(coordinator.Cluster) error
-	// StateDir is the node's state directory. Required.
+	// it does.
+	Fits     func(coordinator.Cluster) error
 	StateDir string
 	// ReleaseOnExit means that the node gives its worker back when it stops, so
 	// its state need not last.
@@ -76,25 +75,16 @@ type Config struct {
 	Listen [][2]string
 	Admin  string
 	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this one connects
-	// to them with. A nil Peer means without a token and TLS.
+	// to them with.
 	Address string
 	Peer    func() (access.Client, error)
 	// Timeout bounds the examination of the state directories, and then each group of checks.
-	// The groups run concurrently. 0 means 3 s.
+	// The groups run concurrently.
 	Timeout time.Duration
 }
 
 // Run does all checks. Checks that do not need each other run concurrently.
 func Run(ctx context.Context, cfg Config) Report {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 3 * time.Second
-	}
-	if cfg.Peer == nil {
-		cfg.Peer = func() (c access.Client, err error) { return c, nil }
-	}
-	if cfg.Fits == nil {
-		cfg.Fits = func(coordinator.Cluster) error { return nil }
-	}
 	begin := time.Now()
 	dir := examine(ctx, cfg)
 	parts := []func(context.Context) []Finding{

@@ -5,7 +5,6 @@
 package systemd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,7 +17,7 @@ import (
 // Config is the configuration of Run.
 type Config struct {
 	// Look reports whether the service does its work, and returns a one-line status.
-	// Required. Run calls it at every interval.
+	// Required. Run calls it every second, or four times in the watchdog's time if that is less.
 	Look func() (ready bool, status string)
 	// Live returns nil, or the reason why the process is stuck. Required. While the
 	// process is stuck Run sends no watchdog messages, so that the service manager
@@ -26,9 +25,6 @@ type Config struct {
 	Live func() error
 	// Logger gets a line when the process gets stuck. Required.
 	Logger hclog.Logger
-	// Every is the interval between two calls of Look. 0 means 1 s. With a watchdog it is
-	// a quarter of the watchdog's time at most.
-	Every time.Duration
 
 	// notify sends a message and reports whether a service manager listens. watchdog
 	// returns the longest time between two watchdog messages, or 0 without a watchdog.
@@ -49,19 +45,19 @@ func Run(ctx context.Context, cfg Config) {
 		cfg.notify = func(message string) (bool, error) { return daemon.SdNotify(false, message) }
 		cfg.watchdog = func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) }
 	}
-	cfg.Every = cmp.Or(cfg.Every, time.Second)
+	every := time.Second
 	watchdog, err := cfg.watchdog()
 	if err != nil {
 		cfg.Logger.Warn("invalid WATCHDOG_USEC or WATCHDOG_PID, sending no watchdog messages", "error", err)
 	}
 	if watchdog > 0 {
-		cfg.Every = min(cfg.Every, watchdog/4)
+		every = max(min(every, watchdog/4), time.Millisecond)
 	}
 	t := teller{cfg: cfg, watchdog: watchdog > 0}
 	if !t.tell() {
 		return
 	}
-	tick := time.NewTicker(max(cfg.Every, time.Millisecond))
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
