@@ -56,21 +56,6 @@ func Instant(ms int64, now time.Time) string {
 	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
 }
 
-// Direction returns the sign of a clock offset, "" for 0, and " fast" or " slow" if the offset
-// is larger than its uncertainty. Both are in milliseconds.
-func Direction(ms, uncertain float64) (sign, way string) {
-	switch {
-	case ms > 0:
-		sign, way = "+", " fast"
-	case ms < 0:
-		sign, way = "-", " slow"
-	}
-	if math.Abs(ms) <= uncertain {
-		way = ""
-	}
-	return sign, way
-}
-
 // Size formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
 // longer units.
 func Size(ms float64) string {
@@ -111,9 +96,19 @@ func (w WorkerReport) OffsetText() string {
 	return OffsetWords(ms, uncertain)
 }
 
-// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast".
+// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast". It has the
+// direction in words only if the offset is larger than its uncertainty.
 func OffsetWords(ms, uncertain float64) string {
-	sign, way := Direction(ms, uncertain)
+	sign, way := "", ""
+	switch {
+	case ms > 0:
+		sign, way = "+", " fast"
+	case ms < 0:
+		sign, way = "-", " slow"
+	}
+	if math.Abs(ms) <= uncertain {
+		way = ""
+	}
 	return sign + Size(ms) + " +/- " + Size(uncertain) + way
 }
 

@@ -1,12 +1,16 @@
 package web
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/sequence"
 )
 
 // admit returns a request that may use a route that is not open to everybody: the same one,
@@ -99,4 +103,23 @@ func token(r *http.Request) string {
 // its client certificate is concerned.
 func (s *Server) certified(r *http.Request) bool {
 	return !s.cfg.ClientCertificate || r.TLS != nil && len(r.TLS.VerifiedChains) > 0
+}
+
+// rightsKey is the key of a request's rights in its context.
+type rightsKey struct{}
+
+// withRights returns the request with the rights of its token.
+func withRights(r *http.Request, rights *sequence.Rights) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), rightsKey{}, rights))
+}
+
+// mayUse returns an error if the request's token does not include a sequence. A handler must
+// call it before it asks for the sequence, because the error must not depend on whether the
+// sequence exists.
+func mayUse(r *http.Request, name string) error {
+	rights, _ := r.Context().Value(rightsKey{}).(*sequence.Rights)
+	if rights.MayUse([]byte(name)) { // nil may use all
+		return nil
+	}
+	return replies.NoRight(name)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flaked/flaked/ids"
@@ -37,7 +38,9 @@ func (s *Server) Handler() http.Handler {
 		at := slices.IndexFunc(routes, func(rt route) bool { return rt.matches(r) })
 		counted := &countedWriter{ResponseWriter: w}
 		path := "other"
-		defer func() { s.requests.add(path, cmp.Or(counted.status, http.StatusOK)) }()
+		defer func() {
+			s.requests.WithLabelValues(path, strconv.Itoa(cmp.Or(counted.status, http.StatusOK))).Inc()
+		}()
 		w = counted
 		if at < 0 {
 			w.WriteHeader(http.StatusNotFound)

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"maps"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -99,10 +97,7 @@ func (out sink) requests(s *Server) {
 		out.counter("requests_total", "Requests of the line protocol, by command and result: OK or an error's "+
 			"code.", r.N, "command", r.Command, "result", r.Result)
 	}
-	for at, n := range s.requests.all() {
-		out.counter("http_requests_total", "HTTP requests on the admin port, by path and status code.", n, "path",
-			at.path, "code", strconv.Itoa(at.code))
-	}
+	s.requests.Collect(out)
 	out.histogram("request_duration_seconds", "Time from receiving a request of the line protocol to passing its "+
 		"reply to the kernel.", c.Durations)
 	out.histogram("request_ids", "Number of IDs in each reply of the line protocol to a request for IDs.", c.Sizes)
@@ -237,7 +232,7 @@ func (out sink) sequences(r seq.Report, found []view.Sequence) {
 		out.counter("named_sequence_refusals_total", "Requests for values that were refused, by reason.", n,
 			"reason", string(reason))
 	}
-	first, _ := firstSequences(seqViews(found), maxSequences)
+	first, _ := firstSequences(found, maxSequences)
 	for _, v := range first {
 		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 "+
 			"sequences: those with problems, then the most used ones.", view.Part(view.Taken(v.Record)), "sequence",
@@ -306,28 +301,8 @@ func (s *Server) metricsHandler() http.HandlerFunc {
 	}
 }
 
-// httpRequests counts the requests of the admin port, by path and status.
-type httpRequests struct {
-	mu sync.Mutex // guards n
-	n  map[pathCode]int64
-}
-
-type pathCode struct {
-	path string // a route's, or "other"
-	code int
-}
-
-func (c *httpRequests) add(path string, code int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == nil {
-		c.n = make(map[pathCode]int64)
-	}
-	c.n[pathCode{path, code}]++
-}
-
-func (c *httpRequests) all() map[pathCode]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.n)
+// newRequests returns a counter of the requests of the admin port. A path is that of a route, or "other".
+func newRequests() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "flaked_http_requests_total",
+		Help: "HTTP requests on the admin port, by path and status code."}, []string{"path", "code"})
 }

@@ -64,7 +64,7 @@ func TestFrozenMetrics(t *testing.T) {
 		}
 	}
 	unseen := make(map[string]bool)
-	names := regexp.MustCompile(`(?:gauge|counter|histogram|summary|\bof)\("(\w+)"`)
+	names := regexp.MustCompile(`(?:(?:gauge|counter|histogram|summary|\bof)\("|Name: "flaked_)(\w+)"`)
 	for _, found := range names.FindAllStringSubmatch(read(t, "metrics.go"), -1) {
 		unseen["flaked_"+found[1]] = true
 	}

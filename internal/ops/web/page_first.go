@@ -25,7 +25,7 @@ type firstView struct {
 // Well reports whether this node knows of no problem.
 func (f firstView) Well() bool { return len(f.Wrong)+len(f.Cluster) == 0 }
 
-// firstOf decides what the first screen says. It reads v.Status, v.Own, v.Ready, v.Dev, v.Stale
+// firstOf decides what the first screen says. It reads v.Status, v.Own, v.Dev, v.Stale
 // and v.ReadAt, which must be set.
 func firstOf(v pageData, c seen) firstView {
 	f := firstView{Tone: "good", Word: "serving", Serves: "Serving IDs", Wrong: v.Status.Problems,
@@ -37,7 +37,7 @@ func firstOf(v pageData, c seen) firstView {
 		f.Tone, f.Word = "warn", "serving, with problems"
 	}
 	switch {
-	case !v.Ready:
+	case !v.Status.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
 		if view.Starting(v.Own.Cause) {

@@ -87,7 +87,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		{"a development node", pageData{Dev: true, Own: own(well)}, seen{}, "warn|Serving IDs|No time limit||"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			row.v.Ready = row.v.Own.Ready
+			row.v.Status.Ready = row.v.Own.Ready
 			row.v.Status.Problems = problemsOf(row.v.Own.OwnWorker, nil, row.v.Dev)
 			f := firstOf(row.v, row.c)
 			text := strings.Join(f.Cluster, "; ")

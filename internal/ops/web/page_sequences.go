@@ -15,14 +15,6 @@ type seqView struct{ view.Sequence }
 // shownSequences is the most rows of the table of sequences.
 const shownSequences = 50
 
-func seqViews(all []view.Sequence) []seqView {
-	views := make([]seqView, 0, len(all))
-	for _, s := range all {
-		views = append(views, seqView{s})
-	}
-	return views
-}
-
 // sequencesOf returns the sequences that a process knows, in no order.
 func sequencesOf(r seq.Report) (all []view.Sequence) {
 	for _, u := range r.Sequences {
@@ -33,14 +25,15 @@ func sequencesOf(r seq.Report) (all []view.Sequence) {
 
 // firstSequences returns at most most sequences, and how many more there are. Those with
 // problems come first, then the most used ones.
-func firstSequences(views []seqView, most int) (shown []seqView, more int) {
-	for _, v := range views {
+func firstSequences(all []view.Sequence, most int) (shown []seqView, more int) {
+	for _, s := range all {
+		v := seqView{s}
 		if at, _ := slices.BinarySearchFunc(shown, v, seqView.compare); at < most {
 			shown = slices.Insert(shown, at, v)
 			shown = shown[:min(len(shown), most)]
 		}
 	}
-	return shown, len(views) - len(shown)
+	return shown, len(all) - len(shown)
 }
 
 func (v seqView) compare(other seqView) int {

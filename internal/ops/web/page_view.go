@@ -14,8 +14,6 @@ import (
 // pageData is the data of the page's common parts at one moment.
 type pageData struct {
 	Status Status
-	Ready  bool
-	Reason string
 	Dev    bool
 	First  firstView
 	// ReadAt is when the slots were last read, and ReadAgo how long ago. Both are empty if
@@ -84,8 +82,7 @@ func (s *Server) look(now time.Time) pageData {
 	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := sequencesOf(s.cfg.Issuer.Report())
 	status := s.statusWith(sequences)
-	v := pageData{Status: status, Ready: status.Ready, Reason: status.Reason, Dev: s.cfg.About.Dev,
-		Load: describeLoad(before, last), Own: describeOwn(status.Node)}
+	v := pageData{Status: status, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
@@ -102,7 +99,7 @@ func (s *Server) look(now time.Time) pageData {
 		v.Held, v.Clocks = c.Summary.HeldLine(), c.ClocksLine()
 	}
 	v.Nodes, v.MoreNodes = mostInteresting(slots)
-	v.Sequences, v.MoreSequences = firstSequences(seqViews(sequences), shownSequences)
+	v.Sequences, v.MoreSequences = firstSequences(sequences, shownSequences)
 	v.Events = status.Events
 	slices.Reverse(v.Events)
 	v.Events = v.Events[:min(len(v.Events), 30)]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -86,14 +87,14 @@ type Server struct {
 	past     past
 	answers  places
 	waits    places
-	requests httpRequests
+	requests *prometheus.CounterVec
 	made     atomic.Int64 // IDs
 }
 
 // New returns a Server. It does no I/O.
 func New(cfg Config) *Server {
 	return &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
-		answers: make(places, maxAnswers), waits: make(places, maxWaits)}
+		answers: make(places, maxAnswers), waits: make(places, maxWaits), requests: newRequests()}
 }
 
 // httpLog returns a logger for errors of single requests. It logs at debug level, because
