@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -62,14 +63,8 @@ Examples:
   flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
-		Flags: slices.Concat(createFlags(), settingFlags(true), zkFlags(localZK)),
-		Action: func(c *cli.Context) error {
-			d, err := definition(c)
-			if err != nil {
-				return err
-			}
-			return ofOne(func(c *cli.Context, o seq.Operator, _ string) error { return createSequence(c, o, d) })(c)
-		},
+		Flags:  slices.Concat(createFlags(), settingFlags(true), zkFlags(localZK)),
+		Action: ofOne(createSequence),
 	}
 }
 
@@ -96,7 +91,11 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(c *cli.Context, o seq.Operator, d seq.Definition) error {
+func createSequence(c *cli.Context, o seq.Operator, name string) error {
+	d, err := definition(c, name)
+	if err != nil {
+		return err
+	}
 	if !c.IsSet("hold") && d.Mode.Holds() && !d.Mode.Owned() {
 		cl, err := coordinator.ReadCluster(c.Context, o.Store)
 		if err != nil {
@@ -104,12 +103,12 @@ func createSequence(c *cli.Context, o seq.Operator, d seq.Definition) error {
 		}
 		d.HoldMs = cl.LeaseMs
 	}
-	old, _, _ := o.Show(c.Context, d.Name) // only for the text
+	old, _, _ := o.Show(c.Context, name) // only for the text
 	r, err := o.Create(c.Context, d)
 	if err != nil {
 		return err
 	}
-	return say(c, "%s", created(d.Name, r, old.Kind() == seq.Tombstone))
+	return say(c, "%s", created(name, r, old.Kind() == seq.Tombstone))
 }
 
 // checkUnused returns an error if a flag is given that sequences in this mode do not use.
@@ -154,10 +153,8 @@ func names(c *cli.Context, name string, m seq.Mode) (most int64, sections int, e
 
 // definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms. That of a strict
 // sequence is fixed, and that of an ordered one is its lease.
-func definition(c *cli.Context) (d seq.Definition, err error) {
-	if d.Name, err = sequenceArgument(c); err != nil {
-		return d, err
-	}
+func definition(c *cli.Context, name string) (d seq.Definition, err error) {
+	d.Name = name
 	var known bool
 	if d.Mode, known = seq.ParseMode(c.String("mode")); !known {
 		return d, usageError("--mode must be segment, strict or ordered, not %q", c.String("mode"))
@@ -184,17 +181,14 @@ func definition(c *cli.Context) (d seq.Definition, err error) {
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
-	hard := c.Int64("hard-ceiling")
 	if c.IsSet("hard-ceiling") {
-		if hard < 1 {
-			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", hard)
+		if d.HardCeiling = c.Int64("hard-ceiling"); d.HardCeiling < 1 {
+			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", d.HardCeiling)
 		}
-		d.Ceiling = min(d.Ceiling, hard)
+		d.Ceiling = min(d.Ceiling, d.HardCeiling)
 	}
 	changeSettings(c, &d.Settings)
-	if d.HardCeiling = d.Ceiling; c.IsSet("hard-ceiling") {
-		d.HardCeiling = hard
-	}
+	d.HardCeiling = cmp.Or(d.HardCeiling, d.Ceiling)
 	switch {
 	case d.Mode.Owned():
 		d.HoldMs = c.Duration("lease").Milliseconds()

@@ -39,23 +39,20 @@ Examples:
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			confirmFlag(),
 		), askFlags(), zkFlags("")),
-		Action: func(c *cli.Context) error {
-			if _, err := sequenceArgument(c); err != nil {
-				return err
-			}
-			nodes, err := nodeAsker(c)
-			if err != nil {
-				return err
-			}
-			named, err := namedAddrs(c)
-			if err != nil {
-				return err
-			}
-			return ofOne(func(c *cli.Context, o seq.Operator, name string) error {
-				return recoverer{c, o, name, nodes, named}.recover()
-			})(c)
-		},
+		Action: ofOne(recoverSequence),
 	}
+}
+
+func recoverSequence(c *cli.Context, o seq.Operator, name string) error {
+	nodes, err := nodeAsker(c)
+	if err != nil {
+		return err
+	}
+	named, err := namedAddrs(c)
+	if err != nil {
+		return err
+	}
+	return recoverer{c, o, name, nodes, named}.recover()
 }
 
 // recoverer finds out where a strict sequence goes on.

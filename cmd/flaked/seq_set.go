@@ -44,22 +44,15 @@ Examples:
 					"lost data or a clock was wrong"},
 			maxFlag(unchanged, ""), maxNamesFlag(unchanged), confirmFlag(),
 		), settingFlags(false), zkFlags("")),
-		Action: func(c *cli.Context) error {
-			if _, err := sequenceArgument(c); err != nil {
-				return err
-			}
-			change, err := changeGiven(c)
-			if err != nil {
-				return err
-			}
-			return ofOne(func(c *cli.Context, o seq.Operator, name string) error {
-				return setSequence(c, o, name, change)
-			})(c)
-		},
+		Action: ofOne(setSequence),
 	}
 }
 
-func setSequence(c *cli.Context, o seq.Operator, name string, change seq.Change) error {
+func setSequence(c *cli.Context, o seq.Operator, name string) error {
+	change, err := changeGiven(c)
+	if err != nil {
+		return err
+	}
 	r, st, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
