@@ -10,15 +10,18 @@ import (
 	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
-// withToken answers as a node that requires a token.
-func withToken(line string) string {
-	if token, ok := strings.CutPrefix(line, "AUTH "); ok {
-		if token == "0123456789abcdef" {
+// withToken returns a function that answers as a node that requires a token.
+func withToken() func(string) string {
+	ids := counting()
+	return func(line string) string {
+		switch {
+		case line == "AUTH 0123456789abcdef":
 			return "OK\n"
+		case strings.HasPrefix(line, "AUTH "):
+			return "-WRONGPASS wrong token\n"
 		}
-		return "-WRONGPASS wrong token\n"
+		return ids(line)
 	}
-	return getIDs(line)
 }
 
 func TestAccessTranscript(t *testing.T) {
@@ -29,18 +32,18 @@ func TestAccessTranscript(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fakeNodeOn(t, l, withToken)
+		return fakeNodeOn(t, l, withToken())
 	}
 	server := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", soon).TLS(t)}}
 	asking := server.Clone()
 	asking.ClientAuth, asking.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 	names := map[string]string{
-		"ASKS":       fakeNode(t, "tcp", "127.0.0.1:0", withToken),
+		"ASKS":       fakeNode(t, "tcp", "127.0.0.1:0", withToken()),
 		"TLS":        overTLS(server),
 		"CLOSED":     overTLS(asking),
 		"EXPIRED":    overTLS(&tls.Config{Certificates: []tls.Certificate{ca.Pair("node", past).TLS(t)}}),
-		"PLAIN":      fakeNode(t, "tcp", "127.0.0.1:0", getIDs),
-		"SOCKET":     fakeNode(t, "unix", socketPath(t), getIDs),
+		"PLAIN":      fakeNode(t, "tcp", "127.0.0.1:0", counting()),
+		"SOCKET":     fakeNode(t, "unix", socketPath(t), counting()),
 		"SPEAKS-TLS": fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR this port requires TLS. Connect with TLS\n")),
 	}
 	_, port, _ := net.SplitHostPort(names["TLS"])

@@ -54,17 +54,19 @@ func fakeNodeOn(t *testing.T, l net.Listener, reply func(line string) string) st
 	return l.Addr().String()
 }
 
-// getIDs answers GET and GET n as a node does.
-func getIDs(line string) string {
-	n := 1
-	if _, err := fmt.Sscanf(line, "GET %d", &n); err != nil && line != "GET" {
-		return "-ERR unknown command\n"
+// counting returns a function that answers GET and GET n with increasing IDs.
+func counting() func(string) string {
+	next := int64(2071483623882690560)
+	return func(line string) string {
+		n := 1
+		_, _ = fmt.Sscanf(line, "GET %d", &n)
+		var b strings.Builder
+		for range n {
+			next++
+			fmt.Fprintf(&b, "%d\n", next)
+		}
+		return b.String()
 	}
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%d\n", 2071483623882690560+int64(i))
-	}
-	return b.String()
 }
 
 func says(text string) func(string) string { return func(string) string { return text } }

@@ -10,21 +10,6 @@ import (
 	"time"
 )
 
-// counting returns a function that answers GET and GET n with increasing IDs.
-func counting() func(string) string {
-	next := int64(2071483623882690560)
-	return func(line string) string {
-		n := 1
-		_, _ = fmt.Sscanf(line, "GET %d", &n)
-		var b strings.Builder
-		for range n {
-			next++
-			fmt.Fprintf(&b, "%d\n", next)
-		}
-		return b.String()
-	}
-}
-
 func TestBench(t *testing.T) {
 	now, slow := int64(0), counting()
 	for _, row := range []struct {

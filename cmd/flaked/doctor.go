@@ -70,16 +70,15 @@ func runDoctor(c *cli.Context) error {
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
-		Bootstrap: c.Bool("bootstrap"), StateDir: c.String("state-dir"), ReleaseOnExit: c.Bool("release-on-exit"),
-		Timeout: c.Duration("timeout"),
+		Bootstrap: c.Bool("bootstrap"), ReleaseOnExit: c.Bool("release-on-exit"), Timeout: c.Duration("timeout"),
 	}
 	if cfg.Timeout <= 0 || cfg.Timeout > time.Minute {
 		return cfg, usageError("--timeout must be more than 0s and at most 1m, not %s", cfg.Timeout)
 	}
-	if cfg.StateDir == "" {
-		return cfg, usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
-	}
 	var err error
+	if cfg.StateDir, err = givenStateDir(c); err != nil {
+		return cfg, err
+	}
 	if cfg.Admin, err = adminAddress(c); err != nil {
 		return cfg, err
 	}

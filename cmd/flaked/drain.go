@@ -52,6 +52,9 @@ func drainNode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
 	timeout := c.Duration("timeout")
 	if timeout <= 0 {
 		return usageError("--timeout must be positive, not %s", timeout)
@@ -112,13 +115,13 @@ func reportDrained(c *cli.Context, dir string, took time.Duration) error {
 	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }
 
-// givenStateDir returns --state-dir as an absolute path.
+// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
 func givenStateDir(c *cli.Context) (string, error) {
 	dir := c.String("state-dir")
 	if dir == "" {
 		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
 	}
-	return filepath.Abs(dir)
+	return dir, nil
 }
 
 // stateError adds what to do to the error of reading a state directory.

@@ -115,7 +115,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 
 func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	o.node.HCLogger = log
-	if o.dev {
+	if o.node.InMemory {
 		log.Warn(view.Development.String())
 	} else {
 		zk, err := zkConfig(c, log)

@@ -116,6 +116,6 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *ac
 	if o.adminTLS {
 		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""
 	}
-	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.dev
+	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.node.InMemory
 	return web.New(cfg)
 }

@@ -28,8 +28,6 @@ type options struct {
 	adminAsked bool
 	adminTLS   bool
 	advertise  string
-	stateDir   string
-	dev        bool
 	drainTime  time.Duration
 	node       flaked.Config
 }
@@ -76,14 +74,14 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	o = options{
 		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"),
 		adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
-		stateDir: c.String("state-dir"), dev: c.Bool("dev"),
 		drainTime: c.Duration("drain-time"),
 	}
-	if c.String("zk") == "" && !o.dev {
+	dev := c.Bool("dev")
+	if c.String("zk") == "" && !dev {
 		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh " +
 			"start, or try `flaked serve --dev`")
 	}
-	if o.dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
+	if dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	var err error
@@ -106,18 +104,14 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		refuse("--name %q must not contain blanks", name)
 	}
 	o.node = flaked.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(c, settings), InMemory: o.dev,
-		StateDir: o.stateDir,
-		Name:     name, Version: version,
-		ZooKeeperReplaced: c.Bool("zk-replaced"),
-		Heartbeat:         c.Duration("heartbeat"), StartTimeout: forTests("START_TIMEOUT", time.Minute),
-		Reserve:        forTests("RESERVE", limits.DefaultReserve),
-		ReleaseOnClose: c.Bool("release-on-exit"),
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(c, settings), InMemory: dev,
+		Name: name, Version: version, Heartbeat: c.Duration("heartbeat"),
+		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnClose: c.Bool("release-on-exit"),
+		StartTimeout: forTests("START_TIMEOUT", time.Minute), Reserve: forTests("RESERVE", limits.DefaultReserve),
 	}
-	if o.dev {
-		o.node.StateDir = ""
-	} else if o.stateDir == "" {
-		refuse("--state-dir: no home directory found. Give --state-dir DIRECTORY")
+	if !dev {
+		o.node.StateDir, err = givenStateDir(c)
+		check(err)
 	}
 	return o, wrong
 }
