@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -70,6 +71,16 @@ func (h *history) record(a answer, ids ...worker.ID) {
 		h.answers = append(h.answers, a)
 		ids = ids[n:]
 	}
+}
+
+// requests returns the answers as requests for values, without the values.
+func (h *history) requests() (all []order.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.answers {
+		all = append(all, order.Request{Node: int(a.node), Sent: a.asked, Answered: a.got})
+	}
+	return all
 }
 
 // worker returns the worker of an ID, or -1.

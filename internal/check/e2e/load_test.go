@@ -191,7 +191,6 @@ type load struct {
 	mu       sync.Mutex // guards the fields below
 	answered int64      // IDs
 	misses   []miss
-	gap      time.Duration // longest time from one ID of a client to the next
 }
 
 func (n *node) newLoad() *load { return &load{node: n, stop: make(chan struct{})} }
@@ -224,10 +223,9 @@ func (l *load) add(pace, timeout time.Duration, ask func(c *client, round int) (
 		c := &client{node: l.node, timeout: timeout}
 		defer c.close()
 		var failing miss // count is 0 while requests are answered
-		defer func() { l.note(failing, 0, 0) }()
+		defer func() { l.note(failing, 0) }()
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
-		last := time.Now()
 		for round := 0; ; round++ {
 			select {
 			case <-l.stop:
@@ -236,11 +234,7 @@ func (l *load) add(pace, timeout time.Duration, ask func(c *client, round int) (
 			}
 			asked := l.node.site.ids.now()
 			got, err := ask(c, round)
-			var gap time.Duration
-			if got > 0 {
-				gap, last = time.Since(last), time.Now()
-			}
-			l.note(l.continued(&failing, asked, err), got, gap)
+			l.note(l.continued(&failing, asked, err), got)
 			if c.conn == nil {
 				time.Sleep(5 * time.Millisecond) // back off before connecting
 			}
@@ -265,14 +259,13 @@ func (l *load) continued(current *miss, asked int64, err error) (over miss) {
 	return over
 }
 
-func (l *load) note(over miss, ids int, gap time.Duration) {
+func (l *load) note(over miss, ids int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if over.count > 0 {
 		l.misses = append(l.misses, over)
 	}
 	l.answered += int64(ids)
-	l.gap = max(l.gap, gap)
 }
 
 // answers returns the number of IDs so far.
@@ -280,41 +273,6 @@ func (l *load) answers() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered
-}
-
-// anyOf is the load of one client, which asks the next node with each request, and the one after that if a node fails.
-func (s *site) anyOf(nodes []*node, ask func(*client) (int, error)) *load {
-	l, at := nodes[0].newLoad(), 0
-	clients := make([]*client, len(nodes))
-	for i, n := range nodes {
-		clients[i] = &client{node: n, timeout: callTimeout}
-	}
-	l.add(5*time.Millisecond, callTimeout, func(_ *client, _ int) (got int, err error) {
-		for range clients {
-			at = (at + 1) % len(clients)
-			if got, err = ask(clients[at]); err == nil {
-				break
-			}
-		}
-		return got, err
-	})
-	s.t.Cleanup(func() {
-		l.end()
-		for _, c := range clients {
-			c.close()
-		}
-	})
-	return l
-}
-
-// outage waits for progress. It returns the longest time without an answer since the last call.
-func (l *load) outage() (d time.Duration) {
-	l.node.site.t.Helper()
-	l.progress()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d, l.gap = l.gap, 0
-	return d
 }
 
 // end stops the clients.
@@ -338,7 +296,6 @@ func (l *load) flawless() {
 	if l.answered == 0 {
 		t.Errorf("%s: nothing was answered", l.node.name)
 	}
-	t.Logf("%s: %d IDs, longest without %s", l.node.name, l.answered, l.gap.Round(time.Millisecond))
 }
 
 // reason returns the first refusal, or why the connection failed.

@@ -1,41 +1,13 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
-
-// trio is a cluster of three nodes, and clients that ask any of them.
-type trio struct {
-	*site
-	nodes              []*node
-	ids, order, strict *load
-}
-
-// newTrio starts the nodes and waits until all take values.
-func newTrio(t *testing.T, connect, heartbeat, confirm string) *trio {
-	t.Helper()
-	s := newSite(t, connect, "--heartbeat", heartbeat, "--confirm-time", confirm, "--reserve", "1s",
-		"--zk-session-timeout", "6s")
-	c := &trio{site: s, nodes: s.onPorts(3)}
-	for _, n := range c.nodes {
-		n.start()
-	}
-	for _, n := range c.nodes {
-		n.ready()
-	}
-	order, invoice := s.sequence("order"), s.sequence("invoice", "--mode", "strict")
-	for _, n := range c.nodes {
-		order.from(n, 100)
-		invoice.from(n, 1)
-	}
-	c.ids = s.anyOf(c.nodes, func(c *client) (int, error) { return c.counted("GET\n", 1) })
-	c.order = s.anyOf(c.nodes, func(c *client) (int, error) { return c.values(next(order.name)) })
-	c.strict = s.anyOf(c.nodes, func(c *client) (int, error) { return c.values(next(invoice.name)) })
-	return c
-}
 
 // The promises are no outage for IDs and values of segments, and a second for strict ones. The machine is busy. A node
 // that waits for the confirming time takes 8 s.
@@ -44,14 +16,27 @@ const (
 	strictOutage = 2500 * time.Millisecond
 )
 
-// outages fails the test if clients had to wait for longer since the last call.
-func (c *trio) outages(what string, strict time.Duration) {
-	c.t.Helper()
-	ids, order, numbers := c.ids.outage(), c.order.outage(), c.strict.outage()
-	c.t.Logf("%s: no ID for %s, no value for %s, no strict one for %s", what, ids, order, numbers)
-	if ids > noOutage || order > noOutage || numbers > strict {
-		c.t.Errorf("%s: no ID for %s, no value for %s, no strict one for %s", what, ids, order, numbers)
+// outages waits until nodes issue IDs, and values of each mode. It fails the test if no node did for longer since from,
+// and returns the time.
+func (f *fleet) outages(what string, from int64, strict time.Duration) (now int64) {
+	f.t.Helper()
+	since := f.ids.now()
+	most := map[string]time.Duration{"": noOutage, "order": noOutage, "invoice": strict} // "": IDs
+	for name, limit := range most {
+		var all []order.Request
+		eventually(f.t, "answers of "+name, func() bool {
+			if all = f.values.all(name); name == "" {
+				all = f.ids.requests()
+			}
+			return slices.ContainsFunc(all, func(r order.Request) bool { return r.Lost == 0 && r.Sent > since })
+		})
+		d := order.Silence(all, name, from, f.ids.now())
+		f.t.Logf("%s: no answer of %q for %s", what, name, d.Round(time.Millisecond))
+		if d > limit {
+			f.t.Errorf("%s: no answer of %q for %s", what, name, d)
+		}
 	}
+	return f.ids.now()
 }
 
 // Nodes restart one after the other, each when the one before is ready. A client that asks the next node on a refusal
@@ -59,8 +44,8 @@ func (c *trio) outages(what string, strict time.Duration) {
 // have ended, nor for those that start like itself.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	c := newTrio(t, zktest.Chroot(t, zktest.Shared(t)), "2s", "8s")
-	c.outages("before", strictOutage)
+	f := newMixed(t, shipped, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)
+	now := f.outages("before", f.ids.now(), strictOutage)
 	ready := func(n *node, end string, began time.Time) {
 		n.ready()
 		took := time.Since(began)
@@ -70,28 +55,33 @@ func TestRollingRestartRefusesNothing(t *testing.T) {
 		}
 	}
 	for i, ends := range []func(*node){(*node).stop, (*node).kill} {
-		for _, n := range c.nodes {
+		for _, n := range f.nodes {
 			ends(n)
 			end, began := []string{"SIGTERM", "kill -9"}[i], time.Now()
 			ready(n.start(), end, began)
-			c.outages(n.name+" after "+end, strictOutage)
+			now = f.outages(n.name+" after "+end, now, strictOutage)
 		}
 	}
-	c.nodes[0].stop()
+	f.nodes[0].stop()
 	pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap, so it waits for the confirming time
-	c.nodes[0].start().ready()
-	c.outages("a pause", strictOutage)
-	c.nodes[1].kill()
-	c.nodes[2].stop()
-	c.outages("only "+c.nodes[0].name+" is there", strictOutage)
-	c.nodes[0].kill()
+	f.nodes[0].start().ready()
+	now = f.outages("a pause", now, strictOutage)
+	f.nodes[1].kill()
+	f.nodes[2].stop()
+	f.outages("only "+f.nodes[0].name+" is there", now, strictOutage)
+	f.nodes[0].kill()
 	began := time.Now()
-	for _, n := range c.nodes {
+	for _, n := range f.nodes {
 		n.start()
 	}
-	for _, n := range c.nodes {
+	for _, n := range f.nodes {
 		ready(n, "a start of all nodes", began)
 	}
+}
+
+// slowBeats are the flags of a cluster that many other tests run beside.
+func slowBeats(heartbeat, confirm string) []string {
+	return []string{"--heartbeat", heartbeat, "--confirm-time", confirm, "--reserve", "1s", "--zk-session-timeout", "6s"}
 }
 
 // ZooKeeper is away for a short time, and has lost nothing. If all heartbeats come more than 6 s after the ones before,
@@ -99,9 +89,8 @@ func TestRollingRestartRefusesNothing(t *testing.T) {
 func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	c := newTrio(t, zk.Addr(), "3s", "12s") // the defaults
-	c.outages("before", strictOutage)
-	beats := func() bool { return len(c.nodes[0].stat("heartbeat_age_ms")) <= 2 } // below 100
+	f := newMixed(t, shipped, zk.Addr(), slowBeats("3s", "12s")...)               // the defaults
+	beats := func() bool { return len(f.nodes[0].stat("heartbeat_age_ms")) <= 2 } // below 100
 	frozen := func(d time.Duration) func() {
 		return func() { zk.Freeze(0); pass(t.Context(), d); zk.Thaw(0) }
 	}
@@ -110,14 +99,14 @@ func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 		"stopped for 4 s":    func() { eventually(t, "a heartbeat", beats); frozen(4 * time.Second)() },
 		"killed and started": func() { zk.Kill(0); zk.Start(0); zk.WaitServing(t) },
 	} {
-		c.outages("before", strictOutage)
+		now := f.outages("before", f.ids.now(), strictOutage)
 		began := time.Now()
 		away()
 		took := time.Since(began)
 		if took > 4500*time.Millisecond { // the machine is busy: heartbeats may have a gap
 			took += 12 * time.Second
 		}
-		c.outages("ZooKeeper "+what, took+2*flowing)
+		f.outages("ZooKeeper "+what, now, took+2*flowing)
 		pass(t.Context(), 4*time.Second) // until the next heartbeats
 	}
 }

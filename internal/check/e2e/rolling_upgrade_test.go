@@ -14,7 +14,7 @@ import (
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	was := release(t)
-	m := newMixed(t, was)
+	m := newMixed(t, was, zktest.Chroot(t, zktest.Shared(t)))
 	type roll struct {
 		what string
 		end  func(*node)
@@ -45,9 +45,9 @@ func TestRollingUpgrade(t *testing.T) {
 	m.end()
 }
 
-// newMixed starts three nodes of a build, and clients of each.
-func newMixed(t *testing.T, b *build) *fleet {
-	f := newFleetSite(t, zktest.Chroot(t, zktest.Shared(t)))
+// newMixed starts three nodes of a build, and clients of each for IDs and for values of each mode.
+func newMixed(t *testing.T, b *build, connect string, flags ...string) *fleet {
+	f := newFleetSite(t, connect, flags...)
 	for _, n := range f.onPorts(3) {
 		n.build = b
 		f.has(n, n.listen)
