@@ -3,30 +3,20 @@ package localcache
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
+// The filesystem fills up while a Cache is open. Save must go on working, and a new state file must be refused.
 func TestSaveOnFullExt4(t *testing.T) {
 	needRoot(t)
-	dir := t.TempDir()
-	img := filepath.Join(t.TempDir(), "img")
-	do(t, os.WriteFile(img, make([]byte, 4<<20), 0o600))
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", img).CombinedOutput(); err != nil {
-		t.Skipf("mkfs.ext4: %v %s", err, out)
-	}
-	if out, err := exec.Command("mount", "-o", "loop", img, dir).CombinedOutput(); err != nil {
-		t.Skipf("cannot mount: %v %s", err, out)
-	}
-	t.Cleanup(func() { exec.Command("umount", dir).Run() })
-	saveOnFull(t, dir)
-}
-
-// saveOnFull fills the filesystem while a Cache is open. Save must go on working, and a new state file must be refused.
-func saveOnFull(t *testing.T, mount string) {
+	mount := t.TempDir()
+	m := &volume{t: t, file: filepath.Join(t.TempDir(), "image"), dir: mount}
+	do(t, os.WriteFile(m.file, make([]byte, 4<<20), 0o600))
+	run(t, "mkfs.ext4", "-q", "-F", m.file)
+	m.mount()
 	dir := filepath.Join(mount, "state")
 	c := mustOpen(t, dir)
 	fill, err := os.Create(filepath.Join(mount, "fill"))
