@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 )
 
@@ -25,65 +23,53 @@ type RollbackRule interface {
 // SequenceStart says where the sequence begins in a tick if the tick before had numbers
 // left. After a tick that was used up it is always 0, so that no numbers are lost at the
 // ceiling.
-type SequenceStart int
+type SequenceStart string
 
 const (
 	// StartRandom begins at a random number below 1,024. At less than one ID a tick, all IDs
 	// would otherwise end in the same bits, and sharding by modulo would always choose the
 	// same shard. Layouts with fewer than 2,048 numbers in a tick begin in the lower half.
-	StartRandom SequenceStart = iota
+	StartRandom SequenceStart = "random"
 	// StartZero begins at 0, as Twitter's Snowflake does.
-	StartZero
+	StartZero SequenceStart = "zero"
 	// StartCarryOn continues where the last tick ended. If that is past the middle it
 	// begins at 0 again, so that a tick always has half of its numbers.
-	StartCarryOn
+	StartCarryOn SequenceStart = "carry-on"
 )
 
-// sequenceStarts are the words for the values of SequenceStart.
-var sequenceStarts = []string{"random", "zero", "carry-on"}
-
-func (s SequenceStart) String() string { return wordOf(sequenceStarts, int(s)) }
+func (s SequenceStart) String() string { return string(s) }
 
 // ParseSequenceStart parses the word for a SequenceStart.
 func ParseSequenceStart(text string) (SequenceStart, error) {
-	if i := slices.Index(sequenceStarts, text); i >= 0 {
-		return SequenceStart(i), nil
+	switch s := SequenceStart(text); s {
+	case StartRandom, StartZero, StartCarryOn:
+		return s, nil
 	}
-	return 0, fmt.Errorf("the first sequence value must be random, zero or carry-on, not %q", text)
+	return "", fmt.Errorf("the first sequence value must be random, zero or carry-on, not %q", text)
 }
 
 // SegmentStart says in which segment a tick begins, if the layout has segments. After a
 // tick that was used up it is always the first.
-type SegmentStart int
+type SegmentStart string
 
 const (
 	// SegmentZero begins in the first segment.
-	SegmentZero SegmentStart = iota
+	SegmentZero SegmentStart = "zero"
 	// SegmentRandom begins in a random segment, as PearFlower does. If two machines use one
 	// worker by mistake, few of their IDs are then equal. The higher the first segment, the
 	// fewer numbers a tick has.
-	SegmentRandom
+	SegmentRandom SegmentStart = "random"
 )
 
-// segmentStarts are the words for the values of SegmentStart.
-var segmentStarts = []string{"zero", "random"}
-
-func (s SegmentStart) String() string { return wordOf(segmentStarts, int(s)) }
-
-// wordOf returns the word for a value, or the number of one that has none.
-func wordOf(words []string, value int) string {
-	if value < 0 || value >= len(words) {
-		return strconv.Itoa(value)
-	}
-	return words[value]
-}
+func (s SegmentStart) String() string { return string(s) }
 
 // ParseSegmentStart parses the word for a SegmentStart.
 func ParseSegmentStart(text string) (SegmentStart, error) {
-	if i := slices.Index(segmentStarts, text); i >= 0 {
-		return SegmentStart(i), nil
+	switch s := SegmentStart(text); s {
+	case SegmentZero, SegmentRandom:
+		return s, nil
 	}
-	return 0, fmt.Errorf("the first segment must be zero or random, not %q", text)
+	return "", fmt.Errorf("the first segment must be zero or random, not %q", text)
 }
 
 var (
@@ -132,7 +118,7 @@ type GeneratorConfig struct {
 	// up. IDs are always below the limit. 0 means no borrowing, any other value must be at
 	// least a tick.
 	Borrow time.Duration
-	// Zero means StartRandom and SegmentZero.
+	// Empty means StartRandom and SegmentZero.
 	SequenceStart SequenceStart
 	SegmentStart  SegmentStart
 	// Rand returns a number in [0, n). nil means math/rand/v2.

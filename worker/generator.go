@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	cfg.SequenceStart = cmp.Or(cfg.SequenceStart, StartRandom)
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Uint32N
 	}

@@ -17,11 +17,12 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 		c := &manualClock{}
 		c.ns.Store(max(l.Epoch, 1) * 1e6)
 		floor := Tick(rapid.Int64Range(0, min(50, int64(l.MaxTick()))).Draw(t, "floor"))
+		segmentStarts := []SegmentStart{SegmentZero, SegmentRandom}
 		borrow := Tick(rapid.Int64Range(0, 20).Draw(t, "borrow") / 10 * rapid.Int64Range(0, 30).Draw(t, "ticks"))
 		g, err := NewGenerator(GeneratorConfig{
 			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
-			SequenceStart:  SequenceStart(rapid.IntRange(0, 2).Draw(t, "start")),
-			SegmentStart:   SegmentStart(rapid.IntRange(0, min(1, int(l.SegmentBits))).Draw(t, "segment start")),
+			SequenceStart:  rapid.SampledFrom([]SequenceStart{StartRandom, StartZero, StartCarryOn}).Draw(t, "start"),
+			SegmentStart:   rapid.SampledFrom(segmentStarts[:1+min(1, l.SegmentBits)]).Draw(t, "segment start"),
 			Borrow:         time.Duration(borrow) * l.Unit,
 			CountRollbacks: l.RollbackBits > 0,
 		})
