@@ -40,6 +40,9 @@ func TestTokensAreCompared(t *testing.T) {
 	if s, err := Load(Config{}); err != nil || s.Authenticate() != nil || s.TLS() != nil {
 		t.Errorf("of nothing: %+v, %v", s, err)
 	}
+	if s, err := Load(Config{Token: "first"}); err != nil || s.Authenticate() == nil {
+		t.Errorf("of a token without a file: %v", err)
+	}
 }
 
 // A signal to a node without files is logged, and the next one is received.

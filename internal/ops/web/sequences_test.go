@@ -165,7 +165,12 @@ func TestSequenceRoutesObeyRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	const refused = `{"error":{"code":"NOPERM","text":"reason=no-right this token may not use sequence `
-	walk(t, Config{Authenticate: func([]byte) (*sequence.Rights, bool) { return some, true }}, []step{
+	rights := (*sequence.Rights)(nil)
+	addr, _ := start(t, Config{Issuer: issuer(t),
+		Authenticate: func([]byte) (*sequence.Rights, bool) { return rights, true }})
+	steps(t, addr, []step{{"POST", "/v1/sequences/eights/next", 200, "..."}}) // the node knows it, too
+	rights = some
+	steps(t, addr, []step{
 		{"POST", "/v1/sequences/eights/next", 403, refused + `eights"}}`},
 		{"POST", "/v1/sequences/eights/range?n=5", 403, refused + `eights"}}`},
 		{"GET", "/v1/sequences/eights", 403, refused + `eights"}}`},
