@@ -81,7 +81,7 @@ func Load(cfg Config) (*Server, error) {
 		}
 	}
 	for _, source := range s.sources {
-		if _, _, err := source.refresh(); err != nil {
+		if _, err := source.refresh(); err != nil {
 			return nil, err
 		}
 	}
@@ -174,11 +174,16 @@ func (s *Server) Run(ctx context.Context, now <-chan os.Signal) {
 // refresh reads the files. With asked it logs errors again that have been logged before.
 func (s *Server) refresh(asked bool) {
 	for _, source := range s.sources {
-		changed, isNews, err := source.refresh()
+		before := source.failed
+		changed, err := source.refresh()
+		source.failed = ""
+		if err != nil {
+			source.failed = err.Error()
+		}
 		switch {
-		case err != nil && (isNews || asked):
+		case err != nil && (source.failed != before || asked):
 			s.cfg.Logger.Error("new credential files invalid, keeping the old ones", "error", err)
-		case err == nil && isNews && !changed:
+		case err == nil && before != "" && !changed:
 			s.cfg.Logger.Info("credential files match those in use again", "files", source.files)
 		}
 	}

@@ -31,26 +31,12 @@ type source struct {
 	use func(texts [][]byte) error
 
 	seen   [sha256.Size]byte // of texts in use
-	failed string            // the last error; empty after a success
+	failed string            // the error of the last Server.refresh, empty for none
 }
 
-// refresh reads the files, and uses them if their contents differ from those in use. changed
-// reports whether it did. It returns an error at each call until the files are right. isNews
-// reports whether the outcome is news: an error that differs from the last one, or the first
-// success after an error.
-func (s *source) refresh() (changed, isNews bool, err error) {
-	changed, err = s.tryRefresh()
-	if err == nil {
-		isNews = s.failed != ""
-		s.failed = ""
-		return changed, isNews, nil
-	}
-	isNews = s.failed != err.Error()
-	s.failed = err.Error()
-	return false, isNews, err
-}
-
-func (s *source) tryRefresh() (changed bool, err error) {
+// refresh reads the files, and uses their contents if those differ from the ones in use. changed
+// reports whether it did. It returns an error at each call until the files are right.
+func (s *source) refresh() (changed bool, err error) {
 	texts := make([][]byte, len(s.files))
 	sum := sha256.New()
 	for i, file := range s.files {

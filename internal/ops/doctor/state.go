@@ -155,16 +155,15 @@ const (
 
 func judgeSpace(path string, x localcache.Examination) Finding {
 	f := Finding{Check: "space", Level: OK, Text: fmt.Sprintf("%d MiB are free for %s", x.FreeBytes>>20, path)}
-	none, few := x.FreeBytes < leastBytes || x.Inodes > 0 && x.FreeInodes == 0, x.FreeBytes < scarceBytes ||
-		x.Inodes > 0 && x.FreeInodes < 100
-	if x.Inodes > 0 && x.FreeInodes < 100 {
+	fewInodes := x.Inodes > 0 && x.FreeInodes < 100
+	if fewInodes {
 		f.Text = fmt.Sprintf("%d inodes are free for %s", x.FreeInodes, path)
 	}
-	if few {
+	switch {
+	case x.FreeBytes < leastBytes, fewInodes && x.FreeInodes == 0:
+		f.Level, f.Advice = Fail, view.Disk.Advice
+	case x.FreeBytes < scarceBytes, fewInodes:
 		f.Level, f.Advice = Warn, view.Disk.Advice
-	}
-	if none {
-		f.Level = Fail
 	}
 	return f
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/flaked/flaked/lineproto"
 )
 
 // Status is the JSON document at /v1/status: the state of this process, known without
@@ -86,8 +85,12 @@ func (s *Server) statusWith(sequences []view.Sequence) Status {
 		doc.Reason = oneLine(err.Error())
 	}
 	doc.Cluster, doc.NowMs = doc.Node.Cluster, doc.Node.NowMs
-	doc.count(s.cfg.Counters())
-	doc.IDs += s.made.Load()
+	c := s.cfg.Counters()
+	doc.Connections = Connections{
+		Open: c.ConnsOpen, Total: c.ConnsTotal, Refused: c.ConnsRefused,
+		IdleClosed: c.ConnsIdle, SlowClosed: c.ConnsSlow, BadTLS: c.ConnsBadTLS,
+	}
+	doc.IDs = c.IDs + s.made.Load()
 	return doc
 }
 
@@ -98,14 +101,6 @@ func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
 		found = append(found, view.Development)
 	}
 	return view.WorstFirst(found)
-}
-
-func (doc *Status) count(c lineproto.Counters) {
-	doc.Connections = Connections{
-		Open: c.ConnsOpen, Total: c.ConnsTotal, Refused: c.ConnsRefused,
-		IdleClosed: c.ConnsIdle, SlowClosed: c.ConnsSlow, BadTLS: c.ConnsBadTLS,
-	}
-	doc.IDs = c.IDs
 }
 
 // StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log
