@@ -21,7 +21,6 @@ const noName = "no-such-host..invalid"
 
 func testZKNobodyThere(t *testing.T) {
 	hello := greet(1, 4000)
-	noTimeout := greet(1, 0)
 	for _, tc := range []struct {
 		name string
 		addr func(t *testing.T) string
@@ -32,42 +31,21 @@ func testZKNobodyThere(t *testing.T) {
 			return addr[:strings.LastIndexByte(addr, ':')] + ":1"
 		}, "connection refused"},
 		{"name that does not resolve", func(t *testing.T) string { return noName }, "host " + noName + " not found"},
-		{"HTTP server", func(t *testing.T) string {
-			s := httptest.NewServer(nil)
-			t.Cleanup(s.Close)
-			return s.Listener.Addr().String()
-		}, ""}, // it may wait for the rest of the line, or not
 		{"speaks HTTP first", func(t *testing.T) string {
 			return fakeServer(t, func(c conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 		}, `not a ZooKeeper: its answer begins with "HTTP"`},
-		{"TLS port", func(t *testing.T) string {
-			s := httptest.NewTLSServer(nil)
-			t.Cleanup(s.Close)
-			return s.Listener.Addr().String()
-		}, ""},
-		{"hangs up", func(t *testing.T) string { return fakeServer(t, func(conn) {}) }, "without a ZooKeeper greeting"},
+		{"hangs up", func(t *testing.T) string { return fakeServer(t, func(conn) {}) },
+			"before its greeting. It has no quorum, or too many connections (maxClientCnxns), or is not a ZooKeeper"},
 		{"stays silent", func(t *testing.T) string { return fakeServer(t, swallow) }, "no ZooKeeper greeting"},
 		{"stops in the greeting", func(t *testing.T) string {
 			return fakeServer(t, func(c conn) { _, _ = c.Write(hello[:20]); swallow(c) })
 		}, "no ZooKeeper greeting"},
-		{"greeting of 4 GB", func(t *testing.T) string {
-			return fakeServer(t, func(c conn) { _, _ = c.Write([]byte("\xff\xff\xff\xff")); swallow(c) })
-		}, "not a ZooKeeper"},
-		{"session timeout of 0", func(t *testing.T) string {
-			return fakeServer(t, func(c conn) { _, _ = c.Write(noTimeout); swallow(c) })
-		}, "session timeout of 0 ms"},
 		{"reply shorter than its header", func(t *testing.T) string {
 			return fakeServer(t, func(c conn) {
 				_, _ = c.Write(append(hello[:len(hello):len(hello)], 0, 0, 0, 4, 1, 2, 3, 4))
 				swallow(c)
 			})
 		}, "reply of 4 bytes"},
-		{"reply of 2 GB", func(t *testing.T) string {
-			return fakeServer(t, func(c conn) {
-				_, _ = c.Write(append(hello[:len(hello):len(hello)], 127, 0, 0, 0))
-				swallow(c)
-			})
-		}, "reply of 2130706432 bytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,14 +2,11 @@ package store
 
 import (
 	"bufio"
-	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.uber.org/atomic"
@@ -183,7 +180,7 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	}
 	buf := make([]byte, 4, 4+maxGreeting)
 	if _, err := io.ReadFull(w.Conn, buf); err != nil {
-		return nil, greetingError(err)
+		return nil, err
 	}
 	n := binary.BigEndian.Uint32(buf)
 	if n < minGreeting || n > maxGreeting {
@@ -191,7 +188,7 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	}
 	buf = buf[:4+n]
 	if _, err := io.ReadFull(w.Conn, buf[4:]); err != nil {
-		return nil, greetingError(err)
+		return nil, err
 	}
 	timeout, session := int32(binary.BigEndian.Uint32(buf[8:])), binary.BigEndian.Uint64(buf[12:])
 	if session != 0 && timeout <= 0 {
@@ -199,17 +196,4 @@ func (w *wireConn) readGreeting() ([]byte, error) {
 	}
 	_ = w.Conn.SetReadDeadline(time.Time{}) // if this fails, the next read does
 	return buf, nil
-}
-
-func greetingError(err error) error {
-	var alert tls.AlertError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		// A server that hangs up with unread data resets the connection.
-		return errors.New("connection closed without a ZooKeeper greeting " +
-			"(not serving, too many connections, or not a ZooKeeper)")
-	case errors.As(err, &alert):
-		return fmt.Errorf("TLS: %w", err)
-	}
-	return fmt.Errorf("no ZooKeeper greeting: %w", err)
 }
