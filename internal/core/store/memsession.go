@@ -63,8 +63,11 @@ func (s *MemSession) connect() {
 	s.m.live[s.id] = true
 }
 
-// do runs apply, unless a fault, a partition or Close prevents it.
+// do runs apply, unless the path is malformed, or a fault, a partition or Close prevents it.
 func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn) error) error {
+	if err := checkCall(c.Op, c.Path); err != nil {
+		return err
+	}
 	unreachable := func(why error) error {
 		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, c.Op, c.Path, why)
 	}
@@ -160,9 +163,6 @@ func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error)
 }
 
 func (s *MemSession) get(ctx context.Context, path string, more bool) ([]byte, Stat, error) {
-	if err := checkCall("get", path); err != nil {
-		return nil, Stat{}, err
-	}
 	r, err := ask(ctx, s, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) (Record, error) {
 		node, err := t.check(path, AnyVersion)
 		if err != nil {
@@ -188,9 +188,6 @@ func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, err
 }
 
 func (s *MemSession) Children(ctx context.Context, path string) ([]string, error) {
-	if err := checkCall("children", path); err != nil {
-		return nil, err
-	}
 	return ask(ctx, s, Call{Op: "children", Path: path}, func(t memTree, _ txn) ([]string, error) {
 		node, err := t.check(path, AnyVersion)
 		if err != nil {
@@ -210,7 +207,7 @@ func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind 
 }
 
 func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+	if err := checkSize("set", path, len(data)); err != nil {
 		return Stat{}, err
 	}
 	return ask(ctx, s, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) (Stat, error) {
@@ -219,9 +216,6 @@ func (s *MemSession) Set(ctx context.Context, path string, data []byte, version 
 }
 
 func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkCall("delete", path); err != nil {
-		return err
-	}
 	return s.do(ctx, Call{Op: "delete", Path: path}, func(t memTree, _ txn) error {
 		return t.delete(path, version)
 	})
@@ -241,9 +235,6 @@ func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
 }
 
 func (s *MemSession) Sync(ctx context.Context, path string) error {
-	if err := checkCall("sync", path); err != nil {
-		return err
-	}
 	return s.do(ctx, Call{Op: "sync", Path: path}, func(memTree, txn) error { return nil })
 }
 

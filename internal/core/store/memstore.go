@@ -47,9 +47,7 @@ func (m *Mem) Session() *MemSession { return &MemSession{m: m} }
 
 // SetEpoch simulates the election of a leader: the next zxids are the first of this epoch.
 func (m *Mem) SetEpoch(epoch uint32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.zxid = int64(epoch) << 32
+	m.SetZxid(int64(epoch) << 32)
 }
 
 // SetZxid sets the zxid of the last write. A server that never holds an election counts on from 0, past 2^32.

@@ -17,25 +17,27 @@ func (z *ZK) full(path string) string {
 	return z.root + path
 }
 
-func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
-	if err := checkCall("get", path); err != nil {
-		return nil, Stat{}, err
+// callAt makes a call about one record. f gets the record's full path.
+func callAt[T any](ctx context.Context, z *ZK, op, path string, f func(*zk.Conn, string) (T, error)) (T, error) {
+	if err := checkCall(op, path); err != nil {
+		var none T
+		return none, err
 	}
 	full := z.full(path)
-	r, err := call(ctx, z, "get", full, func(c *zkClient) (Record, error) {
-		data, stat, err := c.conn.Get(full)
+	return call(ctx, z, op, full, func(c *zkClient) (T, error) { return f(c.conn, full) })
+}
+
+func (z *ZK) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	r, err := callAt(ctx, z, "get", path, func(c *zk.Conn, full string) (Record, error) {
+		data, stat, err := c.Get(full)
 		return Record{Data: data, Stat: fromZK(stat)}, err
 	})
 	return r.Data, r.Stat, err
 }
 
 func (z *ZK) Children(ctx context.Context, path string) ([]string, error) {
-	if err := checkCall("children", path); err != nil {
-		return nil, err
-	}
-	full := z.full(path)
-	names, err := call(ctx, z, "children", full, func(c *zkClient) ([]string, error) {
-		names, _, err := c.conn.Children(full)
+	names, err := callAt(ctx, z, "children", path, func(c *zk.Conn, full string) ([]string, error) {
+		names, _, err := c.Children(full)
 		return names, err
 	})
 	slices.Sort(names)
@@ -53,31 +55,25 @@ func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (s
 	case Ephemeral:
 		flags = zk.FlagEphemeral
 	}
-	full := z.root + path
-	made, err := call(ctx, z, "create", full, func(c *zkClient) (string, error) {
-		return c.conn.Create(full, data, flags, z.acl)
+	made, err := callAt(ctx, z, "create", path, func(c *zk.Conn, full string) (string, error) {
+		return c.Create(full, data, flags, z.acl)
 	})
 	return strings.TrimPrefix(made, z.root), err
 }
 
 func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	if err := errors.Join(checkCall("set", path), checkSize("set", path, len(data))); err != nil {
+	if err := checkSize("set", path, len(data)); err != nil {
 		return Stat{}, err
 	}
-	full := z.full(path)
-	return call(ctx, z, "set", full, func(c *zkClient) (Stat, error) {
-		stat, err := c.conn.Set(full, data, version)
+	return callAt(ctx, z, "set", path, func(c *zk.Conn, full string) (Stat, error) {
+		stat, err := c.Set(full, data, version)
 		return fromZK(stat), err
 	})
 }
 
 func (z *ZK) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkCall("delete", path); err != nil {
-		return err
-	}
-	full := z.full(path)
-	_, err := call(ctx, z, "delete", full, func(c *zkClient) (struct{}, error) {
-		return struct{}{}, c.conn.Delete(full, version)
+	_, err := callAt(ctx, z, "delete", path, func(c *zk.Conn, full string) (struct{}, error) {
+		return struct{}{}, c.Delete(full, version)
 	})
 	return err
 }
@@ -127,11 +123,7 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 }
 
 func (z *ZK) Sync(ctx context.Context, path string) error {
-	if err := checkCall("sync", path); err != nil {
-		return err
-	}
-	full := z.full(path)
-	_, err := call(ctx, z, "sync", full, func(c *zkClient) (string, error) { return c.conn.Sync(full) })
+	_, err := callAt(ctx, z, "sync", path, (*zk.Conn).Sync)
 	return err
 }
 
