@@ -1,11 +1,9 @@
 package lineproto
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/sequence"
 )
@@ -58,45 +56,6 @@ func TestPipelinedRequestsWaitTogether(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Requests that are sent while others wait, in parts, get the same replies in the same order.
-func TestPipelineInPartsIsAnsweredInOrder(t *testing.T) {
-	var in, want strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&in, "PASS a%d 1\n", i%500)
-		fmt.Fprintf(&want, "%d %[1]d\n", i/500+1)
-	}
-	wires(t, func(t *testing.T, w wire) {
-		f := newFakeSequences()
-		f.pends = func(w *sequence.Wait, _ []byte) bool { return w.Since < 2 }
-		f.later = func(wake func()) { go wake() }
-		c := w.serve(t, Config{Sequences: f}).dial(t)
-		go c.send(in.String())
-		for line := range strings.Lines(want.String()) {
-			c.want(strings.TrimSpace(line))
-		}
-	})
-}
-
-// What waits when the node stops is refused, also what was asked for before its turn.
-func TestStopEndsPipelinesThatWait(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		f := waitingFor("ab")
-		r := w.serve(t, Config{Sequences: f, DrainTimeout: 200 * time.Millisecond})
-		c := r.dial(t)
-		c.send("PASS a 1\nPASS x 1\nPASS b 1\n")
-		until(t, "they wait", func() bool { return f.waiting() == 2 })
-		r.cancel()
-		c.want("-NOTREADY stopping")
-		c.want("1 1")
-		c.want("-NOTREADY stopping")
-		c.Close()
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
-		f.wakeAll()
-	})
 }
 
 func TestRequestsMadeBeforeTheirTurnObeyRights(t *testing.T) {

@@ -7,30 +7,6 @@ import (
 	"testing"
 )
 
-func TestHalfClose(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		for in, out := range map[string]string{
-			"GET":                                   "1000\n",
-			"GET\nGET\r\nGET 2":                     "1000\n1001\r\n1002\n1003\n",
-			"":                                      "",
-			strings.Repeat("GET\n", 5000) + "PIN":   "-ERR unknown command \"PIN\", HELP lists them\n",
-			strings.Repeat("PING\n", 5000) + "PING": "PONG\n",
-		} {
-			r := w.serve(t, Config{})
-			c := r.dial(t)
-			c.send(in)
-			c.CloseWrite()
-			got, err := io.ReadAll(c)
-			if err != nil || !strings.HasSuffix(string(got), out) || out == "" && len(got) > 0 {
-				t.Errorf("%.20q: got %.40q, %v, want %q at the end", in, got, err, out)
-			}
-			if n := strings.Count(string(got), "\n"); n < strings.Count(in, "\n") {
-				t.Errorf("%.20q: %d lines", in, n)
-			}
-		}
-	})
-}
-
 // TestLastReplyArrivesBeforeClose: the last replies arrive although the client goes on sending. The
 // server must not reset the connection.
 func TestLastReplyArrivesBeforeClose(t *testing.T) {

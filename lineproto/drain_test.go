@@ -60,12 +60,15 @@ func dry() (b *fakeBackend, reached chan struct{}, release func()) {
 }
 
 // TestDrainAnswers: requests that a server has received are answered, although it is
-// told to end meanwhile.
+// told to end while they wait for IDs or for a sequence.
 func TestDrainAnswers(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		b, reached, release := dry()
-		r := w.serve(t, Config{Backend: b, DrainTimeout: 20 * time.Second})
-		c, idle := r.dial(t), r.dial(t)
+		f := asleep()
+		r := w.serve(t, Config{Backend: b, Sequences: f, DrainTimeout: 20 * time.Second})
+		c, asks, idle := r.dial(t), r.dial(t), r.dial(t)
+		asks.send("NEXT slow\nPING\nNEXT slow\n")
+		until(t, "it waits", func() bool { return f.waiting() == 1 })
 		idle.send("PING\n")
 		idle.want("PONG")
 		const n = 250 // fits one read
@@ -77,8 +80,14 @@ func TestDrainAnswers(t *testing.T) {
 		for i := range n {
 			c.want(strconv.Itoa(1000 + i))
 		}
-		c.wantEOF()
-		c.Close() // else Serve waits for it
+		f.wakeAll()
+		asks.want("1")
+		asks.want("PONG")
+		asks.want("2")
+		for _, c := range []*client{c, asks} {
+			c.wantEOF()
+			c.Close() // else Serve waits for it
+		}
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}

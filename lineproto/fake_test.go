@@ -36,7 +36,7 @@ type fakeBackend struct {
 	// pause, if it is set, returns how long there are no more IDs.
 	pause   func(n int) worker.Pause
 	ready   error
-	stats   [][2]string
+	stats   func() [][2]string
 	ceiling int64
 	waits   atomic.Int64
 	mu      sync.Mutex // makes Reserve atomic
@@ -99,7 +99,7 @@ func (f *fakeBackend) Worker() string { return "worker=7 state=serving" }
 
 func (f *fakeBackend) Stats() [][2]string {
 	if f.stats != nil {
-		return f.stats
+		return f.stats()
 	}
 	return [][2]string{{"ids", "1"}, {"worker", "7"}}
 }

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,15 +42,6 @@ func TestSizeBucket(t *testing.T) {
 		if got != row.le {
 			t.Errorf("%d is counted up to %v, want %v", row.n, got, row.le)
 		}
-	}
-}
-
-func TestSizes(t *testing.T) {
-	s := newTestServer(t, Config{})
-	talk(s, "GET\nGET\nGET 5\nGET x\nMGET a b\nGET 0\nGET 5\nGET\n")
-	h := s.Counters().Sizes
-	if want := []int64{4, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}; !slices.Equal(h.N, want) || h.Sum != 16 {
-		t.Errorf("%v, sum %v, want %v and 16", h.N, h.Sum, want)
 	}
 }
 

@@ -120,32 +120,6 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRequestMemoryIsReleased: the memory is given back however a connection ends.
-func TestUnfinishedRequestMemoryIsReleased(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		r := w.serve(t, Config{MaxConns: 1, IdleTimeout: 100 * time.Millisecond})
-		for _, rest := range []string{"", strings.Repeat("x", 1000) + "\r\n", strings.Repeat("x", 1000) + "??"} {
-			for _, halfClose := range []bool{false, true} {
-				until(t, "there is room", func() bool { return r.Counters().ConnsOpen == 0 })
-				c := r.dial(t)
-				c.send(unfinished + rest)
-				if halfClose {
-					c.CloseWrite()
-				}
-				io.Copy(io.Discard, c)
-				c.Close()
-			}
-		}
-		until(t, "there is room", func() bool { return r.Counters().ConnsOpen == 0 })
-		r.dial(t).send(unfinished)
-		until(t, "it is gathered", func() bool { return r.gathered.Load() > 0 })
-		r.stop()
-		if n := r.gathered.Load(); n != 0 {
-			t.Fatalf("%d bytes are left", n)
-		}
-	})
-}
-
 // TestAuthTimeout: a client without a valid token is closed, whatever it sends. A
 // client that has sent one stays.
 func TestAuthTimeout(t *testing.T) {

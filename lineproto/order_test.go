@@ -161,30 +161,6 @@ func TestHalfClosedClientsGetHalfOfTheBacklog(t *testing.T) {
 	}
 }
 
-// An order leaves the backlog however its connection ends.
-func TestOrderLeavesTheBacklogWithItsConnection(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		b := &slowBackend{perTick: 64}
-		r := w.serve(t, Config{Backend: b})
-		for i := range 30 {
-			c := r.dial(t)
-			c.send("GET 10000\n")
-			switch i % 3 {
-			case 0:
-				until(t, "it is accepted", func() bool { return r.backlog.Load() > 0 })
-				c.vanish()
-			case 1:
-				c.CloseWrite()
-			}
-		}
-		b.refuse.Store(true)
-		until(t, "the backlog is empty", func() bool { return r.backlog.Load() == 0 })
-		c := r.dial(t)
-		c.send("PING\n")
-		c.want("PONG")
-	})
-}
-
 // vanish ends a connection so that the server does not take it for half-closed.
 func (c *client) vanish() {
 	if tcp, ok := c.stream.(*net.TCPConn); ok {

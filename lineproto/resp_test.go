@@ -150,42 +150,6 @@ func TestIdleConnectionKeepsNoRequest(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func TestGETArrays(t *testing.T) {
-	key := request("GET", "key:000000000001")
-	for _, tc := range []struct {
-		in    string
-		count int
-		rest  string
-	}{
-		{getArray, 1, ""},
-		{request("get") + request("gEt", "a"), 2, ""},
-		{key + getArray + key, 3, ""},
-		{request("GET", x512[:99]), 1, ""},
-		{request("GET", "Z") + request("GET", "5") + request("GET", "") + request("GET", "a/b\r\n"), 4, ""},
-		{"", 0, ""},
-		{getArray[:12], 0, getArray[:12]},
-		{getArray + key[:len(key)-1], 1, key[:len(key)-1]},
-		{getArray + "GET\r\n", 1, "GET\r\n"},
-		{request("GET", x512[:100]), 0, request("GET", x512[:100])},
-		{request("GET", "a", "b"), 0, request("GET", "a", "b")},
-		{request("GET", "a", "COUNT", "5"), 0, request("GET", "a", "COUNT", "5")},
-		{request("GDT"), 0, request("GDT")},
-		{"*1\r\n$3\r\nGET\r\r", 0, "*1\r\n$3\r\nGET\r\r"},
-		{"*2\r\n$3\r\nGET\r\n$01\r\na\r\n", 0, "*2\r\n$3\r\nGET\r\n$01\r\na\r\n"},
-		{"*2\r\n$3\r\nGET\r\n$1:\r\naaaaaaaaaaaaaaaaaaaa\r\n", 0, "*2\r\n$3\r\nGET\r\n$1:\r\naaaaaaaaaaaaaaaaaaaa\r\n"},
-		{"*2\r\n$3\r\nGET\r\n$/\r\na\r\n", 0, "*2\r\n$3\r\nGET\r\n$/\r\na\r\n"},
-		{"*2\r\n$3\r\nGET\r\n$1\r\n", 0, "*2\r\n$3\r\nGET\r\n$1\r\n"},
-		{"*2\r\n$3\r\nGET\r\n$1\r\na\rx", 0, "*2\r\n$3\r\nGET\r\n$1\r\na\rx"},
-		{strings.Repeat(getArray, 300), maxBare, strings.Repeat(getArray, 300-maxBare)},
-	} {
-		var a array
-		count, used := a.gets([]byte(tc.in))
-		if count != tc.count || tc.in[used:] != tc.rest {
-			t.Errorf("%.50q: %d, %.50q left; want %d, %.50q", tc.in, count, tc.in[used:], tc.count, tc.rest)
-		}
-	}
-}
-
 // TestArraysShareReservations: a pipelined batch of GETs takes one reservation.
 func TestArraysShareReservations(t *testing.T) {
 	calls := 0

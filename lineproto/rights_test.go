@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/atomic"
-
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -107,27 +105,20 @@ func onlyPermitted(asked map[string]bool) bool {
 	return true
 }
 
-// Refusals go over the wire of each engine between the values of a pipeline. A connection keeps
-// the rights that its token had.
-func TestRightsOnTheWire(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		var reloaded atomic.Bool
-		check := func(token []byte) (*sequence.Rights, bool) {
-			if rights, ok := limited(token); !reloaded.Load() {
-				return rights, ok
-			}
-			return limited([]byte("none"))
-		}
-		r := w.serve(t, Config{Sequences: newFakeSequences(), Authenticate: check})
-		c := r.dial(t)
-		c.send("AUTH some\nNEXT order\nNEXT x\nNEXT order\n" + request("INCR", "x") + request("INCR", "order"))
-		for _, want := range []string{"OK", "1", noPerm("x"), "2", noPerm("x") + "\r", ":3\r"} {
-			c.want(want)
-		}
-		reloaded.Store(true)
-		c.send("NEXT order\nAUTH some\nNEXT order\n")
-		for _, want := range []string{"4", "OK", noPerm("order")} {
-			c.want(want)
-		}
-	})
+// A connection keeps the rights that its token had when it was sent.
+func TestConnectionKeepsItsRights(t *testing.T) {
+	calls := 0
+	check := func([]byte) (*sequence.Rights, bool) {
+		calls++
+		return limited([]byte([]string{"some", "none"}[calls-1]))
+	}
+	s := newTestServer(t, Config{Sequences: newFakeSequences(), Authenticate: check})
+	ss := &session{srv: s, conn: make(sleeper, 1)}
+	ss.consume(t.Context(), []byte("AUTH t\nNEXT order\n"), false, maxSlice)
+	other := &session{srv: s, conn: make(sleeper, 1)}
+	other.consume(t.Context(), []byte("AUTH t\nNEXT order\n"), false, maxSlice)
+	ss.consume(t.Context(), []byte("NEXT order\n"), false, maxSlice)
+	if want := "OK\n1\n2\n"; string(ss.out) != want || string(other.out) != "OK\n"+noPerm("order")+"\n" {
+		t.Errorf("got %q, another connection %q", ss.out, other.out)
+	}
 }

@@ -8,46 +8,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// TestWaitForATickDelaysNoOtherRequest: connections that wait for IDs delay no other. They are answered in the end,
-// in the order of their input.
-func TestWaitForATickDelaysNoOtherRequest(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
-		b, reached, release := dry()
-		r := w.serve(t, Config{Backend: b})
-		const n = 10
-		var stuck [n]*client
-		for i := range stuck {
-			stuck[i] = r.dial(t)
-			stuck[i].send("PING a\nGET\nPING b\nGET\n")
-		}
-		<-reached
-		other := r.dial(t)
-		for range 3 {
-			other.send("PING\n")
-			other.want("PONG")
-		}
-		for _, c := range stuck {
-			c.send("PING c\n") // while it waits
-		}
-		gone := r.dial(t)
-		gone.send("GET\n")
-		gone.Close()
-		other.send("READY\n")
-		other.want("OK")
-		release()
-		for _, c := range stuck {
-			c.want("a")
-			c.line()
-			c.want("b")
-			c.line()
-			c.want("c")
-			c.send("PING again\nQUIT\n")
-			c.want("again")
-			c.wantEOF()
-		}
-	})
-}
-
 // panicking panics when asked to decode.
 type panicking struct{ fakeBackend }
 
