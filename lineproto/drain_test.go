@@ -46,7 +46,7 @@ func TestDrainIdle(t *testing.T) {
 func dry() (b *fakeBackend, reached chan struct{}, release func()) {
 	reached = make(chan struct{}, 1)
 	var released atomic.Bool
-	b = &fakeBackend{pause: func(int) (p worker.Pause) {
+	b = &fakeBackend{tick: func(n int) (k int, p worker.Pause) {
 		select {
 		case reached <- struct{}{}:
 		default:
@@ -54,7 +54,7 @@ func dry() (b *fakeBackend, reached chan struct{}, release func()) {
 		if !released.Load() {
 			p.For = time.Millisecond
 		}
-		return p
+		return n, p
 	}}
 	return b, reached, func() { released.Store(true) }
 }

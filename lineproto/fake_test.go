@@ -33,8 +33,8 @@ type fakeBackend struct {
 	step   worker.ID // 0 means 1
 	// Each call first calls reserve, if it is set, and returns its error.
 	reserve func(ctx context.Context, n int) error
-	// pause, if it is set, returns how long there are no more IDs.
-	pause   func(n int) worker.Pause
+	// tick, if it is set, returns how many of n IDs there are, or how long there are none.
+	tick    func(n int) (k int, p worker.Pause)
 	ready   error
 	stats   func() [][2]string
 	ceiling int64
@@ -66,8 +66,8 @@ func (f *fakeBackend) try(ctx context.Context, n int) (run worker.Run, p worker.
 			return run, p, err
 		}
 	}
-	if f.pause != nil {
-		if p = f.pause(n); p.For > 0 {
+	if f.tick != nil {
+		if n, p = f.tick(n); p.For > 0 {
 			f.waits.Add(1)
 			return run, p, nil
 		}
@@ -315,20 +315,6 @@ func (s sleeper) wake() {
 	case s <- struct{}{}:
 	default:
 	}
-}
-
-// badBackend returns runs of n IDs, however many were asked for.
-type badBackend struct {
-	fakeBackend
-	n int
-}
-
-func (b *badBackend) Reserve(context.Context, int) (worker.Run, error) {
-	return worker.Run{First: 1, Step: 1, Len: b.n}, nil
-}
-
-func (b *badBackend) Try(int, time.Duration) (worker.Run, worker.Pause, error) {
-	return worker.Run{First: 1, Step: 1, Len: b.n}, worker.Pause{}, nil
 }
 
 // until waits for a condition, and fails the test after 30 s.

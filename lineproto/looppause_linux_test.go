@@ -15,11 +15,11 @@ import (
 // tickOf returns a fakeBackend that makes so many IDs, and no more for a while.
 func tickOf(n int64) *fakeBackend {
 	b := &fakeBackend{maxRun: int(min(n, 1<<20))}
-	b.pause = func(int) (p worker.Pause) {
+	b.tick = func(asked int) (k int, p worker.Pause) {
 		if b.last.Load() >= 999+n {
 			p.For = time.Millisecond
 		}
-		return p
+		return asked, p
 	}
 	return b
 }
@@ -47,7 +47,7 @@ func TestLoopServesOtherRequestsInAPause(t *testing.T) {
 	if n := b.waits.Load(); n > waits+1 { // 1 for GET 300
 		t.Errorf("asked for IDs %d times in a pause", n-waits)
 	}
-	b.pause = nil
+	b.tick = nil
 	l.endPause()
 	l.giveTurns(t.Context())
 	for c, client := range map[*loopConn]int{c: client, late: lateClient, asks: asksClient} {

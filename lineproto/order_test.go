@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/worker"
 )
 
 // asked is a session with its input.
@@ -169,11 +173,40 @@ func (c *client) vanish() {
 	c.Close()
 }
 
+// slow returns a fakeBackend that makes perTick IDs in a millisecond and no more, as a worker does. It refuses to when
+// refuse is set.
+func slow(perTick int) (b *fakeBackend, refuse *atomic.Bool) {
+	var mu sync.Mutex   // guards what follows
+	var until time.Time // the end of the present tick
+	var left int        // IDs of the tick
+	refuse = new(atomic.Bool)
+	b = &fakeBackend{reserve: func(context.Context, int) error {
+		if refuse.Load() {
+			return replies.New(ids.NOTREADY, "stopping")
+		}
+		return nil
+	}}
+	b.tick = func(n int) (k int, p worker.Pause) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		if now.After(until) {
+			until, left = now.Truncate(time.Millisecond).Add(time.Millisecond), perTick
+		}
+		if k = min(n, left); k == 0 {
+			p.For = max(until.Sub(now), 1)
+		}
+		left -= k
+		return k, p
+	}
+	return b, refuse
+}
+
 // TestLostConnectionIsNotServed: no IDs are made for clients that are gone before their turn.
 func TestLostConnectionIsNotServed(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		const conns, each = 50, 10_000
-		b := &slowBackend{perTick: 16} // half a minute for all
+		b, _ := slow(16) // half a minute for all
 		r := w.serve(t, Config{Backend: b})
 		var clients []*client
 		for range conns {
@@ -197,9 +230,9 @@ func TestLostConnectionIsNotServed(t *testing.T) {
 func TestGreedyClientsDoNotDelaySmallRequests(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		const conns, each = 100, 10_000
-		b := &slowBackend{perTick: 256} // four seconds for all
+		b, refuse := slow(256) // four seconds for all
 		r := w.serve(t, Config{Backend: b})
-		defer b.refuse.Store(true)
+		defer refuse.Store(true)
 		for range conns {
 			r.dial(t).send(fmt.Sprintf("GET %d\n", each))
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/worker"
 )
 
 // limited lets in three tokens: all may use every sequence, some the ones named order and user:*,
@@ -66,34 +65,18 @@ func TestRightsOfTokens(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, parts := range [][]string{{row.in}, bytewise(row.in)} {
-				f := &watched{fakeSequences: newFakeSequences(), asked: map[string]bool{}}
+				f, asked := newFakeSequences(), map[string]bool{}
+				f.pends = func(_ *sequence.Wait, name []byte) bool { asked[string(name)] = true; return false }
 				if out, _ := talk(newTestServer(t, Config{Sequences: f, Authenticate: limited}),
 					parts...); out != row.out {
 					t.Fatalf("got %q\nwant %q", out, row.out)
 				}
-				if !strings.Contains(row.in, "AUTH all") && !onlyPermitted(f.asked) {
-					t.Errorf("the node was asked for %v", f.asked)
+				if !strings.Contains(row.in, "AUTH all") && !onlyPermitted(asked) {
+					t.Errorf("the node was asked for %v", asked)
 				}
 			}
 		})
 	}
-}
-
-// watched collects the names of sequences that are asked for.
-type watched struct {
-	*fakeSequences
-	asked map[string]bool
-}
-
-func (w *watched) Take(r *sequence.Wait, name []byte, n int, whole bool, wake func(),
-	to []worker.Run) ([]worker.Run, error) {
-	w.asked[string(name)] = true
-	return w.fakeSequences.Take(r, name, n, whole, wake, to)
-}
-
-func (w *watched) Show(r *sequence.Wait, name []byte, wake func()) (string, error) {
-	w.asked[string(name)] = true
-	return w.fakeSequences.Show(r, name, wake)
 }
 
 func onlyPermitted(asked map[string]bool) bool {

@@ -37,12 +37,6 @@ func newFakeSequences() *fakeSequences { return &fakeSequences{list: make(map[st
 
 // find returns a sequence for a request, or an error. mu is held.
 func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeSequence, error) {
-	switch string(name) {
-	case "none":
-		return nil, replies.New(ids.ERR, "reason=no-sequence there is no sequence none")
-	case "broken":
-		return nil, errors.New("out of order")
-	}
 	if f.pends != nil && f.pends(w, name) {
 		if w.Since++; f.later != nil {
 			f.later(wake)
@@ -50,6 +44,12 @@ func (f *fakeSequences) find(w *sequence.Wait, name []byte, wake func()) (*fakeS
 			f.wakes = append(f.wakes, wake)
 		}
 		return nil, fmt.Errorf("sequence %s: %w", name, sequence.ErrPending)
+	}
+	switch string(name) {
+	case "none":
+		return nil, replies.New(ids.ERR, "reason=no-sequence there is no sequence none")
+	case "broken":
+		return nil, errors.New("out of order")
 	}
 	s := f.list[string(name)]
 	if s == nil {

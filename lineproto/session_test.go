@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/worker"
 )
 
 // TestBatch: a GET n is answered with n lines, however many reservations it takes and
@@ -169,7 +170,7 @@ func TestStatsCountsItsOwnConnection(t *testing.T) {
 // number of IDs.
 func TestWrongRunLengthIsAnError(t *testing.T) {
 	for _, n := range []int{-1, 0, 3} {
-		s := newTestServer(t, Config{Backend: &badBackend{n: n}})
+		s := newTestServer(t, Config{Backend: &fakeBackend{tick: func(int) (k int, p worker.Pause) { return n, p }}})
 		want := fmt.Sprintf("-NOTREADY internal error: the node reserved %d of 2 IDs. Try another node\n", n)
 		if out, _ := talk(s, "GET 2\n"); out != want {
 			t.Errorf("got %q, want %q", out, want)

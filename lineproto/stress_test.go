@@ -22,11 +22,11 @@ func TestStress(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
 		const clients, rounds = 16, 8
 		before := descriptors(t)
-		b := &fakeBackend{maxRun: 100, pause: func(int) (p worker.Pause) {
+		b := &fakeBackend{maxRun: 100, tick: func(n int) (k int, p worker.Pause) {
 			if rand.IntN(100) == 0 {
 				p.For = time.Duration(rand.IntN(20)) * time.Millisecond
 			}
-			return p
+			return n, p
 		}}
 		b.last.Store(1_234_567_890_123_000_000)
 		f := newFakeSequences()
