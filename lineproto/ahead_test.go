@@ -39,21 +39,17 @@ func TestPipelinedRequestsWaitTogether(t *testing.T) {
 			"NEXT c\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + bulk("1") + bulk("1") + "1\n", 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			wires(t, func(t *testing.T, w wire) {
-				f := waitingFor("abc")
-				c := w.serve(t, Config{Sequences: f}).dial(t)
-				c.send(row.in)
-				until(t, "they wait", func() bool { return f.waiting() == row.waiting })
-				f.mu.Lock()
-				if calls := f.calls - row.waiting; calls != row.taken {
-					t.Errorf("%d requests got values while the first waited, not %d", calls, row.taken)
-				}
-				f.mu.Unlock()
-				f.wakeAll()
-				for want := range strings.Lines(row.out) {
-					c.want(strings.TrimSuffix(want, "\n"))
-				}
-			})
+			f := waitingFor("abc")
+			a := asking(t, newTestServer(t, Config{Sequences: f}), row.in)
+			a.conn = make(sleeper, 1)
+			out := a.turn(maxSlice)
+			if n := f.waiting(); n != row.waiting || f.calls-n != row.taken {
+				t.Errorf("%d requests wait and %d got values meanwhile, want %d and %d", n, f.calls-n, row.waiting, row.taken)
+			}
+			f.wakeAll()
+			if out += a.all(); out != row.out {
+				t.Errorf("got %q, want %q", out, row.out)
+			}
 		})
 	}
 }
