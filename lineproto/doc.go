@@ -40,13 +40,6 @@ package lineproto
 // asks its engine to wake it, and consume returns needWake. Only that connection waits.
 // Requests for other sequences that were pipelined behind wait at the same time (ahead.go).
 //
-// Plain framing: the reply has the request's ending. Words are separated by blanks or tabs,
-// verbs are case-insensitive, blank lines are ignored, and telnet negotiation is skipped.
-// Numbers are digits only: no sign, no leading zero, no point. So one number has one
-// spelling, and a typing error is an error instead of another request. Replies are flushed
-// when the input is drained or 32 KiB are waiting.
-//
-// RESP: a request whose first byte is '*' is an array of bulk strings. Its reply is RESP too.
-// Errors are the same bytes in both framings. A malformed array ends the connection after one
-// error. An unfinished array stays in the engine's buffer up to maxLine bytes. A longer one
-// moves to the session, so an engine needs room for no more than a line.
+// A malformed array ends the connection after one error. An unfinished array stays in the
+// engine's buffer up to maxLine bytes. A longer one moves to the session, so an engine needs
+// room for no more than a line.

@@ -249,7 +249,10 @@ func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyEr
 	if r == 3 {
 		kind = '>'
 	}
-	answer := func(channel []byte) {
+	if len(channels) == 0 {
+		channels = [][]byte{nil}
+	}
+	for _, channel := range channels {
 		out := appendBulk(appendHeader(s.out, kind, 3), "unsubscribe")
 		if channel == nil {
 			out = r.null(out)
@@ -257,12 +260,6 @@ func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyEr
 			out = appendBulk(out, string(channel))
 		}
 		s.out = appendHeader(out, ':', 0)
-	}
-	for _, channel := range channels {
-		answer(channel)
-	}
-	if len(channels) == 0 {
-		answer(nil)
 	}
 	return nil
 }
