@@ -49,7 +49,6 @@ func (s *session) takeAhead(kind seqKind, name []byte, n int64) bool {
 		s.ahead, s.looked = nil, 0 // not the lines that were looked at
 		return false
 	}
-	q.stopped = s.seq.stopped
 	s.seq, s.task = q, taskSequence
 	return true
 }

@@ -257,7 +257,6 @@ func isPending(err error) bool { return errors.Is(err, sequence.ErrPending) }
 func (s *session) forsake() {
 	s.refuseSequence(errStopping, s.seq.times)
 	s.seq = nil
-	s.request().stopped = true
 }
 
 // attempt gets what k requests ask for, and answers them. If it returns an error, it has
@@ -337,8 +336,8 @@ func (s *session) refuseSequence(e *ids.ReplyError, k int) {
 // awake reports whether the request that waits for a sequence can go on.
 func (s *session) awake() bool { return s.seq.stopped || s.seq.woken.Load() }
 
-// stopWaiting ends the wait for a sequence, if there is one. From then on the session gets
-// NOTREADY where it would wait.
+// stopWaiting ends the wait for a sequence, if there is one. After that, the engine calls it for each
+// request that would wait.
 func (s *session) stopWaiting() {
 	if s.seq != nil {
 		s.seq.stopped = true
