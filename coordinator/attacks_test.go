@@ -1,9 +1,7 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -206,49 +204,6 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 				t.Errorf("frozen after %d calls, want 1 to %d: %+v", frozen, limits.FreezeCalls, l.cluster())
 			}
 		})
-	}
-}
-
-// backwards is a Store whose GetAll reads the records in reverse order, as a real ZooKeeper may. It calls between with
-// the path of each record after reading it.
-type backwards struct {
-	store.Store
-	between func(path string)
-}
-
-func (b backwards) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
-	records := make([]store.Record, len(paths))
-	for i, path := range slices.Backward(paths) {
-		data, stat, err := b.Get(ctx, path)
-		if err != nil && !errors.Is(err, store.ErrNoNode) {
-			return nil, err
-		}
-		records[i] = store.Record{Found: err == nil, Data: data, Stat: stat}
-		b.between(path)
-	}
-	return records, nil
-}
-
-// A new node reads a slot before it reads the cluster's record. Between these reads another node creates the slot. The
-// new node must not take the missing slot for a loss of data.
-func TestSlotReadBeforeTheClusterGrew(t *testing.T) {
-	l := newLab(t, 1)
-	b, other := l.node("B"), l.node("other")
-	grown := false
-	b.co.Store = backwards{b.sess, func(path string) {
-		if path != slotPath(0) || grown {
-			return
-		}
-		grown = true
-		v, err := other.co.readView(t.Context(), 0)
-		if err == nil {
-			err = other.co.grow(t.Context(), v, 0)
-		}
-		other.must(err)
-	}}
-	b.must(b.register())
-	if s := l.slot(0); !grown || s.Lost || s.Node != b.claim.Node {
-		t.Errorf("grown %t: %+v", grown, s)
 	}
 }
 

@@ -37,19 +37,20 @@ func TestJudgeSlot(t *testing.T) {
 		"higher term, unconfirmed, H equal": {
 			&Slot{Node: "other", Nonce: "x", Term: 9, LeaseUntil: 100, Incarnation: 7}, FoundFenced,
 		},
-		"equal term, confirmed":            {held("other", "x", 5, true), FoundFenced},
-		"equal term, unconfirmed":          {held("other", "x", 5, false), FoundLost},
-		"lower term, confirmed":            {held("other", "x", 4, true), FoundLost},
-		"lower term, unconfirmed":          {held("other", "x", 4, false), FoundLost},
-		"later incarnation, confirmed":     {of(8, held("other", "x", 1, true)), FoundFenced},
-		"later incarnation, unconfirmed":   {of(8, held("other", "x", 9, false)), FoundLost},
-		"earlier incarnation, confirmed":   {of(6, held("other", "x", 9, true)), FoundLost},
-		"earlier incarnation, unconfirmed": {of(6, held("other", "x", 9, false)), FoundLost},
-		"ours, of any incarnation":         {of(8, held("me", "n5", 5, true)), FoundOurs},
-		"kept for its holder":              {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
-		"never held":                       {new(freeSlot()), FoundLost},
-		"unreadable":                       {&Slot{Term: -1}, FoundLost},
-		"no nonce":                         {held("me", "", 4, true), FoundLost},
+		"equal term, confirmed":                        {held("other", "x", 5, true), FoundFenced},
+		"equal term, unconfirmed":                      {held("other", "x", 5, false), FoundLost},
+		"lower term, confirmed":                        {held("other", "x", 4, true), FoundLost},
+		"lower term, unconfirmed":                      {held("other", "x", 4, false), FoundLost},
+		"later incarnation, confirmed":                 {of(8, held("other", "x", 1, true)), FoundFenced},
+		"later incarnation, unconfirmed":               {of(8, held("other", "x", 9, false)), FoundLost},
+		"earlier incarnation, confirmed":               {of(6, held("other", "x", 9, true)), FoundLost},
+		"earlier incarnation, unconfirmed":             {of(6, held("other", "x", 9, false)), FoundLost},
+		"our node, another nonce, earlier incarnation": {of(6, held("me", "n7", 9, true)), FoundLost},
+		"ours, of any incarnation":                     {of(8, held("me", "n5", 5, true)), FoundOurs},
+		"kept for its holder":                          {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
+		"never held":                                   {new(freeSlot()), FoundLost},
+		"unreadable":                                   {&Slot{Term: -1}, FoundLost},
+		"no nonce":                                     {held("me", "", 4, true), FoundLost},
 	} {
 		if got := judgeSlot(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
@@ -57,6 +58,19 @@ func TestJudgeSlot(t *testing.T) {
 	}
 	if got := judgeSlot(held("me", "", 5, true), Claim{Owner: Owner{Node: "me"}, Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
+	}
+}
+
+// Another node has raised the incarnation. Before our record was written in it, ZooKeeper was put back to data from
+// before.
+func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
+	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
+	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
+	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
+		got, why := (holdState{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})
+		if got != want {
+			t.Errorf("seen %d: %s, %s", seen, got, why)
+		}
 	}
 }
 
@@ -210,7 +224,7 @@ func TestJudgeFree(t *testing.T) {
 		"bound just reached":     {slot: Slot{Term: 1, LeaseUntil: now - grace + 1}, want: Disconnected},
 		"bound reached, stopped": {slot: Slot{Term: 1, LeaseUntil: now - grace, Stopped: true}, want: Free},
 		"bound past, live":       {slot: Slot{Term: 1, LeaseUntil: 1}, live: true, want: Live},
-		"bound past by the leader's only": {slot: Slot{Term: 1, LeaseUntil: now + 1}, leader: 5000,
+		"bound past by the leader's only": {slot: Slot{Term: 1, LeaseUntil: now + 1}, leader: 7000,
 			want: Disconnected},
 		"bound past by ours only": {slot: Slot{Term: 1, LeaseUntil: now - grace}, leader: -1,
 			want: Disconnected},

@@ -19,7 +19,8 @@ const (
 )
 
 func planned() (holdState, view, evidence, Report) {
-	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", EverConfirmed: true, Floor: planNow - 9_000,
+	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", Generation: 3, EverConfirmed: true,
+		Floor:      planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
@@ -27,7 +28,7 @@ func planned() (holdState, view, evidence, Report) {
 	t := holdState{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
-		beat: DefaultHeartbeat, mine: cl, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
+		beat: DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}}, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
 			Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
@@ -110,6 +111,9 @@ var plans = map[string]struct {
 	"a lease that had run out": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
+	"and the clock is not trusted by then": {change: func(t *holdState, v view, _ *evidence, r *Report) {
+		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, confirming, 0
+	}, lapsed: true, h: -5, waits: planConfirm},
 	"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
 		t.wait.until, t.wait.firm, t.stage = e.boot+1, true, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
@@ -147,6 +151,10 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: renew is %t", name, p.renew)
 			}
 			continue
+		}
+		if p.slot.Node != hold.Node || p.slot.Nonce != hold.Nonce || p.slot.Generation != hold.Generation ||
+			p.slot.Name != e.self.Name || p.slot.ReportedClock != planNow {
+			t.Errorf("%s: writes %+v", name, p.slot)
 		}
 		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed ||
 			p.slot.LeaseUntil != planNow+row.h {
@@ -190,6 +198,9 @@ func TestAccept(t *testing.T) {
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
+		"and its floor is ahead of that": {change: func(t *holdState, _ *decision, v view, _ *store.Stat, _ *evidence) {
+			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
+		}, confirmed: true, lo: 5},
 		"confirmed after a doubt": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
 			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700}
 		}, confirmed: true, lo: 701},

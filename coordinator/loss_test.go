@@ -121,51 +121,6 @@ func TestNobodyElseMakesACluster(t *testing.T) {
 	}
 }
 
-func TestThaw(t *testing.T) {
-	l := newLab(t, 2)
-	a, b := l.serving("A"), l.serving("B")
-	b.must(b.leave())
-	l.remove(slotPath(0))
-	a.mustBeat()
-	c := l.node("C")
-	wantErrAs[*FrozenError](t, c.register())
-	seen := l.cluster()
-	if _, err := Thaw(t.Context(), l.admin, seen); err != nil || l.cluster().FrozenUntil != 0 {
-		t.Errorf("%+v, %v", l.cluster(), err)
-	}
-	if _, err := Thaw(t.Context(), l.admin, seen); !errors.Is(err, ErrFreezeChanged) {
-		t.Errorf("another freeze than the one that was seen: %v", err)
-	}
-	c.must(c.register())
-	c.confirm()
-	l.disjoint()
-}
-
-// ZooKeeper is put back to an older copy, and a holder stops before its next heartbeat. It must freeze registration
-// first, because its own write hides the loss from other nodes.
-func TestStopOnAnOlderCopyFreezes(t *testing.T) {
-	for name, finish := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a, cut := l.serving("A"), l.serving("B")
-			copied := l.mem.Snapshot()
-			l.serve(2 * time.Minute)
-			l.mem.Restore(copied)
-			l.mem.ExpireOrphans()
-			l.forget()
-			h := a.claim.LeaseUntil
-			a.must(finish(a))
-			if cl := l.cluster(); !cl.Frozen(cut.claim.LeaseUntil) {
-				t.Errorf("%+v", cl)
-			}
-			if s := l.slot(0); s.Stopped && s.LeaseUntil < h {
-				t.Errorf("%+v, %d", s, h)
-			}
-			l.disjoint()
-		})
-	}
-}
-
 // A's lease has ended by the leader's clock, and B has taken the slot. Then B is killed, and ZooKeeper is put back to a
 // copy from before B. By A's own clock, which is behind, A's lease still runs. A must go on above all that B may have
 // issued.

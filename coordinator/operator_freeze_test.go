@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -65,22 +66,9 @@ func TestFreezeByHand(t *testing.T) {
 	}
 }
 
-// An operator has frozen registration for an hour, and then a holder notices a loss. The holder's freeze is longer.
-func TestHolderFreezeExtendsAnOperatorsFreeze(t *testing.T) {
-	l := newLab(t, 256)
-	a := l.serving("A")
-	if _, _, err := l.operator().Freeze(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	l.remove(slotPath(0))
-	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil != l.cl.nextHorizon(l.now) {
-		t.Errorf("%+v", cl)
-	}
-}
-
-// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of holders alone.
-func TestThawFreesWhatWasLost(t *testing.T) {
+// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of holders alone, and a freeze
+// that its caller has not seen.
+func TestThaw(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	for w := range 3 {
@@ -88,9 +76,12 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
-	freed, err := Thaw(t.Context(), l.admin, l.cluster())
-	if err != nil || freed != 2 {
-		t.Fatalf("freed %d, %v", freed, err)
+	c := l.node("C")
+	wantErrAs[*FrozenError](t, c.register())
+	seen := l.cluster()
+	freed, err := Thaw(t.Context(), l.admin, seen)
+	if err != nil || freed != 2 || l.cluster().FrozenUntil != 0 {
+		t.Fatalf("freed %d, %+v, %v", freed, l.cluster(), err)
 	}
 	for w := 1; w <= 3; w++ {
 		if s := l.slot(w); l.cluster().JudgeFree(s, false, l.now, l.now) != Free {
@@ -100,5 +91,11 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 	if s := l.slot(0); s.Node != a.claim.Node || !s.Confirmed {
 		t.Errorf("the holder's: %+v", s)
 	}
+	if _, err := Thaw(t.Context(), l.admin, seen); !errors.Is(err, ErrFreezeChanged) {
+		t.Errorf("another freeze than the one that was seen: %v", err)
+	}
 	a.mustBeat()
+	c.must(c.register())
+	c.confirm()
+	l.disjoint()
 }
