@@ -68,29 +68,6 @@ func TestPeerVouches(t *testing.T) {
 	}
 }
 
-// A new node whose clock is ahead raises the horizon with its first write. Its peers do not freeze registration for as
-// long before they have read that, so none can vouch.
-func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
-	for wait, want := range map[time.Duration]bool{labLease: true, 2 * labW: false} {
-		l := newLab(t, 64)
-		peer, a := l.serving("P"), l.node("A")
-		peer.beatsFor(labConfirm)
-		a.wait = wait
-		a.must(a.register())
-		for range 3 {
-			a.mustBeat()
-			a.peers()
-			l.pass(time.Second)
-			peer.mustBeat()
-		}
-		a.peers()
-		if a.h.vouched() != want {
-			t.Errorf("a lease of %s: vouched %t", wait, !want)
-		}
-		l.disjoint()
-	}
-}
-
 // A restart within two heartbeats goes on only while the lease runs.
 func TestRestartWithoutALeaseConfirms(t *testing.T) {
 	l := newLab(t, 2)
@@ -132,5 +109,28 @@ func (l *lab) raised() {
 	cl.Incarnation++
 	if _, err := l.admin.Set(l.Context(), clusterPath, cl.marshal(), store.AnyVersion); err != nil {
 		l.Fatal(err)
+	}
+}
+
+// A new node whose clock is ahead raises the horizon with its first write. Its peers do not freeze registration for as
+// long before they have read that, so none can vouch.
+func TestNobodyVouchesBeyondTheHorizon(t *testing.T) {
+	for wait, want := range map[time.Duration]bool{labLease: true, 2 * labW: false} {
+		l := newLab(t, 64)
+		peer, a := l.serving("P"), l.node("A")
+		peer.beatsFor(labConfirm)
+		a.wait = wait
+		a.must(a.register())
+		for range 3 {
+			a.mustBeat()
+			a.peers()
+			l.pass(time.Second)
+			peer.mustBeat()
+		}
+		a.peers()
+		if a.h.vouched() != want {
+			t.Errorf("a lease of %s: vouched %t", wait, !want)
+		}
+		l.disjoint()
 	}
 }

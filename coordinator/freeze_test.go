@@ -154,34 +154,9 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 	wantErrAs[*FrozenError](t, m.register())
 }
 
-// A node that does not trust its own clock has no vote on the clocks of others.
-func TestClockThatIsKnownToBeWrongHasNoVote(t *testing.T) {
-	l := newLab(t, 4)
-	a, b := l.serving("A"), l.serving("B")
-	peers := func() int {
-		readings, err := a.co.Peers(t.Context(), a.claim.Worker)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(readings)
-	}
-	b.mustBeat()
-	a.mustBeat()
-	if n := peers(); n != 1 {
-		t.Fatalf("%d peers", n)
-	}
-	if _, err := b.h.Heartbeat(t.Context(),
-		Report{State: "refusing"}); err != nil { // a lease of 0: the clock is not trusted
-		t.Fatal(err)
-	}
-	if n := peers(); n != 0 {
-		t.Errorf("%d peers", n)
-	}
-}
-
-// A stop or release that finds its record missing or older, or the cluster's record missing, freezes registration first:
-// its own write hides the loss from other nodes. The freeze counts from now, although the node last read the leader's
-// clock 20 s ago. One set of the cluster's record is enough.
+// A stop or release that finds its record missing or older, or the cluster's record missing, freezes registration
+// first: its own write hides the loss from other nodes. The freeze counts from now, although the node last read the
+// leader's clock 20 s ago. One set of the cluster's record is enough.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
 		"its record":    func(l *lab) { l.remove(slotPath(0)) },

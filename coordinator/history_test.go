@@ -53,6 +53,9 @@ func TestHistory(t *testing.T) {
 	l.pass(labLease + 6*time.Second)
 	e := l.serving("E")
 	e.mustBeat()
+	if names := l.children(ticketsPath); len(names) != 1 {
+		t.Errorf("tickets of former holders are left: %q", names)
+	}
 	if got, want := l.slot(0).ends(), []string{"released", "stopped", "vanished", "taken"}; !reflect.DeepEqual(got,
 		want) {
 		t.Errorf("%q, want %q", got, want)

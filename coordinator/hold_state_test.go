@@ -28,7 +28,8 @@ func planned() (holdState, view, evidence, Report) {
 	t := holdState{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
-		beat: DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}}, reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
+		beat: DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
+		reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
 			Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
@@ -153,7 +154,7 @@ func TestPlan(t *testing.T) {
 			continue
 		}
 		if p.slot.Node != hold.Node || p.slot.Nonce != hold.Nonce || p.slot.Generation != hold.Generation ||
-			p.slot.Name != e.self.Name || p.slot.ReportedClock != planNow {
+			p.slot.Name != e.self.Name || p.slot.ClockWrong != (r.Lease == 0) || p.slot.ReportedClock != planNow {
 			t.Errorf("%s: writes %+v", name, p.slot)
 		}
 		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed ||

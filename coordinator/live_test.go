@@ -70,6 +70,12 @@ func TestPeers(t *testing.T) {
 	peers()
 	b.mustBeat()
 	peers(700)
+	if _, err := b.h.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // it does not trust its clock
+		t.Fatal(err)
+	}
+	peers()
+	b.mustBeat()
+	peers(700)
 	l.mem.SetEpoch(3) // another leader, with another clock
 	a.mustBeat()
 	peers()

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -180,20 +179,6 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 				t.Errorf("%+v, %+v", b, l.slot(0))
 			}
 		})
-	}
-}
-
-func TestTakeAwayFromNobody(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.serving("A")
-	a.must(a.leave())
-	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
-	for w := range 4 {
-		before := l.slot(w)
-		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) ||
-			!same(l.slot(w), before) {
-			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
-		}
 	}
 }
 

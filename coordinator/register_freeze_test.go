@@ -6,6 +6,41 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
+// A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
+func TestFreezeWhileConfirming(t *testing.T) {
+	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			m := l.node("M")
+			m.must(m.register())
+			l.pass(labConfirm)
+			freeze := func() {
+				l.remove(slotPath(0))
+				a.mustBeat()
+			}
+			raced := !atOnce
+			if !atOnce {
+				freeze()
+			}
+			m.hook = func(c store.Call) store.Fault {
+				if c.Op == "multi" && !raced {
+					raced = true
+					freeze()
+				}
+				return store.NoFault
+			}
+			// M gives the slot up, rather than wait until the freeze ends.
+			_, err := m.beat()
+			wantFenced(t, err)
+			if m.issue() || l.slot(1).Confirmed {
+				t.Error("confirmed in a freeze")
+			}
+			l.disjoint()
+		})
+	}
+}
+
 // A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
 // get it.
 func TestFreezeWhileTaking(t *testing.T) {
@@ -36,41 +71,6 @@ func TestFreezeWhileTaking(t *testing.T) {
 			}
 			if lost != 0 && !same(l.slot(lost), was) {
 				t.Errorf("taken: %+v", l.slot(lost))
-			}
-			l.disjoint()
-		})
-	}
-}
-
-// A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
-func TestFreezeWhileConfirming(t *testing.T) {
-	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 2)
-			a := l.serving("A")
-			m := l.node("M")
-			m.must(m.register())
-			l.pass(labConfirm)
-			freeze := func() {
-				l.remove(slotPath(0))
-				a.mustBeat()
-			}
-			raced := !atOnce
-			if !atOnce {
-				freeze()
-			}
-			m.hook = func(c store.Call) store.Fault {
-				if c.Op == "multi" && !raced {
-					raced = true
-					freeze()
-				}
-				return store.NoFault
-			}
-			// M gives the slot up, rather than wait until the freeze ends.
-			_, err := m.beat()
-			wantFenced(t, err)
-			if m.issue() || l.slot(1).Confirmed {
-				t.Error("confirmed in a freeze")
 			}
 			l.disjoint()
 		})

@@ -11,34 +11,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-func TestSlotsAreRecycled(t *testing.T) {
-	l := newLab(t, 4)
-	var ms []*member
-	for i := range 4 {
-		ms = append(ms, l.serving(fmt.Sprint("N", i)))
-	}
-	ms[2].must(ms[2].leave())
-	released := l.slot(2)
-	m := l.serving("M")
-	if m.claim.Worker != 2 || m.claim.Term != released.Term+1 || m.claim.Floor < released.LeaseUntil {
-		t.Errorf("%+v after %+v", m.claim, released)
-	}
-	ms[1].crash()
-	l.expire()
-	l.now = l.slot(1).LeaseUntil + l.cluster().graceMs()
-	was := l.slot(1)
-	n := l.serving("N")
-	if n.claim.Worker != 1 || n.claim.Term != was.Term+1 || n.claim.Floor < was.LeaseUntil {
-		t.Errorf("%+v after %+v", n.claim, was)
-	}
-	for _, name := range l.children(ticketsPath) {
-		if path := ticketsPath + "/" + name; path == was.Ticket || path == released.Ticket {
-			t.Errorf("the former holder's ticket %s is there", path)
-		}
-	}
-	l.disjoint()
-}
-
 func TestFull(t *testing.T) {
 	l := newLab(t, 5)
 	var ms []*member

@@ -130,24 +130,3 @@ func TestStoredBeforeWritten(t *testing.T) {
 		t.Errorf("%d claims stored", stored)
 	}
 }
-
-// A node starts from an old copy of its state, from before it released its slot. The next holder's lease bound is lower
-// than that of the copy, which is not a loss of data.
-func TestOldCopyOfAReleasedSlot(t *testing.T) {
-	l := newLab(t, 1)
-	a := l.serving("A")
-	a.wait = labW
-	a.mustBeat()
-	copied := *a.disk
-	a.must(a.leave())
-	b := l.node("B")
-	b.must(b.register())
-	was := l.slot(0)
-	a.disk = &copied
-	wantErrAs[*FullError](t, a.start()) // as a new node
-	if a.up || !same(l.slot(0), was) || l.cluster().FrozenUntil != 0 {
-		t.Errorf("%+v, %+v", l.slot(0), l.cluster())
-	}
-	b.confirm()
-	l.disjoint()
-}

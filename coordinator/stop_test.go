@@ -30,37 +30,6 @@ func TestRelease(t *testing.T) {
 	l.disjoint()
 }
 
-// Release does not lower the lease bound below the floor. If a node has issued nothing since it acquired the slot, the
-// bound stays at the earlier holder's.
-func TestReleaseIsNotBelowTheFloor(t *testing.T) {
-	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": labStart + 5000} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, 1)
-			l.put(0, Slot{})
-			l.remove(slotPath(0))
-			a := l.node("A")
-			a.must(a.register())
-			a.crash()
-			l.expire()
-			s := l.slot(0)
-			s.Released, s.LeaseUntil = true, l.now+5000 // a predecessor whose clock was ahead
-			l.forget()
-			l.put(0, s)
-			b := l.node("B")
-			b.must(b.register())
-			if b.claim.Floor != l.now+5000 {
-				t.Fatalf("%+v", b.claim)
-			}
-			if err := b.h.Release(t.Context(), end); err != nil {
-				t.Fatal(err)
-			}
-			if s := l.slot(0); !s.Released || s.LeaseUntil != l.now+5000 {
-				t.Errorf("%+v", s)
-			}
-		})
-	}
-}
-
 // If another node has the slot, or takes it meanwhile, Stop and Release write nothing.
 func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 	for name, finish := range map[string]func(m *member) error{
@@ -119,5 +88,36 @@ func TestStopThroughALaggingServer(t *testing.T) {
 			t.Errorf("%+v, %+v", cl, l.slot(0))
 		}
 		a.must(a.start())
+	}
+}
+
+// Release does not lower the lease bound below the floor. If a node has issued nothing since it acquired the slot, the
+// bound stays at the earlier holder's.
+func TestReleaseIsNotBelowTheFloor(t *testing.T) {
+	for name, end := range map[string]int64{"nothing issued": 0, "below": -1, "its floor": labStart + 5000} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			l.put(0, Slot{})
+			l.remove(slotPath(0))
+			a := l.node("A")
+			a.must(a.register())
+			a.crash()
+			l.expire()
+			s := l.slot(0)
+			s.Released, s.LeaseUntil = true, l.now+5000 // a predecessor whose clock was ahead
+			l.forget()
+			l.put(0, s)
+			b := l.node("B")
+			b.must(b.register())
+			if b.claim.Floor != l.now+5000 {
+				t.Fatalf("%+v", b.claim)
+			}
+			if err := b.h.Release(t.Context(), end); err != nil {
+				t.Fatal(err)
+			}
+			if s := l.slot(0); !s.Released || s.LeaseUntil != l.now+5000 {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }

@@ -41,23 +41,6 @@ func TestWord(t *testing.T) {
 	}
 }
 
-func TestAllPeersGiveTheirWord(t *testing.T) {
-	l := newLab(t, 4)
-	a, b, c := l.serving("A"), l.serving("B"), l.node("C")
-	c.must(c.register())
-	c.mustBeat()
-	for _, peer := range []*member{a, b} {
-		if _, from := c.h.RelyOn(); from == 0 {
-			t.Errorf("%s has not written", peer.name)
-		}
-		peer.mustBeat()
-		c.peers()
-	}
-	if _, from := c.h.RelyOn(); from != 0 {
-		t.Errorf("relies from %d", from)
-	}
-}
-
 // A node asks up to mostAsked peers for their word in a new session. With more, it asks nobody, and waits.
 func TestManyPeersAreNotAsked(t *testing.T) {
 	for _, peers := range []int{mostAsked, mostAsked + 1} {
