@@ -12,26 +12,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func TestServesAndKeepsItsWorkerOverRestarts(t *testing.T) {
-	r := newRig(t)
-	first := r.start().untilReady()
-	before := first.next()
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
-	if cause := first.cause(); cause != CauseStopping {
-		t.Errorf("stopped, and refuses for %s", cause)
-	}
-	second := r.start().untilReady()
-	after := second.next()
-	if after.Worker != before.Worker || after.Tick <= before.Tick {
-		t.Errorf("%+v after %+v", after, before)
-	}
-	if !strings.Contains(second.Worker(), "term=2") || !strings.Contains(second.Worker(), "state=serving") {
-		t.Error(second.Worker())
-	}
-}
-
 // ZooKeeper answers, but too slowly for the node to register. That must not end the start.
 func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	r := newRig(t)
@@ -104,51 +84,42 @@ func TestLostClusterIsNotTakenForAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestDiskThatFailsServesToTheBoundAndRecovers(t *testing.T) {
-	r := newRig(t)
-	var burning atomic.Bool
-	r.disk.FailSyncs = func() error {
-		if burning.Load() {
-			return errors.New("disk on fire")
-		}
-		return nil
+// A node that must refuse names the cause, and serves again when the cause is gone.
+func TestRefusesForTheCauseAndRecovers(t *testing.T) {
+	second, burning := time.Second, new(atomic.Bool)
+	for cause, row := range map[Cause]struct{ breaks, mends func(*rig, *running) }{
+		CauseReservedBound: {func(*rig, *running) { burning.Store(true) }, func(*rig, *running) { burning.Store(false) }},
+		CauseLeaseExpired: {func(_ *rig, n *running) { n.session.Partition() },
+			func(_ *rig, n *running) { n.session.Heal() }},
+		CauseClockBehind: {func(r *rig, n *running) {
+			r.clock.step(-3 * time.Millisecond)
+			n.next() // has waited
+			r.clock.step(-time.Second)
+		}, func(r *rig, _ *running) { r.clock.step(time.Second) }},
+	} {
+		t.Run(string(cause), func(t *testing.T) {
+			r := newRig(t)
+			r.disk.FailSyncs = func() error {
+				if burning.Load() {
+					return errors.New("disk on fire")
+				}
+				return nil
+			}
+			n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
+			n.next()
+			row.breaks(r, n)
+			n.until("a refusal", func() bool { return n.Ready() != nil })
+			if got := n.cause(); got != cause {
+				t.Errorf("refuses for %s", got)
+			}
+			row.mends(r, n)
+			n.untilReady()
+			n.stop()
+			if got := n.cause(); got != CauseStopping {
+				t.Errorf("stopped, and refuses for %s", got)
+			}
+		})
 	}
-	n := r.start().untilReady()
-	burning.Store(true)
-	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseReservedBound {
-		t.Errorf("refuses for %s", cause)
-	}
-	burning.Store(false)
-	n.untilReady()
-}
-
-func TestNodeRefusesAfterLeaseExpiryAndRecovers(t *testing.T) {
-	r := newRig(t)
-	second := time.Second
-	n := r.start(func(c *Config) { c.Settings.Lease = &second }).untilReady()
-	n.session.Partition()
-	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseLeaseExpired {
-		t.Errorf("refuses for %s", cause)
-	}
-	n.session.Heal()
-	n.untilReady()
-}
-
-func TestSmallRollbackIsWaitedOutAndLargeOnesRefused(t *testing.T) {
-	r := newRig(t)
-	n := r.start().untilReady()
-	n.next()
-	r.clock.step(-3 * time.Millisecond)
-	n.next()
-	r.clock.step(-time.Second)
-	n.until("a refusal", func() bool { return n.Ready() != nil })
-	if cause := n.cause(); cause != CauseClockBehind {
-		t.Errorf("a second back: %s", cause)
-	}
-	r.clock.step(time.Second)
-	n.untilReady()
 }
 
 // Where rollbacks are counted, a node keeps its worker after a small rollback. After a large
