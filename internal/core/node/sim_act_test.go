@@ -90,7 +90,7 @@ func (s *sim) live(d, step time.Duration) {
 		if s.deadline != 0 { // a scenario may set it meanwhile
 			end = min(end, s.deadline)
 		}
-		s.now = min(end, s.now+int64(step/10)+int64(s.upTo(step*3/2)))
+		s.now = max(s.now, min(end, s.now+int64(step/10)+int64(s.upTo(step*3/2)))) // a step may have passed the end
 		for _, m := range s.machines {
 			if p := m.proc; p != nil {
 				s.lives(p)
