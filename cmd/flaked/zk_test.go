@@ -48,8 +48,8 @@ func TestZKConfig(t *testing.T) {
 		cfg.SessionTimeout != 6*time.Second {
 		t.Errorf("%+v %v", cfg, err)
 	}
-	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\n"), "--cluster", "eu")
-	if err != nil || cfg.DigestAuth != "me:pass:word" || cfg.Cluster != "eu" {
+	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\nyou:x\r\n"), "--cluster", "eu")
+	if err != nil || cfg.DigestAuth != "me:pass:word\nyou:x" || cfg.Cluster != "eu" {
 		t.Errorf("%+v %v", cfg, err)
 	}
 	t.Setenv("FLAKED_ZK_AUTH", "me:hunter2")
