@@ -30,7 +30,7 @@ type route struct {
 func (s *Server) routes() []route {
 	post := []string{http.MethodGet, http.MethodPost}
 	all := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} // as in Leaf
-	routes := []route{
+	return []route{
 		{path: "/livez", about: "liveness probe: 200 while the process works", open: true, free: true, serve: s.livez},
 		{path: "/readyz", about: "readiness probe: 200 while a GET is answered with an ID, else 503 and the reason. " +
 			"?verbose lists all checks", open: true, free: true, serve: s.readyz},
@@ -61,12 +61,11 @@ func (s *Server) routes() []route {
 			serve: s.leafGet},
 		{path: "/decodeSnowflakeId", about: "decode ?snowflakeId=ID, as Leaf's server does", methods: all,
 			serve: s.leafDecode},
+		{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
+		{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
+		{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
+		{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")},
 	}
-	return append(routes,
-		route{path: "/", about: "status page: this node, the cluster, the clocks", linked: true, serve: s.page},
-		route{path: "/page.css", about: "style of the page", open: true, serve: pageFile("page.css", "text/css")},
-		route{path: "/page.js", about: "script of the page", open: true, serve: pageFile("page.js", "text/javascript")},
-		route{path: "/page.svg", about: "icon of the page", open: true, serve: pageFile("page.svg", "image/svg+xml")})
 }
 
 // matches reports whether a request is for this route. If so, it sets the path value.

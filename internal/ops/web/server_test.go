@@ -164,7 +164,7 @@ func TestEndpoints(t *testing.T) {
 // Serve does not wait for idle connections when it ends.
 func TestServeEndsDespiteIdleConnections(t *testing.T) {
 	addr, stop := start(t, Config{})
-	from(t, addr, "127.0.0.1").ask(livez)
+	dial(t, addr).ask(livez)
 	began := time.Now()
 	stop()
 	if took := time.Since(began); took > drainTimeout {
@@ -180,7 +180,7 @@ func TestServeFinishesRunningRequest(t *testing.T) {
 		<-release
 		return nil
 	}})
-	c := from(t, addr, "127.0.0.1").say(livez)
+	c := dial(t, addr).say(livez)
 	<-inside
 	time.AfterFunc(100*time.Millisecond, func() { close(release) })
 	stop()
