@@ -67,6 +67,11 @@ func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
 	if j := filled(c, 0); len(j.calls) != 1 || len(c.queue) != 1 {
 		t.Errorf("%d calls, and %d are left", len(j.calls), len(c.queue))
 	}
+	keyed := queued(t, "order", "order")
+	keyed.queue[0].whole, keyed.queue[1].whole = true, true
+	if j := filled(keyed, 0); len(j.calls) != 1 {
+		t.Errorf("%d calls with one key share a request", len(j.calls))
+	}
 }
 
 func TestPrefetchedValuesEndWithTheContextAndTheClient(t *testing.T) {
