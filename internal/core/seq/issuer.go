@@ -243,7 +243,7 @@ func (i *Issuer) Take(
 			continue
 		}
 		if low {
-			i.wakeAt(s, 0)
+			i.wakeAt(s, soon)
 		}
 		if err != nil {
 			i.count(err)

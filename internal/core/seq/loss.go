@@ -116,10 +116,10 @@ func (k knowledge) judge(v view) finding {
 // older reports whether s was written before other, in one incarnation.
 func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
-// putBack returns the state that a node writes after a loss of data, which knows known and puts back the time least.
-// due is false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is
-// no state.
-func (known State) putBack(found *State, incarnation, least int64) (next State, due bool) {
+// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
+// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
+// state.
+func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
 	next = known
 	next.Time, next.PutIn = max(next.Time, least), incarnation
 	if found == nil {
@@ -221,7 +221,7 @@ func (i *Issuer) compare(
 	case k.state == nil:
 		err = i.meetAll(ctx)
 	case k.owes():
-		if next, due := k.state.putBack(v.state, v.incarnation(), k.least); due {
+		if next, due := putBackState(v.state, *k.state, v.incarnation(), k.least); due {
 			return false, true, i.writeState(ctx, v, next)
 		}
 		i.markChanged(v.state.Changed, true)

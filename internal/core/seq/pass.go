@@ -316,7 +316,7 @@ func (m *ordered) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (m *ordered) reread() {
 	m.stale, m.notBefore = true, 0
-	m.relay.wakeAt(m.series, 0)
+	m.relay.wakeAt(m.series, soon)
 }
 
 func wakeAll(some []request) {

@@ -87,7 +87,7 @@ func TestPutBackState(t *testing.T) {
 		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
 			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
 	} {
-		next, due := known.putBack(c.found, 4, 3000)
+		next, due := putBackState(c.found, known, 4, 3000)
 		c.want.Jumped, c.want.PutIn = c.want.Time, 4
 		if due != c.due || !reflect.DeepEqual(next, c.want) {
 			t.Errorf("%s: %+v, %v", name, next, due)

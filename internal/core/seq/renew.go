@@ -18,16 +18,16 @@ type alarms struct {
 	armed int64
 }
 
-// alarm is a time, ns of the monotonic clock. That of a renewal may ring together with the one of another renewal, from
-// a time before.
-type alarm struct {
-	from, at int64
-	set      bool
-}
+// alarm is a time, ns of the monotonic clock, 0 for none. That of a renewal may ring together with the one of another
+// renewal, from a time before.
+type alarm struct{ from, at int64 }
 
-// wakeAt makes Round look at a series at this time, ns of the monotonic clock. 0 means soon.
+// soon is a time that has passed.
+const soon = 1
+
+// wakeAt makes Round look at a series at this time, ns of the monotonic clock.
 func (i *Issuer) wakeAt(s *series, at int64) {
-	if i.alarms.set(s, alarm{at, at, true}) {
+	if i.alarms.set(s, alarm{at, at}) {
 		i.Wake()
 	}
 }
@@ -37,10 +37,10 @@ func (i *Issuer) wakeAt(s *series, at int64) {
 func (a *alarms) set(s *series, new alarm) (early bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !s.alarm.set {
+	if s.alarm.at == 0 {
 		a.all = append(a.all, s)
 	}
-	if !s.alarm.set || new.at < s.alarm.at {
+	if s.alarm.at == 0 || new.at < s.alarm.at {
 		s.alarm = new
 	}
 	return new.at < a.armed
@@ -77,7 +77,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 func (i *Issuer) nextAlarm(s *series) {
 	now := i.cfg.Mono()
 	s.mu.Lock()
-	next := alarm{s.lookAt, s.lookAt, true}
+	next := alarm{s.lookAt, s.lookAt}
 	switch {
 	case s.lookAt != 0 && s.owned() != nil:
 		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one

@@ -210,7 +210,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.mem.Session())
 			a.noteLoss()
 			a.restart("")
-			a.is.wakeAt(a.is.named("ticks"), 0)
+			a.is.wakeAt(a.is.named("ticks"), soon)
 		},
 	} {
 		s, nodes := newTicks(t, DefaultLease, 1)

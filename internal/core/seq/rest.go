@@ -28,7 +28,7 @@ func (i *Issuer) giveBackRests(ctx context.Context) error {
 	views, err := i.lookAtRests(ctx, rests)
 	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal
 		for k := range rests {
-			rests[k].write = nil
+			rests[k].returns = nil
 		}
 	}
 	if saved := i.saveRests(rests); saved != nil {
@@ -36,15 +36,15 @@ func (i *Issuer) giveBackRests(ctx context.Context) error {
 	}
 	for k, r := range rests {
 		if ctx.Err() != nil { // the time is over: the journal keeps the rest
-			rests[k].write = nil
+			rests[k].returns = nil
 		}
-		if rests[k].write == nil {
+		if rests[k].returns == nil {
 			continue
 		}
-		again, failed := i.commit(ctx, r.s, views[k], *r.write)
+		again, failed := i.commit(ctx, r.s, views[k], *r.returns)
 		err = errors.Join(err, failed)
 		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
-			rests[k].write = nil
+			rests[k].returns = nil
 		}
 	}
 	return errors.Join(err, i.saveRests(rests)) // it has again what could not be given back
@@ -55,9 +55,9 @@ type rest struct {
 	s    *series
 	keep held
 	give blockWrite
-	// may: the node could give that back, and write does so.
-	may   bool
-	write *step
+	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
+	may     bool
+	returns *step
 }
 
 // outlasts reports whether what the node holds outlasts the process.
@@ -120,7 +120,7 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 		}
 		if after, possible := v.record.returnOf(r.give, v.incarnation()); possible {
 			st := blockWrite{record: after}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
-			rests[k].write, views[k] = &st, v
+			rests[k].returns, views[k] = &st, v
 		}
 	}
 	return views, nil
@@ -138,7 +138,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 	all := make([]held, 0, len(rests))
 	for _, r := range rests {
 		//mutant:s33-given-back-and-kept by seqsim -> if false {
-		if r.write != nil { // (S33)
+		if r.returns != nil { // (S33)
 			r.keep = r.keep.below(r.give.block.First)
 		}
 		if len(r.keep.Blocks) > 0 {

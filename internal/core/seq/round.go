@@ -25,7 +25,7 @@ func (i *Issuer) Round(ctx context.Context) error {
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.nodes = int64(cluster.Nodes); !joined {
-		i.refuseAll(confirming(soon))
+		i.refuseAll(confirming(startsIn))
 		i.forget()
 		return nil
 	}
@@ -55,8 +55,8 @@ func (i *Issuer) goOnAlone() {
 	}
 }
 
-// soon is when a node that has just started may have a worker.
-const soon = 100 * time.Millisecond
+// startsIn is when a node that has just started may have a worker.
+const startsIn = 100 * time.Millisecond
 
 func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	sent := i.cfg.Mono()
@@ -68,13 +68,15 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return nil
 	}
-	current := followed
-	if followed { // at each heartbeat only: it looks at all series
-		told, err := i.tellInTime(ctx, cluster, v)
+	current := followed // v has /seq as it is
+	if followed {       // at each heartbeat only: it looks at all series
+		lost := i.toPutBack()
+		i.boundRounds(cluster, lost)
+		told, err := i.tellInTime(ctx, v, lost)
 		if err != nil {
 			return err
 		}
-		current = !told // what was read of /seq is out of date then
+		current = !told
 	}
 	if err := i.keepPlace(ctx, cluster, followed); err != nil {
 		return err
@@ -83,7 +85,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil {
 		return err
 	}
-	due, err := i.renewTogether(ctx, cluster, i.due(cluster, v.state != nil))
+	due, err := i.renewTogether(ctx, cluster, i.due(cluster, followed))
 	complete := false
 	if err != nil {
 		i.unfinished = true // the next round must find what this one has not come to

@@ -25,7 +25,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.wakeAt(s, 0)
+			i.wakeAt(s, soon)
 		}
 		return line, err
 	}

@@ -70,24 +70,25 @@ func (i *Issuer) toPutBack() (n int) {
 	return n
 }
 
-// tellInTime makes rounds short while the node puts records back, and tells so at each heartbeat (S9), unless it has
-// just begun with few of them. Nobody takes positions before the confirming time has passed since the last time: with
-// many records it takes longer than that to put them back, and the node may be the only one that knows a raised next
-// value.
-func (i *Issuer) tellInTime(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
+// boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
+// time that the node still has so many records to put back.
+func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
 	i.roundTime = roundTime
-	if i.relay.inUse.Load() { // the leases must be renewed meanwhile
+	if i.relay.inUse.Load() {
 		i.roundTime = MinLease / 4
 	}
-	lost := i.toPutBack()
-	if lost == 0 {
-		return false, nil
-	}
-	if cluster.ConfirmTime > 0 { // a store in memory has none
+	if lost > 0 && cluster.ConfirmTime > 0 {
 		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
 	}
+}
+
+// tellInTime tells at each heartbeat that the node still puts records back (S9), unless it has just begun with few of
+// them. Nobody takes positions before the confirming time has passed since the last time: with many records it takes
+// longer than that to put them back, and the node may be the only one that knows a raised next value.
+func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	now := i.cfg.Mono()
-	if late := now-i.known.entered > int64(i.cfg.Follow/2); !late && lost <= soonPutBack {
+	late := now-i.known.entered > int64(i.cfg.Follow/2)
+	if lost == 0 || !late && lost <= soonPutBack {
 		return false, nil
 	}
 	next := *i.known.state

@@ -149,7 +149,7 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 	s.mu.Lock()
 	s.notBefore = until
 	s.mu.Unlock()
-	i.alarms.set(s, alarm{until, until, true})
+	i.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
