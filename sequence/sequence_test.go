@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -55,24 +54,6 @@ func TestMap(t *testing.T) {
 		{Start: 11, Increment: 1, Max: 10}} {
 		if m.Check() == nil {
 			t.Errorf("%v passes", m)
-		}
-	}
-}
-
-func TestPositionAtOrAboveIsTheInverseOfValue(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 10000 {
-		m := Map{Start: rng.Int64N(1000), Increment: 1 + rng.Int64N(50), Max: 1000 + rng.Int64N(1000)}
-		v := rng.Int64N(2500)
-		p := m.PositionAtOrAbove(v)
-		switch {
-		case p > m.Positions(), p < m.Positions() && m.Value(p) < v, p > 0 && m.Value(p-1) >= v:
-			t.Fatalf("%v, value %d: position %d", m, v, p)
-		}
-		p = m.PositionAbove(v)
-		switch {
-		case p > m.Positions(), p < m.Positions() && m.Value(p) <= v, p > 0 && m.Value(p-1) > v:
-			t.Fatalf("%v, above value %d: position %d", m, v, p)
 		}
 	}
 }

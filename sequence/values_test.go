@@ -148,16 +148,19 @@ func TestLastPositions(t *testing.T) {
 	}
 }
 
-func TestPositionAboveOfKeyedMaps(t *testing.T) {
+func TestPositionAtOrAboveIsTheInverseOfValue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
-	for range 20_000 {
+	for n := range 40_000 {
 		m := salted(rng.Int64N(100), 1+rng.IntN(8), 1<<16+rng.Int64N(1000))
-		at := rng.Int64N(1 << 17)
+		if n%2 == 0 {
+			m = Map{Start: rng.Int64N(1000), Increment: 1 + rng.Int64N(50), Max: 1000 + rng.Int64N(1000)}
+		}
+		at := rng.Int64N(2*m.Max + 2)
 		p, above := m.PositionAtOrAbove(at), m.PositionAbove(at)
 		switch {
-		case p < m.Positions() && m.Value(p) < at, p > 0 && m.Value(p-1) >= at:
+		case p > m.Positions(), p < m.Positions() && m.Value(p) < at, p > 0 && m.Value(p-1) >= at:
 			t.Fatalf("%+v: from %d on: position %d", m, at, p)
-		case above < m.Positions() && m.Value(above) <= at, above > 0 && m.Value(above-1) > at:
+		case above > m.Positions(), above < m.Positions() && m.Value(above) <= at, above > 0 && m.Value(above-1) > at:
 			t.Fatalf("%+v: above %d: position %d", m, at, above)
 		}
 	}
