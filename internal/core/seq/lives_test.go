@@ -124,24 +124,6 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	}
 }
 
-// The hold of a later life is short, and nodes may still issue by the long one of the life before.
-func TestLaterLifeDoesNotShortenTheWait(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
-	a.ask("order", 1, false).first()
-	s.remove("order")
-	short := settings(1000)
-	short.HoldMs = 5000
-	s.create("order", plain(), short)
-	s.run(4 * time.Second)
-	a.ask("order", 1, false).first()
-	s.remove("order")
-	if r := s.view("order").record; r.WaitMs < 600_000 {
-		t.Errorf("the wait is %d ms", r.WaitMs)
-	}
-}
-
 // After a loss, the tombstone does not know what was issued, whatever the modes. The start that the operator gives is
 // also above the values of all later lives.
 func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {

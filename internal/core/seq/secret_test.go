@@ -172,33 +172,6 @@ func TestEachLifeHasItsOwnKey(t *testing.T) {
 	}
 }
 
-// After a scattered sequence, values begin above all that it could have.
-func TestNameCreatedAgainAfterAScatteredOne(t *testing.T) {
-	s := newStage(t)
-	a := s.node()
-	s.create("ticket", scattered(), settings(1000))
-	a.ask("ticket", 1, false).first()
-	s.remove("ticket")
-	m := scatteredFrom(1<<40 + 1)
-	s.create("ticket", m, settings(1000))
-	s.run(5 * time.Second)
-	if v := a.ask("ticket", 1, false).first(); v < m.Start {
-		t.Errorf("%d is below %d", v, m.Start)
-	}
-	s.remove("ticket")
-	s.create("ticket", plain(), settings(1000))
-	s.run(5 * time.Second)
-	if v := a.ask("ticket", 1, false).first(); v != 1<<41+1 {
-		t.Errorf("%d, not %d", v, int64(1<<41+1))
-	}
-	s.remove("ticket")
-	_, err := s.operator().Create(context.Background(),
-		Definition{Name: "ticket", Map: scattered(), Settings: settings(1000)})
-	if err == nil || !strings.Contains(err.Error(), "start must be above") {
-		t.Error(err)
-	}
-}
-
 func TestSetOfAScatteredSequence(t *testing.T) {
 	s := newStage(t)
 	a := s.node()

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -60,38 +59,6 @@ func TestStrictBatch(t *testing.T) {
 		}
 		if exhausted := s.refusal.reason() == Exhausted; exhausted != (c.left == 0) {
 			t.Errorf("%s: %v", name, s.refusal)
-		}
-	}
-}
-
-// Each request gets its part, in the order of arrival. After a write that failed, all wait on before those that came
-// later.
-func TestStrictSettle(t *testing.T) {
-	for name, c := range map[string]struct {
-		err     error
-		waiting int
-		want    func(*result) bool
-	}{
-		"acknowledged": {nil, 1, func(a *result) bool {
-			return a.err == nil &&
-				a.block == positions.Block{First: 51, End: 53}
-		}},
-		"conflict": {store.ErrBadVersion, 3, nil},
-		"unknown": {store.ErrUnreachable, 1, func(a *result) bool {
-			return a.err.(*Refusal).Reason == Unknown
-		}},
-	} {
-		s, v, e := strictly(50, 1, 2)
-		t1 := s.nextWrite(v, e)
-		second := t1.requests[1].w
-		wait(5, false)(s.series)
-		s.wrote(*t1, view{}, 0, 0, c.err)
-		a, _ := second.Result.(*result)
-		if len(s.waiting) != c.waiting || (a != nil) != (c.want != nil) || a != nil && !c.want(a) {
-			t.Errorf("%s: %d wait, %+v", name, len(s.waiting), a)
-		}
-		if last := s.waiting[len(s.waiting)-1]; last.n != 5 || last.w.Result != nil {
-			t.Errorf("%s: a request that came later: %+v", name, last)
 		}
 	}
 }
