@@ -173,11 +173,11 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceK
 			windows = join(append(slices.Clone(c.seq.gone), empty...))
 		}
 		for _, m := range client.misses {
-			m.first = m.given // a node lets requests wait for values: the first one may have been sent long before
-			// The machine's disk is ZooKeeper's, too.
-			late := c.late(m.first-int64(sequenceTimeout), m.last) > time.Second
+			late := c.late(m.given-int64(sequenceTimeout), m.last) > time.Second // the machine's disk is ZooKeeper's, too
+			waited := m
+			waited.first = m.given // a node lets requests wait for values: the first one may have been sent long before
 			slow := client.kind == slowKind && strings.HasPrefix(m.text, "-NOTREADY reason=ceiling")
-			expected := !m.neverExpected(client.kind) && (slow || late || excused(windows, m, c.late))
+			expected := !m.neverExpected(client.kind) && (slow || late || excused(windows, waited, c.late))
 			// Of a campaign below a minute, nearly all is an edge: two dozen answers are due.
 			if !expected && *chaosFor >= time.Minute {
 				f.found("availability", "%s: %s: %s", nodeName(m.node), sequenceKinds[client.kind].name, m.String())
