@@ -13,8 +13,8 @@ import (
 
 const root = "../.."
 
-// A client that gets an error finds its code. TestEveryRefusalIsDocumented of package node checks the refusals of a node,
-// which are NOTREADY.
+// A client that gets an error finds its code. TestEveryRefusalIsDocumented of package node checks the refusals of a
+// node, which are NOTREADY.
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	protocol, troubleshooting := readFile(t, "docs/protocol.md"), readFile(t, "docs/troubleshooting.md")
 	for _, c := range replies.Codes {

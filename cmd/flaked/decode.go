@@ -109,7 +109,8 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 		return found, failure("%w%s", err, accessAdvice(reply))
 	}
 	if _, silent := errors.AsType[*silentError](err); silent {
-		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default", err)
+		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default",
+			err)
 	}
 	if err != nil {
 		return found, err

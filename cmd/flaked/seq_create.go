@@ -118,10 +118,11 @@ func checkUnused(c *cli.Context, m seq.Mode) error {
 		flags  []string
 		why    string
 	}{
-		{m.Owned(), []string{"hold", "supply"}, "not for ordered sequences: their owner takes values for some seconds, " +
-			"and issues for --lease without ZooKeeper. Leave it out"},
-		{!m.Holds(), []string{"block", "ceiling", "hard-ceiling", "hold", "supply"}, "not for strict sequences: nodes " +
-			"keep none of their values. Leave it out"},
+		{m.Owned(), []string{"hold", "supply"},
+			"not for ordered sequences: their owner takes values for some seconds, and issues for --lease without " +
+				"ZooKeeper. Leave it out"},
+		{!m.Holds(), []string{"block", "ceiling", "hard-ceiling", "hold", "supply"},
+			"not for strict sequences: nodes keep none of their values. Leave it out"},
 		{!m.Owned(), []string{"lease", "sections"}, "for ordered sequences. Leave it out, or give --mode ordered"},
 	} {
 		if i := slices.IndexFunc(row.flags, c.IsSet); row.unused && i >= 0 {

@@ -85,8 +85,8 @@ func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
 	d := seqReport{
 		record: r, Name: n.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
-		Used: view.Part(view.Taken(r)), Settings: r.Settings, By: r.By, WrittenMs: n.Written, MaxNames: r.MaxNames, Names: r.Names,
-		ID: r.ID, NextPosition: r.Next, Positions: r.Positions(),
+		Used: view.Part(view.Taken(r)), Settings: r.Settings, By: r.By, WrittenMs: n.Written, MaxNames: r.MaxNames,
+		Names: r.Names, ID: r.ID, NextPosition: r.Next, Positions: r.Positions(),
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
 	if r.Next < r.Positions() && !r.Keyed() {

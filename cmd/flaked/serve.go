@@ -200,7 +200,8 @@ func (p *process) serve(ctx context.Context) (err error) {
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look: func() (bool, string) { return serviceState(inside.Of(p.running).Node.Snapshot()) }, Live: p.running.Live,
+			Look:   func() (bool, string) { return serviceState(inside.Of(p.running).Node.Snapshot()) },
+			Live:   p.running.Live,
 			Logger: p.log.Named("systemd"),
 		})
 	})

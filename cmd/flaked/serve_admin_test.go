@@ -21,7 +21,7 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		o        options
-		open     string // the beginning of the address in the node's record: a node that reads HOST:PORT uses plain HTTP
+		open     string // how the address in the node's record begins: https:// for TLS
 		err, log string
 	}{
 		{"none", options{adminAsked: true}, "", "", ""},

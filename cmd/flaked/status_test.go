@@ -45,7 +45,8 @@ func exampleReport() view.Report {
 		r.Workers = append(r.Workers, view.WorkerReport{Worker: lost, State: view.RecordMissing,
 			LeaseLeftMs: new(int64(hour))})
 	}
-	r.Workers = append(r.Workers, view.WorkerReport{Worker: 18, State: view.RecordMissing, LeaseLeftMs: new(int64(9000))})
+	r.Workers = append(r.Workers, view.WorkerReport{Worker: 18, State: view.RecordMissing,
+		LeaseLeftMs: new(int64(9000))})
 	r.Judge()
 	return r
 }

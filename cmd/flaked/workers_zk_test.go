@@ -56,7 +56,8 @@ func (w *clusterWorld) happens(event string) {
 		}
 	case "the lease of node c expires":
 		var s coordinator.Slot
-		if data, _, err := st.Get(w.t.Context(), coordinator.SlotPath(2)); err != nil || json.Unmarshal(data, &s) != nil {
+		if data, _, err := st.Get(w.t.Context(), coordinator.SlotPath(2)); err != nil ||
+			json.Unmarshal(data, &s) != nil {
 			w.t.Fatalf("%v: %s", err, data)
 		}
 		s.LeaseUntil = time.Now().Add(-6 * time.Second).UnixMilli()
