@@ -122,8 +122,8 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 }
 
 // planBound returns the bound that should count next, and lowers the present one if it should be lower. It lies above
-// what the requests that wait need, and what the node issues in a second, or few. A lower bound counts at once. busy: the
-// bound should go down when the sequence has been quiet for a second.
+// what the requests that wait need, and what the node issues in a second, or few. A lower bound counts at once. busy:
+// the bound should go down when the sequence has been quiet for a second.
 func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 	second := s.pace.second(s.issued, now)
 	margin := max(few, second+second/4)
