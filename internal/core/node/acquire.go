@@ -70,7 +70,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 			}
 			n.refuse(Starting, cause)
 		}
-		if err := n.pause(ctx, wait.NextBackOff()); err != nil {
+		if err := n.sleep(ctx, wait.NextBackOff(), nil); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func (n *Node) keep(ctx context.Context) error {
 			fencedAt = n.mono()
 			err = n.replace(ctx, fenced, time.Duration(fencedAt-last) < fencesApart)
 		} else if err == nil {
-			err = n.idle(ctx)
+			err = n.sleep(ctx, n.untilNext(), n.wakeKeeper)
 		}
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (n *Node) keep(ctx context.Context) error {
 func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
 	n.fenced(lost)
 	if again { // a fault that persists must not use up one slot after another
-		if err := n.pause(ctx, fencesApart); err != nil {
+		if err := n.sleep(ctx, fencesApart, nil); err != nil {
 			return err
 		}
 	}
@@ -64,15 +64,8 @@ func (n *Node) step(ctx context.Context) error {
 	return n.rotateIfBehind(ctx)
 }
 
-// idle waits until the next round is due. If the context ends first, idle returns its error.
-func (n *Node) idle(ctx context.Context) error {
-	return n.sleep(ctx, n.untilNext(), n.wakeKeeper)
-}
-
-// pause waits for d, or until ZooKeeper is reached again. If the context ends first, pause returns its error.
-func (n *Node) pause(ctx context.Context, d time.Duration) error { return n.sleep(ctx, d, nil) }
-
-// sleep is pause, and wakes on a value of woken as well.
+// sleep waits for d, until ZooKeeper is reached again, or for a value of woken, which may be nil. If the context ends
+// first, sleep returns its error.
 func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
