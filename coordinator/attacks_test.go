@@ -130,7 +130,7 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	a.mustBeat()
 	l.pass(3 * time.Second)
 	a.mustBeat()
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	if err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
 		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+35_000
 		return true
@@ -152,12 +152,12 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	a, b := l.serving("A"), l.serving("B")
 	b.wait = time.Hour
 	b.mustBeat()
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	a.mustBeat()
 	if _, err := Thaw(t.Context(), l.admin, l.cluster()); err != nil {
 		t.Fatal(err)
 	}
-	b.hook = faulty(store.FailAfter, 0, 1, touching("set", slotPath(1)))
+	b.hook = faulty(store.FailAfter, 0, 1, touching("set", SlotPath(1)))
 	if _, err := b.beat(); err == nil {
 		t.Fatal("its write was acknowledged")
 	}
@@ -174,9 +174,9 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 func TestFreezeTakesFewCalls(t *testing.T) {
 	for name, lose := range map[string]func(l *lab, copied *store.MemSnapshot){
 		"an older copy":       (*lab).putBack,
-		"its record":          func(l *lab, _ *store.MemSnapshot) { l.remove(slotPath(0)) },
+		"its record":          func(l *lab, _ *store.MemSnapshot) { l.remove(SlotPath(0)) },
 		"the cluster's":       func(l *lab, _ *store.MemSnapshot) { l.remove(clusterPath) },
-		"a newcomer's record": func(l *lab, _ *store.MemSnapshot) { l.remove(slotPath(0)); l.takeOver(0, 0, false) },
+		"a newcomer's record": func(l *lab, _ *store.MemSnapshot) { l.remove(SlotPath(0)); l.takeOver(0, 0, false) },
 		"a newcomer's cluster": func(l *lab, _ *store.MemSnapshot) {
 			l.wipe()
 			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
@@ -228,7 +228,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 	if n := len(heard()); n != samplePeers {
 		t.Fatalf("hears %d", n)
 	}
-	l.pass(2 * DefaultHeartbeat)
+	l.pass(2 * limits.DefaultHeartbeat)
 	for _, m := range l.nodes[3:] {
 		m.must(m.halt())
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -18,7 +19,7 @@ func TestPeerVouches(t *testing.T) {
 		"not for long":    {func(l *lab, peer *member) { peer.beatsFor(labConfirm / 2) }, false},
 		"after a gap": {func(l *lab, peer *member) {
 			peer.beatsFor(labConfirm)
-			l.pass(2*DefaultHeartbeat + time.Millisecond)
+			l.pass(2*limits.DefaultHeartbeat + time.Millisecond)
 			peer.mustBeat()
 		}, false},
 		"after a loss that others have noticed": {func(l *lab, peer *member) {
@@ -73,8 +74,8 @@ func TestRestartWithoutALeaseConfirms(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
 	a.wait = 0
-	for a.clock()+millis(DefaultHeartbeat) < a.claim.LeaseUntil {
-		l.pass(DefaultHeartbeat)
+	for a.clock()+millis(limits.DefaultHeartbeat) < a.claim.LeaseUntil {
+		l.pass(limits.DefaultHeartbeat)
 		a.mustBeat()
 	}
 	h := a.claim.LeaseUntil
@@ -90,7 +91,7 @@ func TestRestartWithoutALeaseConfirms(t *testing.T) {
 func (m *member) beatsFor(d time.Duration) {
 	m.Helper()
 	for end := m.now + millis(d); m.now < end; {
-		m.pass(min(DefaultHeartbeat, time.Duration(end-m.now)*time.Millisecond))
+		m.pass(min(limits.DefaultHeartbeat, time.Duration(end-m.now)*time.Millisecond))
 		m.mustBeat()
 	}
 }

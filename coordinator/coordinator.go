@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,9 +12,6 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
-
-// DefaultHeartbeat is the time from one report of a holder to the next.
-const DefaultHeartbeat = limits.DefaultHeartbeat
 
 // Ledger keeps a claim on the local disk.
 type Ledger interface {
@@ -43,7 +38,7 @@ type Config struct {
 	Labels Labels
 	// Followed returns the value of Slot.Followed. nil: the zero value.
 	Followed func() Followed
-	// Interval is the time from one report to the next; 0 means DefaultHeartbeat.
+	// Interval is the time from one report to the next; 0 means limits.DefaultHeartbeat.
 	Interval time.Duration
 	// Nonce returns a new nonce for each grant; nil means 64 random bits.
 	Nonce func() string
@@ -81,15 +76,9 @@ type Coordinator struct {
 	horizon horizon
 }
 
-// New returns a Coordinator, or an error if cfg lacks a required field. It does no I/O.
-func New(cfg Config) (*Coordinator, error) {
-	if cfg.Store == nil || cfg.Now == nil || cfg.Boot == nil || cfg.Ledger == nil {
-		return nil, errors.New("a store, two clocks and a ledger are required")
-	}
-	if cfg.Interval < 0 {
-		return nil, fmt.Errorf("the heartbeat interval %s must not be negative", cfg.Interval)
-	}
-	cfg.Interval = cmp.Or(cfg.Interval, DefaultHeartbeat)
+// New returns a Coordinator. node.New has validated what is in cfg. New does no I/O.
+func New(cfg Config) *Coordinator {
+	cfg.Interval = cmp.Or(cfg.Interval, limits.DefaultHeartbeat)
 	cfg.RetryAfter = cmp.Or(cfg.RetryAfter, 100*time.Millisecond)
 	if cfg.Nonce == nil {
 		cfg.Nonce = randomNonce
@@ -97,7 +86,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}}, nil
+	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}}
 }
 
 func randomNonce() string {
@@ -141,7 +130,7 @@ func (v view) in(mine Cluster) error {
 
 // readView reads the view of a worker in one round trip.
 func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
-	records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker))
+	records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker))
 	if err != nil {
 		return view{}, err
 	}
@@ -152,7 +141,7 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
 // live workers were listed before.
 func (h *Hold) readBeat(ctx context.Context) (view, error) {
 	c := h.co
-	paths := []string{clusterPath, slotPath(h.Worker)}
+	paths := []string{clusterPath, SlotPath(h.Worker)}
 	if c.roster.listed {
 		paths = append(paths, samplePaths(c.known(h.Worker))...)
 	}

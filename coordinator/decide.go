@@ -63,8 +63,6 @@ const (
 	FoundLost
 )
 
-func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
-
 // judgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later

@@ -144,7 +144,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	a.mustBeat()
 	m := l.node("M")
 	m.skew = millis(labW) + millis(labW)/64 + 2*clocksApart + millis(labConfirm)*3
@@ -159,7 +159,7 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 // leader's clock 20 s ago. One set of the cluster's record is enough.
 func TestStopNoticesALoss(t *testing.T) {
 	for name, lose := range map[string]func(l *lab){
-		"its record":    func(l *lab) { l.remove(slotPath(0)) },
+		"its record":    func(l *lab) { l.remove(SlotPath(0)) },
 		"the cluster":   func(l *lab) { l.remove(clusterPath) },
 		"everything":    (*lab).wipe,
 		"an older copy": func(l *lab) { l.putBack(l.copied) },
@@ -185,7 +185,7 @@ func TestStopNoticesALoss(t *testing.T) {
 			if cl.UUID != l.cl.UUID || cl.Incarnation == 0 || cl.FrozenUntil != l.cl.nextHorizon(l.now) {
 				t.Errorf("%s, %s: %+v, want a freeze until %d", name, how, cl, l.cl.nextHorizon(l.now))
 			}
-			if data, _, err := l.admin.Get(t.Context(), slotPath(0)); err == nil && parseSlot(data).Stopped &&
+			if data, _, err := l.admin.Get(t.Context(), SlotPath(0)); err == nil && parseSlot(data).Stopped &&
 				parseSlot(data).LeaseUntil < bound {
 				t.Errorf("%s, %s: %s, its lease ended at %d", name, how, data, bound)
 			}

@@ -32,7 +32,7 @@ func TestGrowsOverRecordsThatAreThere(t *testing.T) {
 	a := l.serving("A")
 	b := l.serving("B")
 	b.must(b.leave())
-	l.remove(slotPath(2))
+	l.remove(SlotPath(2))
 	was := l.slot(0)
 	l.remove(clusterPath)
 	l.cl.UUID = "anew"

@@ -209,7 +209,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 ) {
 	//mutant:c13-heartbeat-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
-	set := store.SetOp{Path: slotPath(worker), Data: d.slot.marshal(), Version: version}
+	set := store.SetOp{Path: SlotPath(worker), Data: d.slot.marshal(), Version: version}
 	if d.cluster == *v.cl && !d.confirms {
 		after, err := c.Store.Set(ctx, set.Path, set.Data, set.Version)
 		return after, err == nil, err
@@ -246,6 +246,6 @@ func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time
 
 // readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
 func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
-	_, stat, err := c.Store.Get(ctx, slotPath(worker))
+	_, stat, err := c.Store.Get(ctx, SlotPath(worker))
 	return stat, err
 }

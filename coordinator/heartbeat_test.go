@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -19,9 +20,9 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 			l := newLab(t, 4)
 			a := l.serving("A")
 			a.crash()
-			l.pass(2*DefaultHeartbeat + time.Millisecond) // a gap
+			l.pass(2*limits.DefaultHeartbeat + time.Millisecond) // a gap
 			a.startAlone()
-			a.hook = faulty(fault, 0, 2, touching("set", slotPath(0)))
+			a.hook = faulty(fault, 0, 2, touching("set", SlotPath(0)))
 			for range 2 {
 				l.pass(time.Second)
 				if _, err := a.beat(); err == nil {
@@ -60,7 +61,7 @@ func TestHeartbeatThroughALaggingServer(t *testing.T) {
 func TestDenied(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	deny := &denying{Store: a.sess, path: slotPath(0)}
+	deny := &denying{Store: a.sess, path: SlotPath(0)}
 	a.co.Store = deny
 	l.pass(time.Second)
 	if _, err := a.beat(); !errors.Is(err, store.ErrDenied) || !a.issue() {
@@ -70,7 +71,7 @@ func TestDenied(t *testing.T) {
 		t.Error(err)
 	}
 	b := l.node("B")
-	b.co.Store = &denying{Store: b.sess, path: slotPath(1)}
+	b.co.Store = &denying{Store: b.sess, path: SlotPath(1)}
 	if err := b.register(); !errors.Is(err, store.ErrDenied) || len(l.children(ticketsPath)) != 1 {
 		t.Errorf("%v, %q", err, l.children(ticketsPath))
 	}

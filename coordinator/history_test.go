@@ -86,7 +86,7 @@ func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	if got, want := s.ends(), []string{"gave way"}; !reflect.DeepEqual(got, want) || s.Name != "A" {
 		t.Errorf("%q, want %q, in %+v", got, want, s)
 	}
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	a.mustBeat()
 	if s := l.slot(0); len(s.History) > 0 || s.Granted != 0 || s.FromTerm != s.Term {
 		t.Errorf("put back: %+v", s)

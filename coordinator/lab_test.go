@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -91,7 +92,7 @@ func (l *lab) observe() {
 	}
 	l.looked = latest
 	for w := range l.cl.Slots {
-		p := slotPath(w)
+		p := SlotPath(w)
 		data, stat, err := l.mem.Peek(p)
 		if err != nil || l.zxid[p] == stat.Mzxid {
 			continue
@@ -110,7 +111,7 @@ func (l *lab) observe() {
 // slot reads a slot's record. It fails the test if there is none.
 func (l *lab) slot(w int) Slot {
 	l.Helper()
-	data, _, err := l.admin.Get(l.Context(), slotPath(w))
+	data, _, err := l.admin.Get(l.Context(), SlotPath(w))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -119,9 +120,9 @@ func (l *lab) slot(w int) Slot {
 
 func (l *lab) put(w int, s Slot) {
 	l.Helper()
-	_, err := l.admin.Set(l.Context(), slotPath(w), s.marshal(), store.AnyVersion)
+	_, err := l.admin.Set(l.Context(), SlotPath(w), s.marshal(), store.AnyVersion)
 	if errors.Is(err, store.ErrNoNode) {
-		_, err = l.admin.Create(l.Context(), slotPath(w), s.marshal(), store.Persistent)
+		_, err = l.admin.Create(l.Context(), SlotPath(w), s.marshal(), store.Persistent)
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -170,7 +171,7 @@ func (l *lab) expire() {
 func (l *lab) serve(d time.Duration) {
 	l.Helper()
 	for end := l.now + millis(d); l.now < end; {
-		l.pass(min(DefaultHeartbeat, time.Duration(end-l.now)*time.Millisecond))
+		l.pass(min(limits.DefaultHeartbeat, time.Duration(end-l.now)*time.Millisecond))
 		for _, m := range l.nodes {
 			if m.up {
 				m.mustBeat()

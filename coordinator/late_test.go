@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -16,7 +17,7 @@ import (
 func (m *member) lateGrant() {
 	writes := 0
 	m.hook = func(c store.Call) store.Fault {
-		if !c.Write() || !c.Touches(slotPath(m.h.Worker)) {
+		if !c.Write() || !c.Touches(SlotPath(m.h.Worker)) {
 			return store.NoFault
 		}
 		switch writes++; writes {
@@ -33,7 +34,7 @@ func (m *member) lateGrant() {
 func TestLateGrantIsOurs(t *testing.T) {
 	for name, before := range map[string]func(l *lab, a *member){
 		"a restart":       func(l *lab, a *member) { a.crash(); l.expire(); a.startAlone() },
-		"a record's loss": func(l *lab, _ *member) { l.remove(slotPath(0)) },
+		"a record's loss": func(l *lab, _ *member) { l.remove(SlotPath(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
@@ -53,12 +54,12 @@ func TestLateGrantIsOurs(t *testing.T) {
 // A disk that takes long to save the claim of a restart makes a gap, and so does a write that arrives late. The process
 // does not go on at once then.
 func TestLateRestartConfirms(t *testing.T) {
-	late := func(l *lab) { l.pass(2*DefaultHeartbeat + time.Millisecond) }
+	late := func(l *lab) { l.pass(2*limits.DefaultHeartbeat + time.Millisecond) }
 	for name, slow := range map[string]func(a *member){
 		"disk": func(a *member) { a.disk.saving = func(Claim) { late(a.lab) } },
 		"write": func(a *member) {
 			a.hook = func(call store.Call) store.Fault {
-				if call.Write() && call.Touches(slotPath(0)) {
+				if call.Write() && call.Touches(SlotPath(0)) {
 					late(a.lab)
 				}
 				return store.NoFault

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -30,7 +31,7 @@ func (l *lab) takeOver(worker int, term int64, confirmed bool) Slot {
 // taken returns the history of a slot that an operator has just taken from its holder. It is empty if the slot has no
 // record.
 func (l *lab) taken(worker int) (h History) {
-	if data, _, err := l.admin.Get(l.Context(), slotPath(worker)); err == nil {
+	if data, _, err := l.admin.Get(l.Context(), SlotPath(worker)); err == nil {
 		h = History{{Node: parseSlot(data).Node, Term: 1, Ended: EndedTaken}}
 	}
 	return h
@@ -47,7 +48,7 @@ var losses = map[string]func(l *lab){
 	"wiped":                          (*lab).wipe,
 	"restored from an older copy":    func(l *lab) { l.putBack(l.copied) },
 	"restored from before they came": func(l *lab) { l.putBack(l.empty) },
-	"slots deleted":                  func(l *lab) { l.remove(slotPath(0)); l.remove(slotPath(1)) },
+	"slots deleted":                  func(l *lab) { l.remove(SlotPath(0)); l.remove(SlotPath(1)) },
 	"cluster deleted":                func(l *lab) { l.remove(clusterPath) },
 	"another, not confirmed": func(l *lab) {
 		l.wipe()
@@ -216,7 +217,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 	l := newLab(t, 2)
 	a, w := l.serving("A"), l.serving("W")
 	for range 3 {
-		l.pass(DefaultHeartbeat)
+		l.pass(limits.DefaultHeartbeat)
 		a.mustBeat()
 		w.mustBeat()
 	}
@@ -224,7 +225,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 	a.sess.Partition()
 	a.sess.Expire()
 	for l.now < a.claim.LeaseUntil+l.cl.graceMs() {
-		l.pass(DefaultHeartbeat)
+		l.pass(limits.DefaultHeartbeat)
 		w.mustBeat()
 	}
 	copied := l.mem.Snapshot()
@@ -233,7 +234,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 		t.Fatalf("C has worker %d", c.claim.Worker)
 	}
 	for range 5 {
-		l.pass(DefaultHeartbeat)
+		l.pass(limits.DefaultHeartbeat)
 		w.mustBeat()
 		c.mustBeat()
 		c.issue()
@@ -248,7 +249,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 	w.mustBeat() // it notices
 	a.sess.Heal()
 	for range 40 {
-		l.pass(DefaultHeartbeat)
+		l.pass(limits.DefaultHeartbeat)
 		if a.up {
 			_, _ = a.beat()
 		}

@@ -40,7 +40,7 @@ func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
 	for some := range slices.Chunk(missing, growMost) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {
-			ops[i] = store.CreateOp{Path: slotPath(worker), Data: kept}
+			ops[i] = store.CreateOp{Path: SlotPath(worker), Data: kept}
 		}
 		if err := c.Store.Multi(ctx, ops...); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, e
 		there[workersPath+"/"+name] = true
 	}
 	for worker := range cl.HighestSlot + 1 {
-		if !there[slotPath(worker)] {
+		if !there[SlotPath(worker)] {
 			workers = append(workers, worker)
 		}
 	}

@@ -59,14 +59,11 @@ func (m *member) boot() {
 		}
 		return store.NoFault
 	})
-	co, err := New(Config{
+	co := New(Config{
 		Store: m.sess, Now: m.clock, Boot: m.bootClock, Ledger: m.disk, Labels: Labels{Name: m.name},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
 	})
-	if err != nil {
-		m.Fatal(err)
-	}
 	co.RetryAfter = -1
 	co.Join(m.disk.cl)
 	m.co, m.h, m.claim, m.t = co, nil, Claim{}, nil

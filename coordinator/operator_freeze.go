@@ -85,7 +85,7 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 // freeLost frees a slot whose record was lost. It returns false if there was nothing to do, or if the holder was
 // faster.
 func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
-	path, err := slotPath(e.Worker), error(nil)
+	path, err := SlotPath(e.Worker), error(nil)
 	switch {
 	case e.Absent:
 		_, err = st.Create(ctx, path, freeSlot().marshal(), store.Persistent)

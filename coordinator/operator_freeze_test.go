@@ -44,7 +44,7 @@ func TestFreezeByHand(t *testing.T) {
 		}
 	}
 	// A holder that notices a loss does not shorten the operator's freeze.
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	if beat := a.mustBeat(); beat.FrozenUntil != is.FrozenUntil || beat.FrozenBy != "" {
 		t.Errorf("%+v", beat)
 	}
@@ -72,7 +72,7 @@ func TestThaw(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	for w := range 3 {
-		l.remove(slotPath(w))
+		l.remove(SlotPath(w))
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})

@@ -77,9 +77,9 @@ func (h Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
 		}
 		if e.Absent {
-			_, err = h.Store.Create(ctx, slotPath(e.Worker), next.marshal(), store.Persistent)
+			_, err = h.Store.Create(ctx, SlotPath(e.Worker), next.marshal(), store.Persistent)
 		} else {
-			_, err = h.Store.Set(ctx, slotPath(e.Worker), next.marshal(), e.Stat.Version)
+			_, err = h.Store.Set(ctx, SlotPath(e.Worker), next.marshal(), e.Stat.Version)
 		}
 		switch {
 		case err == nil:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -122,7 +123,7 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 	l := newLab(t, 4)
 	a, b := l.serving("A"), l.serving("B")
 	h := l.examine(0)
-	l.remove(slotPath(1))
+	l.remove(SlotPath(1))
 	b.mustBeat() // puts it back, and freezes
 	_, err := l.operator().ForceRelease(t.Context(), h)
 	if frozen := wantErrAs[*StillFrozenError](t, err); frozen.Until != l.cluster().FrozenUntil {
@@ -138,7 +139,7 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	a := l.serving("A")
 	copied := l.mem.Snapshot()
 	for range 4 {
-		l.pass(DefaultHeartbeat)
+		l.pass(limits.DefaultHeartbeat)
 		a.mustBeat()
 	}
 	a.sess.Partition()
@@ -160,7 +161,7 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 // as its holder's lease can run.
 func TestTakeAwayOfALostRecord(t *testing.T) {
 	for name, spoil := range map[string]func(l *lab){
-		"absent":     func(l *lab) { l.remove(slotPath(0)) },
+		"absent":     func(l *lab) { l.remove(SlotPath(0)) },
 		"unreadable": func(l *lab) { l.put(0, Slot{}); l.forget() },
 	} {
 		t.Run(name, func(t *testing.T) {

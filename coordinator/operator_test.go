@@ -84,11 +84,8 @@ const shortLease = 3 * time.Second
 func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Hold, error) {
 	t.Helper()
 	clock := func() int64 { return time.Now().UnixMilli() }
-	c, err := New(Config{Store: st, Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
+	c := New(Config{Store: st, Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
 		Ledger: openLedger{}, Labels: Labels{Name: name}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c.Join(cl)
 	h := c.Enlist("node-" + name)
 	trust := func(Reading, []Reading) error { return nil }

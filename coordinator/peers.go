@@ -121,7 +121,7 @@ func samplePaths(peers []int) []string {
 	}
 	paths := []string{livePath}
 	for _, w := range peers {
-		paths = append(paths, slotPath(w))
+		paths = append(paths, SlotPath(w))
 	}
 	return paths
 }

@@ -19,9 +19,7 @@ const (
 )
 
 // SlotPath returns the path of a worker's record.
-func SlotPath(worker int) string { return slotPath(worker) }
-
-func slotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
+func SlotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, worker) }
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is the record that all nodes of a cluster share, at /cluster. After it was created, only HighestSlot,

@@ -118,7 +118,7 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 ) {
 	c := h.co
 	for {
-		records, err := c.Store.GetAll(ctx, clusterPath, slotPath(worker), lockPath(worker))
+		records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker), lockPath(worker))
 		if err != nil {
 			return false, err
 		}
@@ -170,7 +170,7 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 	create := func(workers []int) error {
 		ops := []store.Op{clusterOp(v, cl)}
 		for _, w := range workers {
-			ops = append(ops, store.CreateOp{Path: slotPath(w), Data: freeSlot().marshal()})
+			ops = append(ops, store.CreateOp{Path: SlotPath(w), Data: freeSlot().marshal()})
 		}
 		return c.Store.Multi(ctx, ops...)
 	}
@@ -211,7 +211,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	slot := h.pendingRecord(e, cl, old, lease, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
-	write := store.SetOp{Path: slotPath(worker), Data: slot.marshal(), Version: version}
+	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}

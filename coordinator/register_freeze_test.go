@@ -16,7 +16,7 @@ func TestFreezeWhileConfirming(t *testing.T) {
 			m.must(m.register())
 			l.pass(labConfirm)
 			freeze := func() {
-				l.remove(slotPath(0))
+				l.remove(SlotPath(0))
 				a.mustBeat()
 			}
 			raced := !atOnce
@@ -51,7 +51,7 @@ func TestFreezeWhileTaking(t *testing.T) {
 			lost := slots - 1
 			l.put(lost, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, LeaseUntil: l.now}) // an older copy
 			if lost != 0 {
-				l.remove(slotPath(0))
+				l.remove(SlotPath(0))
 			}
 			l.forget()
 			was := l.slot(lost)

@@ -45,7 +45,7 @@ func TestFull(t *testing.T) {
 func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	l := newLab(t, 2)
 	a := l.serving("A")
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	b := l.serving("B")
 	c := l.node("C")
 	full := wantErrAs[*FullError](t, c.register())
@@ -88,11 +88,11 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
 	a.h.stage = confirming
-	l.remove(slotPath(0))
+	l.remove(SlotPath(0))
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)
 	}
-	if _, _, err := l.admin.Get(t.Context(), slotPath(0)); !errors.Is(err, store.ErrNoNode) {
+	if _, _, err := l.admin.Get(t.Context(), SlotPath(0)); !errors.Is(err, store.ErrNoNode) {
 		t.Error("a slot was put back with a nonce that is nowhere stored")
 	}
 }
@@ -144,11 +144,11 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 		gone []string
 		err  error
 	}{
-		"the slot":        {[]string{slotPath(0)}, nil},
-		"all slots":       {[]string{slotPath(0), slotPath(1), workersPath}, nil},
+		"the slot":        {[]string{SlotPath(0)}, nil},
+		"all slots":       {[]string{SlotPath(0), SlotPath(1), workersPath}, nil},
 		"the cluster":     {[]string{clusterPath}, ErrNoCluster},
 		"tickets":         {[]string{ticketsPath + "/n-0000000000", ticketsPath}, nil},
-		"all that counts": {[]string{slotPath(0), slotPath(1), workersPath, clusterPath}, ErrNoCluster},
+		"all that counts": {[]string{SlotPath(0), SlotPath(1), workersPath, clusterPath}, ErrNoCluster},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)

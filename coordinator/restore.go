@@ -65,10 +65,10 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	slot.State = r.State
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
-		err = create(ctx, h.co.Store, slotPath(h.Worker), slot.marshal(), store.Persistent)
+		err = create(ctx, h.co.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
 	} else {
 		version = v.stat.Version + 1
-		_, err = h.co.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
+		_, err = h.co.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
 	}
 	if err != nil {
 		return Beat{}, err

@@ -97,7 +97,7 @@ func TestStoredBeforeWritten(t *testing.T) {
 	a := l.node("A")
 	stored := 0
 	a.disk.saving = func(c Claim) {
-		if data, _, err := l.admin.Get(t.Context(), slotPath(c.Worker)); err == nil && c.PendingNonce != "" {
+		if data, _, err := l.admin.Get(t.Context(), SlotPath(c.Worker)); err == nil && c.PendingNonce != "" {
 			stored++
 			if s := parseSlot(data); s.Nonce == c.PendingNonce {
 				t.Errorf("%+v was written before it was stored", s)
@@ -106,7 +106,7 @@ func TestStoredBeforeWritten(t *testing.T) {
 	}
 	a.hook = func(c store.Call) store.Fault {
 		for _, o := range c.Ops {
-			if set, ok := o.(store.SetOp); ok && set.Path == slotPath(0) {
+			if set, ok := o.(store.SetOp); ok && set.Path == SlotPath(0) {
 				if s := parseSlot(set.Data); s.Nonce != a.disk.claim.Nonce && s.Nonce != a.disk.claim.PendingNonce {
 					t.Errorf("%+v is written, %+v is stored", s, a.disk.claim)
 				}

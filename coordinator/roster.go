@@ -53,7 +53,7 @@ func eachRecord(ctx context.Context, st store.Store, paths []string, do func(i i
 func slotPaths(first, last int) []string {
 	var paths []string
 	for worker := first; worker <= last; worker++ {
-		paths = append(paths, slotPath(worker))
+		paths = append(paths, SlotPath(worker))
 	}
 	return paths
 }
@@ -78,7 +78,7 @@ func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error)
 // readSlot reads one slot of a cluster, as ReadSlots does all of them.
 func readSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entry, error) {
 	e := Entry{Worker: worker, Slot: freeSlot()}
-	data, stat, err := st.Get(ctx, slotPath(worker))
+	data, stat, err := st.Get(ctx, SlotPath(worker))
 	switch {
 	case errors.Is(err, store.ErrNoNode):
 		if e.Absent = worker <= cl.HighestSlot; e.Absent {

@@ -85,7 +85,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 		return nil // another node has the slot, or it is to stay
 	}
 	change(slot)
-	_, err = c.Store.Set(ctx, slotPath(h.Worker), slot.marshal(), v.stat.Version)
+	_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
 	return err
 }
 

@@ -98,7 +98,7 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			l.put(0, Slot{})
-			l.remove(slotPath(0))
+			l.remove(SlotPath(0))
 			a := l.node("A")
 			a.must(a.register())
 			a.crash()

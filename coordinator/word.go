@@ -87,7 +87,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	}
 	paths := make([]string, len(peers))
 	for i, worker := range peers {
-		paths[i] = slotPath(worker)
+		paths[i] = SlotPath(worker)
 	}
 	all, vouched, takes, w := true, false, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {

@@ -26,14 +26,11 @@ func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
 	t.Helper()
 	later := time.Duration(0)
-	c, err := coordinator.New(coordinator.Config{
+	c := coordinator.New(coordinator.Config{
 		Store: st, Now: func() int64 { return time.Now().UnixMilli() },
 		Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }

@@ -197,13 +197,10 @@ func New(cfg Config) (*Node, error) {
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
-	n.coord, err = coordinator.New(coordinator.Config{
+	n.coord = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
-	if err != nil {
-		return nil, err
-	}
 	n.refuse(Starting, CauseNoWorkerYet)
 	return n, nil
 }
