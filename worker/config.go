@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ const (
 	StartCarryOn SequenceStart = "carry-on"
 )
 
-func (s SequenceStart) String() string { return string(s) }
+// String returns the word. The zero value is StartRandom.
+func (s SequenceStart) String() string { return string(cmp.Or(s, StartRandom)) }
 
 // ParseSequenceStart parses the word for a SequenceStart.
 func ParseSequenceStart(text string) (SequenceStart, error) {
@@ -61,7 +63,8 @@ const (
 	SegmentRandom SegmentStart = "random"
 )
 
-func (s SegmentStart) String() string { return string(s) }
+// String returns the word. The zero value is SegmentZero.
+func (s SegmentStart) String() string { return string(cmp.Or(s, SegmentZero)) }
 
 // ParseSegmentStart parses the word for a SegmentStart.
 func ParseSegmentStart(text string) (SegmentStart, error) {

@@ -114,6 +114,9 @@ func TestSimulation(t *testing.T) {
 	}
 	t.Logf("%d histories, %d IDs, %d nodes that peers vouched for, %s each", total.histories, total.ids, total.vouched,
 		total.each())
+	if total.ids == 0 && count >= 50 {
+		t.Error("no node has issued an ID")
+	}
 	if total.vouched == 0 && count >= 500 && *simWorld == "" {
 		t.Error("no peer has vouched")
 	}
