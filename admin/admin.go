@@ -58,8 +58,8 @@ func New(cfg Config) (*Server, error) {
 // It compares paths unchanged. http.ServeMux would redirect a path that it considers unclean.
 func (s *Server) Handler() http.Handler { return s.web.Handler() }
 
-// Collector returns a collector of the metrics of docs/http.md, without those of Go and of the process, for the registry
-// of the program. Run must be running while it is registered.
+// Collector returns a collector of the metrics of docs/http.md, without those of Go and of the process, for the
+// registry of the program. Run must be running while it is registered.
 func (s *Server) Collector() prometheus.Collector { return s.web.Collector() }
 
 // Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Call it once, in a

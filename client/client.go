@@ -19,7 +19,8 @@ type Client struct {
 	access access.Client
 	calls  sync.Pool // of *call
 	stock  *stock    // nil without Config.Prefetch
-	// values has the calls for named sequences, with connections and a state of the nodes of its own. It has none itself.
+	// values has the calls for named sequences, with connections and a state of the nodes of its own. It has
+	// none itself.
 	values *Client
 
 	// start runs f in a goroutine that Close waits for. Close calls quit, which ends f's

@@ -102,8 +102,8 @@ func (c *conn) request(q query, n int) {
 	c.out = append(c.out, '\n')
 }
 
-// numbers appends the numbers in the next n lines to ids, or returns the refusal in their place. alone: the lines are the
-// reply to the only request that was sent.
+// numbers appends the numbers in the next n lines to ids, or returns the refusal in their place. alone: the
+// lines are the reply to the only request that was sent.
 func (c *conn) numbers(ids []worker.ID, n int, q query, alone bool) ([]worker.ID, error) {
 	for i := range n {
 		line, err := c.line()

@@ -91,7 +91,8 @@ func (c Config) withDefaults() (Config, error) {
 	} {
 		*limit.value = cmp.Or(*limit.value, limit.fallback)
 		if *limit.value < minTimeout {
-			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", limit.name, *limit.value, minTimeout)
+			return c, fmt.Errorf("time limit Config.%s is %v, must be at least %v", limit.name, *limit.value,
+				minTimeout)
 		}
 	}
 	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger()).Named("lineproto")

@@ -15,8 +15,8 @@
 // requests of its own connection.
 //
 // At end of input (half-close) everything received is answered, even a last line without an ending. So `printf GET |
-// nc -N host port` prints an ID, as its user expects. A line or an array that is unfinished when the server stops is not
-// answered. A bad request takes no ID.
+// nc -N host port` prints an ID, as its user expects. A line or an array that is unfinished when the server
+// stops is not answered. A bad request takes no ID.
 package lineproto
 
 // The package has four parts. Each can be replaced without the others:

@@ -179,8 +179,8 @@ func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-var errDB = replies.New(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the counters "+
-	"of several databases apart by names such as db2:order")
+var errDB = replies.New(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the "+
+	"counters of several databases apart by names such as db2:order")
 
 // selectDB refuses all databases but 0. Some clients ignore the refusal and go on, so after it
 // other requests get the same error until SELECT 0.

@@ -163,8 +163,8 @@ func checkFilesystem(f *os.File) error {
 		return err
 	}
 	if name := filesystemName(st); refused(name) {
-		return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. Use a "+
-			"directory on a local disk", ErrFilesystem, f.Name(), name)
+		return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. "+
+			"Use a directory on a local disk", ErrFilesystem, f.Name(), name)
 	}
 	return nil
 }

@@ -60,8 +60,8 @@ type image struct {
 	blocks [2]block
 }
 
-// readImage reads both blocks of f. A block that cannot be read counts as damaged. readImage returns an error if neither
-// block can be read, and ErrOtherFormat if either has another format.
+// readImage reads both blocks of f. A block that cannot be read counts as damaged. readImage returns an error
+// if neither block can be read, and ErrOtherFormat if either has another format.
 func readImage(f File) (image, error) {
 	size, err := f.Size()
 	if err != nil {

@@ -148,7 +148,8 @@ func main() {
 				oldest = r.age
 			}
 		}
-		fmt.Printf("%-36s %12.0f %11.0f-%11.0f %12v\n", names[k], mid.rate, low.rate, high.rate, oldest.Round(time.Millisecond))
+		fmt.Printf("%-36s %12.0f %11.0f-%11.0f %12v\n", names[k], mid.rate, low.rate, high.rate,
+			oldest.Round(time.Millisecond))
 	}
 }
 

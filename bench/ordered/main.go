@@ -57,7 +57,8 @@ func main() {
 	}()
 	check(exec.Command("taskset", "-a", "-cp", loadCore, strconv.Itoa(os.Getpid())).Run())
 	for k := range nodes {
-		c := exec.Command("taskset", "-c", serverCore, *binary, "serve", "--zk", *zk, "--cluster", "bench", "--bootstrap",
+		c := exec.Command("taskset", "-c", serverCore, *binary, "serve", "--zk", *zk, "--cluster", "bench",
+			"--bootstrap",
 			"--confirm-time", "6s", "--admin", "off", "--log-level", "error", "--listen", address(k), "--state-dir",
 			fmt.Sprintf("%s/%d", dir, k))
 		c.Stderr, c.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -90,7 +91,8 @@ func main() {
 			results[k] = append(results[k], measure(row.pipeline, row.loads))
 		}
 	}
-	fmt.Printf("medians of %d rounds, %d connections\n\n%-32s %8s %12s %9s\n", *rounds, conns, "", "pipeline", "values/s", "p99, ms")
+	fmt.Printf("medians of %d rounds, %d connections\n\n%-32s %8s %12s %9s\n", *rounds, conns, "", "pipeline",
+		"values/s", "p99, ms")
 	for k, row := range rows {
 		r := median(results[k])
 		fmt.Printf("%-32s %8d %12.0f %9.3f\n", row.name, row.pipeline, r.rate, r.p99.Seconds()*1000)
@@ -102,7 +104,8 @@ func main() {
 
 // create creates a sequence, when a node is ready.
 func create(name string, more ...string) {
-	args := append([]string{"seq", "create", "--zk", *zk, "--cluster", "bench", "--ceiling", "100000000", name}, more...)
+	args := append([]string{"seq", "create", "--zk", *zk, "--cluster", "bench", "--ceiling", "100000000", name},
+		more...)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		out, err := exec.Command(*binary, args...).CombinedOutput()
 		if err == nil {

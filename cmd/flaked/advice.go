@@ -63,6 +63,11 @@ func advise(err error) (lead, advice string, known error) {
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", "", err // a command has said what to do
 	}
+	return "", sentinelAdvice(err), err
+}
+
+// sentinelAdvice returns the advice for an error without a type of its own, or "".
+func sentinelAdvice(err error) string {
 	for _, row := range []struct {
 		is     error
 		advice string
@@ -80,10 +85,10 @@ func advise(err error) (lead, advice string, known error) {
 		{seq.ErrTooEarly, ". `flaked seq show` prints when it may be purged"},
 	} {
 		if errors.Is(err, row.is) {
-			return "", row.advice, err
+			return row.advice
 		}
 	}
-	return "", "", err
+	return ""
 }
 
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.

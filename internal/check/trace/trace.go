@@ -85,7 +85,8 @@ func (v *Verdict) String() string {
 	for _, n := range v.Broken {
 		broken += n
 	}
-	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %v\n  rules: %v\n", steps, broken, v.Broken, v.Steps,
+	return fmt.Sprintf("traces: %d steps, %d violations %v\n  steps: %v\n  rules: %v\n", steps, broken, v.Broken,
+		v.Steps,
 		v.Rules)
 }
 

@@ -4,8 +4,8 @@
 //
 // Until 0.1.0 is tagged, the files are written anew with
 //
-//	FLAKED_TEST_ZK=require go test -p 1 ./internal/ops/web ./cmd/flaked ./internal/core/replies ./lineproto ./internal/core/seq \
-//		./internal/ops/view ./internal/check/api ./internal/check/e2e -run Frozen -args -freeze
+//	FLAKED_TEST_ZK=require go test -p 1 ./internal/ops/web ./cmd/flaked ./internal/core/replies ./lineproto \
+//		./internal/core/seq ./internal/ops/view ./internal/check/api ./internal/check/e2e -run Frozen -args -freeze
 package upgrade
 
 import (

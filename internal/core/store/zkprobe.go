@@ -124,7 +124,9 @@ func (z *ZK) tryWrites(ctx context.Context, p *Probe, clock func() int64) error 
 	if err := write("set", func(c *zkClient) (*zk.Stat, error) { return c.conn.Set(at, []byte("x"), 0) }); err != nil {
 		return err
 	}
-	if err := write("delete", func(c *zkClient) (*zk.Stat, error) { return nil, c.conn.Delete(at, AnyVersion) }); err != nil {
+	if err := write("delete", func(c *zkClient) (*zk.Stat, error) {
+		return nil, c.conn.Delete(at, AnyVersion)
+	}); err != nil {
 		return err
 	}
 	p.Write, p.Read = median(writes), median(reads)

@@ -57,7 +57,8 @@ type Summary struct {
 	TookMs      int64 `json:"took_ms"`
 }
 
-// Config describes the node that will be started. All fields are required, but those that say what they mean when empty.
+// Config describes the node that will be started. All fields are required, but those that say what they mean
+// when empty.
 type Config struct {
 	// ZK is ZooKeeper's address and the cluster's name.
 	ZK store.ZKConfig
@@ -74,8 +75,8 @@ type Config struct {
 	// Admin is the TCP address of its HTTP server, "" for none.
 	Listen [][2]string
 	Admin  string
-	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this one connects
-	// to them with.
+	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this
+	// one connects to them with.
 	Address string
 	Peer    func() (access.Client, error)
 	// Timeout bounds the examination of the state directories, and then each group of checks.

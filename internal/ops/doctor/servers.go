@@ -94,8 +94,8 @@ func judgeServers(servers []server) (found []Finding) {
 				f.Level, f.Advice = Warn, "Check the network to it, and its disk"
 			}
 		case s.full:
-			f.Level, f.Text, f.Advice = Warn, s.addr+" closes connections at once: it has as many as maxClientCnxns or "+
-				"maxCnxns allow, or it is a proxy without a server behind it",
+			f.Level, f.Text, f.Advice = Warn, s.addr+" closes connections at once: it has as many as "+
+				"maxClientCnxns or maxCnxns allow, or it is a proxy without a server behind it",
 				"Raise maxClientCnxns in its zoo.cfg. Each node needs one connection, a command one more"
 		case errors.As(s.err, new(noSession)):
 			f.Level, f.Text, f.Advice = Warn, s.addr+" accepts connections and gives no session in time",

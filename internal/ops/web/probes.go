@@ -57,7 +57,8 @@ func checks(doc Status) string {
 	if !s.ZooKeeper.Session { // a heartbeat fails only when it has waited for a connection
 		heartbeat = "no connection, " + heartbeat
 	}
-	line(s.ZooKeeper.Error == "" && s.ZooKeeper.Session && !w.CutOff(), "!", "zookeeper", cmp.Or(s.ZooKeeper.Error, heartbeat))
+	line(s.ZooKeeper.Error == "" && s.ZooKeeper.Session && !w.CutOff(), "!", "zookeeper",
+		cmp.Or(s.ZooKeeper.Error, heartbeat))
 	for _, p := range doc.Problems {
 		b.WriteString(oneLine(p.String()) + "\n")
 	}
