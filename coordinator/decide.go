@@ -33,8 +33,8 @@ type Claim struct {
 	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
 	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// ReservedUntil is the reserved bound of the local record, as it was when that was read or the slot was acquired. The
-	// node keeps the present one.
+	// ReservedUntil is the reserved bound of the local record, as it was when that was read or the slot was
+	// acquired. The node keeps the present one.
 	ReservedUntil int64 `json:"-"`
 	// Generation is the write count of the local record, as of the last heartbeat or grant.
 	Generation uint64 `json:"-"`

@@ -166,7 +166,8 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	case d.fenced != "":
 		return Beat{}, h.giveUp(ctx, d.fenced, false)
 	case d.renew:
-		// ZooKeeper does not know yet that the process began without it. The lease bound stays: the next heartbeat confirms.
+		// ZooKeeper does not know yet that the process began without it. The lease bound stays: the next
+		// heartbeat confirms.
 		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
 	}

@@ -48,8 +48,8 @@ type sinceGrant struct {
 
 // wait is the confirming time of a slot (C10).
 type wait struct {
-	// until is when it ends, ns of the boot clock. If it is firm, no word of peers makes it shorter, and a record that is
-	// confirmed before must be taken back: the lease had run out, or a restart was late.
+	// until is when it ends, ns of the boot clock. If it is firm, no word of peers makes it shorter, and a
+	// record that is confirmed before must be taken back: the lease had run out, or a restart was late.
 	until int64
 	firm  bool
 }
@@ -139,7 +139,8 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
 	// afterWrite found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
-	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and never confirm.
+	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
+	// never confirm.
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
@@ -175,8 +176,8 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		hold.wait = e.firmWait(*v.cl)
 		if d.slot.Confirmed {
-			// Until it is written again, the node serves on below the bound that it had: no other node can have confirmed
-			// before that (C3). hold.bound stays, so that a later heartbeat finds the same.
+			// Until it is written again, the node serves on below the bound that it had: no other node can have
+			// confirmed before that (C3). hold.bound stays, so that a later heartbeat finds the same.
 			return Beat{}, errTakeBack
 		}
 		lapsed = true

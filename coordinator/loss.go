@@ -18,8 +18,8 @@ const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
-	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one in which
-	// no node has confirmed (C22). It has confirmed a worker, or PutBack was called.
+	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one
+	// in which no node has confirmed (C22). It has confirmed a worker, or PutBack was called.
 	MayRecreate bool
 	// LeaseUntil is the finder's lease bound, Unix ms.
 	LeaseUntil int64
@@ -95,7 +95,8 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 			}
 			return cl, err
 		}
-		// Our clock is behind the leader's, so that the freeze ends too early. Write it again, from the leader's time on.
+		// Our clock is behind the leader's, so that the freeze ends too early. Write it again, from the
+		// leader's time on.
 		l.Known, now = cl.Incarnation, stamp
 	}
 }

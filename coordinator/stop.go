@@ -26,7 +26,8 @@ func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
 //
 // A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
 func (h *Hold) Release(ctx context.Context, end int64) error {
-	h.co.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end)) // it may be free at once
+	// it may be free at once
+	h.co.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end))
 	err := h.finish(ctx, func(s *Slot) {
 		s.Released, s.State, s.Ticket = true, "released", ""
 		s.LeaseUntil = max(h.Floor, end)

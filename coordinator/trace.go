@@ -34,9 +34,9 @@ func (h *Hold) traceGrant(how string, cl Cluster, e evidence, old, slot Slot, ve
 // traceBeat traces an acknowledged heartbeat: d was written over v.
 func (h *Hold) traceBeat(d decision, v view, after store.Stat, e evidence, b Beat) {
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
-	h.co.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", v.cl.Incarnation,
-		"floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed, "confirms", d.confirms,
-		"firm", d.wait.firm, "wait_ms", b.Wait.Milliseconds(), "unbroken_ms", d.slot.UnbrokenMs,
+	h.co.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
+		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
+		"confirms", d.confirms, "firm", d.wait.firm, "wait_ms", b.Wait.Milliseconds(), "unbroken_ms", d.slot.UnbrokenMs,
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
 		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
 		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.boot)

@@ -269,7 +269,8 @@ func (n *Node) noteStore(err error) {
 	switch {
 	case errors.Is(err, store.ErrLocalSession): // the heartbeat itself was acknowledged
 		if n.store.err == nil {
-			n.log.Error("could not show that this node is connected, so other nodes and operators see it as disconnected",
+			n.log.Error("could not show that this node is connected, so other nodes and operators see it as "+
+				"disconnected",
 				"cause", TroubleLocalSession, "error", err)
 		}
 	case err != nil && n.store.err == nil && expired:

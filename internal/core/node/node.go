@@ -78,9 +78,9 @@ type state struct {
 	phase   Phase
 	cluster coordinator.Cluster
 	rules
-	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local record go
-	// by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending. Only the goroutine
-	// of keep writes claim, cluster and rules, so that goroutine may read them without mu.
+	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local
+	// record go by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending.
+	// Only the goroutine of keep writes claim, cluster and rules, so that goroutine may read them without mu.
 	claim            coordinator.Claim
 	confirmed, alone bool
 	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record.

@@ -103,8 +103,8 @@ func (r *Refusal) words() *ids.ReplyError {
 	case CauseTimeUsedUp:
 		return replies.New(ids.EXHAUSTED, "the layout's time field is used up")
 	case CauseSequences:
-		return replies.New(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does soon "+
-			"reason="+string(r.Cause))
+		return replies.New(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does "+
+			"soon reason="+string(r.Cause))
 	case CauseDraining:
 		return replies.New(ids.NOTREADY, "draining: the node stops soon")
 	case CauseStopping:

@@ -136,7 +136,8 @@ func (n *Node) Snapshot() Snapshot {
 			CoastingMs: n.clock.Lead().Milliseconds(),
 		},
 		ZooKeeper: ZooKeeperSnapshot{
-			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err), trouble: troubleOf(n.store.err),
+			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),
+			trouble: troubleOf(n.store.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
 		Disk: DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
