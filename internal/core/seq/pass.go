@@ -89,10 +89,18 @@ func (p *passes) leaveBehind(r *Record) {
 // doubted reports whether requests have not been answered in time, and may never be.
 func (p *passes) doubted() bool { return p.flight != nil && p.flight.doubted }
 
+// slowAt returns when Round must look whether a node has answered, 0 if it need not.
+func (p *passes) slowAt() int64 {
+	if p.flight == nil || p.flight.doubted {
+		return 0
+	}
+	return p.flight.slowAt
+}
+
 // slow reports whether a node does not answer in time. It is true once for each flight.
 func (m *ordered) slow(now int64) bool {
-	f := m.passes.flight
-	return f != nil && !f.doubted && now >= f.slowAt
+	at := m.passes.slowAt()
+	return at != 0 && now >= at
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may

@@ -224,3 +224,39 @@ func TestOrderedSequenceIsExhausted(t *testing.T) {
 		}
 	}
 }
+
+// An owner does not answer any more. The request comes while the node reads the record in a new session, or the alarm of
+// an earlier request has not rung yet.
+func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
+	for name, quiet := range map[string]time.Duration{"in a new session": time.Second, "after other requests": 0} {
+		s, nodes := newLinked(t, DefaultLease, 2)
+		a, b := s.owned(nodes[0], nodes[1])
+		a.gone()
+		for s.pass(quiet); s.now%3000 != 10; { // the next heartbeat is far away
+			s.pass(10 * time.Millisecond)
+		}
+		began, doubted := s.now, false
+		m := b.is.find([]byte("ticks")).mode.(*ordered)
+		b.is.relay.pass = func(context.Context, string, string, int64) (int64, error) {
+			for s.now < began+1000 && !doubted {
+				s.pass(10 * time.Millisecond)
+				doubted = m.passes.doubted()
+			}
+			return 0, errors.New("no answer")
+		}
+		var c *call
+		b.calls = func(call store.Call) store.Fault {
+			if c == nil && call.Touches(recordPath("ticks")) {
+				c = b.ask("ticks", 1, true)
+			}
+			return store.NoFault
+		}
+		b.store.Expire()
+		_ = b.round()
+		c.again()
+		s.pass(10 * time.Millisecond)
+		if !doubted {
+			t.Errorf("%s: the node does not doubt the owner within %d ms", name, s.now-began)
+		}
+	}
+}

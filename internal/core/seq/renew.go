@@ -85,9 +85,15 @@ func (i *Issuer) nextAlarm(s *series) {
 	case s.notBefore > now:
 		next.from, next.at = s.notBefore, s.notBefore
 	}
+	slowAt := int64(0)
+	if m, ok := s.mode.(*ordered); ok { // an earlier alarm has taken the place of that
+		slowAt = m.passes.slowAt()
+	}
 	s.mu.Unlock()
-	if next.at > now {
-		i.alarms.set(s, next)
+	for _, one := range []alarm{next, {slowAt, slowAt}} {
+		if one.at > now {
+			i.alarms.set(s, one)
+		}
 	}
 }
 
