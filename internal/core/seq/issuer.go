@@ -140,7 +140,12 @@ type Issuer struct {
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
 
-	// Only the goroutine that calls Round uses the fields below.
+	given atomic.Bool // the state directory was given up: see inTime
+	// quotaTold is when a quota was last logged, in ns of the monotonic clock, 0 for never.
+	quotaTold atomic.Int64
+
+	// Only the goroutine that calls Round writes the fields below. The goroutines of workAll read known, session,
+	// spread and roundTime, while Round waits for them.
 	known knowledge
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
@@ -155,7 +160,9 @@ type Issuer struct {
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
-	// seen has /cluster and /seq as they were last read and compared.
+	// seen has /cluster and /seq as they were last read and compared, for the versions of renewals only. It lacks what
+	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
+	// else, and does not learn what renew reads.
 	seen view
 	left bool // the node has left the list of nodes that may own sections
 	// unlisted: ZooKeeper refuses that list.
@@ -168,11 +175,8 @@ type Issuer struct {
 	keep    func(Witness) error
 	beside  func(func())
 	saving  *saving
-	given   atomic.Bool // the state directory was given up: see saveLast
 	saved   int64
 	savedAs following
-	// quotaTold is when a quota was last logged, in ns of the monotonic clock, 0 for never.
-	quotaTold atomic.Int64
 	// swept is when names were last forgotten, in ns of the monotonic clock.
 	swept int64
 }
@@ -226,8 +230,9 @@ func nonce() string {
 }
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
-// sequence may lie between them. Take does no I/O. It returns a *Refusal, or sequence.ErrPending if the node has to
-// fetch positions first. Then it calls wake once, later, and the caller calls Take again with the same w.
+// sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,
+// or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
+// Take again with the same w.
 func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
 ) ([]worker.Run, error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Mode says when positions are written to ZooKeeper. What the code outside of a mode's own file knows of it is in this
-// file. Besides, the journal knows segment (see stocked), and renew.go, placement.go and trace.go know ordered.
+// Mode says when positions are written to ZooKeeper. Other code asks the methods in this file where it can. A few
+// places need the mode itself: those that call stocked or owned, renew.go and placement.go (*ordered), and trace.go and
+// standing.go (Strict).
 type Mode string
 
 const (
@@ -103,13 +104,13 @@ type mode interface {
 	report(u *Use) string
 }
 
-// blockWrite is a write that takes a block. Without a block it renews the record's time, or gives positions back.
-// requests are those that it answers.
+// blockWrite is a write that takes a block. Without a block it renews the record's time, or gives positions or the
+// ownership back.
 type blockWrite struct {
 	record   Record
 	block    positions.Block
-	requests []request
-	keys     *keyring // as the write leaves them, nil if it does not write them
+	requests []request // that it answers
+	keys     *keyring  // as the write leaves them, nil if it does not write them
 	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
 	// positions.
 	renews  bool

@@ -45,7 +45,7 @@ type State struct {
 	Incarnation int64 `json:"-"`
 	// Time is the sequence time, ms: see time.go.
 	Time int64 `json:"time"`
-	// Jumped is Time as a node put it back last, after a loss of data. Since then no more has passed than Time shows.
+	// Jumped is Time as a node put it back last, after a loss of data. At least Time - Jumped has passed since.
 	Jumped int64 `json:"jumped,omitempty"`
 	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a
 	// node last told that it still puts records back; it only grows.
@@ -146,7 +146,7 @@ type Record struct {
 	At     int64 `json:"at"`
 	// PeakFrom and PeakAt bound what was ever issued: at the sequence time t, ms, all positions in use were
 	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the
-	// sequence is created, and by the first block after a loss of data.
+	// sequence is created, and by the first block after a loss of data. PeakFrom rises with Next where that is raised.
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
 	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
@@ -155,12 +155,13 @@ type Record struct {
 	Nonce string `json:"nonce"`
 	// By names the node that wrote the record last.
 	By string `json:"by,omitempty"`
-	// Incarnation is that of /cluster when a block was last taken.
+	// Incarnation is that of /cluster when the sequence was created, when it took its first block after a loss of data,
+	// or when an operator vouched for its next value, whichever was last.
 	Incarnation int64 `json:"incarnation"`
 	// EarlierHoldMs is the longest HoldMs that the sequence had before the last change.
 	EarlierHoldMs int64 `json:"earlier_hold_ms,omitempty"`
-	// MaxNames is the number of sequences that a template creates at most, 0 for a sequence, also after a deletion.
-	// Names is the number that it has created.
+	// MaxNames is the number of sequences that a template creates at most, 0 for all other records. Names is the
+	// number that it has created. The tombstone of a template keeps both.
 	MaxNames int64 `json:"max_names,omitempty"`
 	Names    int64 `json:"names,omitempty"`
 	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
@@ -176,7 +177,7 @@ type Record struct {
 	Term    int64  `json:"term,omitempty"`
 	Address string `json:"address,omitempty"`
 	OwnedAt int64  `json:"owned_at,omitempty"`
-	// Sections is the number of sections of a family, 0 for all other records, also after a deletion.
+	// Sections is the number of sections of a family, 0 for all other records. Its tombstone keeps it.
 	Sections int `json:"sections,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`

@@ -23,7 +23,8 @@ type Report struct {
 	// Issued is the number of values that the process has issued, Blocks that of the blocks that it has taken, and
 	// Waits that of the requests that waited for ZooKeeper.
 	Issued, Blocks, Waits int64
-	// Refused is the number of requests that were refused, by reason. It has all reasons.
+	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
+	// passed on and that the owner refused are not among them.
 	Refused map[Reason]int64
 }
 

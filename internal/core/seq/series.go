@@ -13,12 +13,22 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// series is one sequence as a node knows it. The goroutine of Round does its I/O. All fields below
-// mu are guarded by it, and Round does not hold mu during I/O.
+// series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
 type series struct {
-	name string
+	// These never change. journal keeps the stock over a restart, nil for none. relay and families are those of the
+	// node.
+	name     string
+	journal  *journal
+	relay    *relay
+	families *families
+	trace    coordinator.Trace
 
-	mu sync.Mutex
+	forgotten atomic.Bool // see forget
+	// alarm is guarded by the mutex of alarms. rung: it is in Issuer.rung. Only the goroutine of Round uses that.
+	alarm alarm
+	rung  bool
+
+	mu sync.Mutex // guards all that follows
 	// known is the latest record that the node has read or written, nil for none.
 	known *Record
 	// highest is the highest next position that a record with this ID had.
@@ -31,7 +41,8 @@ type series struct {
 	// mode issues the sequence known. nil if none is known.
 	mode mode
 
-	// last is what the last write has left in ZooKeeper, if the next decision needs no read. Else it is the zero view.
+	// last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
+	// this node owns, what was read since. Else it is the zero view.
 	last view
 
 	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and
@@ -64,20 +75,10 @@ type series struct {
 	incarnation int64
 	// readAt is when the record was last read, ns of the monotonic clock, 0 for never.
 	readAt int64
-	// journal keeps the stock over a restart, nil for none. kept is what an earlier process held, until known is of the
-	// same life.
-	journal   *journal
-	kept      *held
-	forgotten atomic.Bool // the Issuer has removed the series
+	// kept is what an earlier process held, until known is of the same life.
+	kept *held
 	// lookAt is when Round must look at the series again, ns of the monotonic clock, 0 for no time of its own.
 	lookAt int64
-	// relay and families are those of the node.
-	relay    *relay
-	families *families
-	trace    coordinator.Trace
-	// alarm is guarded by the mutex of alarms. rung: it is in Issuer.rung. Only the goroutine of Round uses that.
-	alarm alarm
-	rung  bool
 }
 
 // request is a request for values.
@@ -119,11 +120,11 @@ func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worke
 	return s.mode.serve(r, now, readAt, to)
 }
 
-// errForgotten: the Issuer has removed the series, so nobody would serve a request that waits there.
+// errForgotten: the Issuer removes the series or has removed it, so nobody would serve a request that waits there.
 var errForgotten = errors.New("the series is forgotten")
 
 // forget reports whether the Issuer must remove the series: it has no record, nobody waits, and the node need
-// not read it.
+// not read it. If so, it marks the series as forgotten, and requests must look for another one.
 func (s *series) forget(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

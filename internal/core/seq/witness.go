@@ -35,7 +35,8 @@ type moment struct {
 	// Mono is ns of the monotonic clock, in this boot of the machine.
 	Boot string `json:"boot"`
 	Mono int64  `json:"mono"`
-	// Wall and Leader are Unix ms by the clock of the node, and by that of ZooKeeper's leader at the latest.
+	// Wall is Unix ms by the clock of the node. Leader is that of ZooKeeper's leader when /seq had been written last,
+	// so at that moment or before.
 	Wall   int64 `json:"wall"`
 	Leader int64 `json:"leader"`
 	// Time was the sequence time.
@@ -257,5 +258,5 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// checksum returns the first line of a witness file. A damaged file could put back a wrong next position.
+// checksum returns the first line of a witness file or a journal. A damaged file could put back a wrong next position.
 func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) }
