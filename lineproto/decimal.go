@@ -27,7 +27,7 @@ func appendRun(out []byte, r worker.Run, kind byte, end string) []byte {
 		case '$':
 			out = appendBulkInt(out, id)
 		case ':':
-			out = appendHeader(out, ':', int(id))
+			out = append(strconv.AppendInt(append(out, ':'), id, 10), end...)
 		default:
 			out = append(strconv.AppendInt(out, id, 10), end...)
 		}
