@@ -142,6 +142,9 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if n < 1 || n > ids.MaxTake {
 		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	k, err := c.do(ctx, forIDs, n, nil)
 	if err != nil {
 		return nil, err
@@ -153,11 +156,9 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 }
 
 // do submits a call for n IDs or values, and waits for its answer. refill may be nil. It is submitted together with the
-// call, so that the IDs of the stock come after those of the call.
+// call, so that the IDs of the stock come after those of the call. It is submitted also if ctx has just ended, because
+// the stock makes no other one before.
 func (c *Client) do(ctx context.Context, q query, n int, refill *call) (*call, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(c.cfg.Patience)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,8 +69,8 @@ func (s *namedSequence) one(ctx context.Context, q query, ahead *stock) (int64, 
 }
 
 func (s *namedSequence) do(ctx context.Context, q query, n int) (*call, error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := cmp.Or(s.err, ctx.Err()); err != nil {
+		return nil, err
 	}
 	return s.c.do(ctx, q, n, nil)
 }

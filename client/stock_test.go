@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,4 +39,26 @@ func TestStock(t *testing.T) {
 	take(203, 11, 3) // 9 and 10 are too old
 	fill(203, 13)
 	take(400, 0, 4)
+}
+
+// endsLater is a context that ends after Err was called once.
+type endsLater struct {
+	context.Context
+	asked atomic.Int32
+}
+
+func (c *endsLater) Err() error {
+	if c.asked.Add(1) == 1 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// A context ends when its call has found that the stock needs more. The next calls must not wait for ever for somebody
+// to ask for that.
+func TestStockIsFilledAlthoughTheCallEnds(t *testing.T) {
+	_, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs, Prefetch: 10, MaxAge: time.Hour})
+	_, _ = c.Next(&endsLater{Context: by(t, long)})
+	until(t, "an ID is prefetched", func() bool { _, ok := c.TryNext(); return ok })
 }
