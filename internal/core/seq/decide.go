@@ -159,12 +159,12 @@ func (r Record) renewed(now int64) Record {
 // returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest blockWrite, incarnation int64) (after Record, possible bool) {
-	ours, b := rest.record, rest.block
+func (r Record) returnOf(rest remainder, incarnation int64) (after Record, possible bool) {
+	b := rest.block
 	switch {
-	case r.ID != ours.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
+	case r.ID != rest.id, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
 		return Record{}, false
-	case r.Incarnation != incarnation, ours.Incarnation != incarnation:
+	case r.Incarnation != incarnation, rest.incarnation != incarnation:
 		return Record{}, false
 	//mutant:s4-return-below-others by seqsim -> case false:
 	case r.Next != b.End: // (S4)

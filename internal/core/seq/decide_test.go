@@ -128,13 +128,13 @@ func TestReturnOf(t *testing.T) {
 		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
 	} {
-		w, possible := usual(c.change).returnOf(blockWrite{record: usual(nil),
-			block: positions.Block{First: c.first, End: 100}}, 1)
+		w, possible := usual(c.change).returnOf(remainder{usual(nil).ID, usual(nil).Incarnation,
+			positions.Block{First: c.first, End: 100}}, 1)
 		if possible != c.possible || possible && (w.Next != c.first || w.Credit != 5000+100-c.first) {
 			t.Errorf("%s: %v, %+v", name, possible, w)
 		}
 	}
-	rest := blockWrite{record: usual(nil), block: positions.Block{First: 50, End: 100}}
+	rest := remainder{usual(nil).ID, usual(nil).Incarnation, positions.Block{First: 50, End: 100}}
 	if _, possible := usual(nil).returnOf(rest, 2); possible {
 		t.Error("the record is from an earlier incarnation")
 	}

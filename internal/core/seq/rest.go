@@ -54,7 +54,7 @@ func (i *Issuer) giveBackRests(ctx context.Context) error {
 type rest struct {
 	s    *series
 	keep held
-	give blockWrite
+	give remainder
 	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
 	may     bool
 	returns *step

@@ -256,14 +256,22 @@ func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
 
 func (s *segment) drop() { _, _ = s.takeRest() }
 
-// takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other,
-// with the ID and the incarnation of the record from which they were taken, if the node can give them back.
-func (s *segment) takeRest() (rest blockWrite, ok bool) {
+// remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
+// issued nothing of it.
+type remainder struct {
+	id          string
+	incarnation int64
+	block       positions.Block
+}
+
+// takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other, if
+// the node can give them back.
+func (s *segment) takeRest() (rest remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
 	s.last, s.attempts, s.unread = positions.Block{}, nil, false
-	return blockWrite{record: Record{ID: s.known.ID, Incarnation: s.lastIncarnation}, block: tail}, ok
+	return remainder{s.known.ID, s.lastIncarnation, tail}, ok
 }
 
 func (s *segment) report(u *Use) string {

@@ -1,7 +1,5 @@
 package seq
 
-import "github.com/flaked/flaked/internal/core/positions"
-
 // Standing is what the record of a sequence says about the next block.
 type Standing struct {
 	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
@@ -13,12 +11,14 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	c, refusal := blockWrite{block: positions.Block{First: r.Next}}, (*Refusal)(nil)
+	var c blockWrite
+	var refusal *Refusal
 	switch {
 	case r.Sections > 0: // its sections have records of their own
 		return Standing{}
 	case r.MaxNames > 0:
 		_, _, refusal = r.create("", st)
+		c.block.First = r.Next // a template skips nothing
 	case r.Mode == Strict:
 		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
 	default:
