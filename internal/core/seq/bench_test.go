@@ -49,8 +49,8 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 		s := i.named(fmt.Sprint("sequence-", k))
 		s.know(Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
-		m.last = positions.Block{First: 0, End: 1 << 40}
-		m.stock.Add(m.last)
+		m.lastBlock = positions.Block{First: 0, End: 1 << 40}
+		m.stock.Add(m.lastBlock)
 		all = append(all, m)
 	}
 	for b.Loop() {

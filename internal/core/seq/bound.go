@@ -127,10 +127,10 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 	second := s.pace.second(s.issued, now)
 	margin := max(few, second+second/4)
-	s.low = margin / 5
+	s.wakeBelow = margin / 5
 	bound = s.stock.Bound()
 	need := s.needs().all
-	if next := s.boundFor(need, margin); next > bound && (need > 0 || s.stock.Free() <= s.low) {
+	if next := s.boundFor(need, margin); next > bound && (need > 0 || s.stock.Free() <= s.wakeBelow) {
 		bound = next
 	} else if s.stock.Free() > margin+margin/2 && need == 0 {
 		bound = s.stock.After(margin)
@@ -154,7 +154,7 @@ func (s *segment) boundFor(need, margin int64) int64 {
 
 // held returns what the journal must have if this bound counts. ok is false if that is nothing.
 func (s *segment) held(bound int64) (h held, ok bool) {
-	h = held{s.name, s.known.ID, s.lastIncarnation, s.last, s.stock.From(bound)}
+	h = held{s.name, s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
 	return h, len(h.Blocks) > 0
 }
 

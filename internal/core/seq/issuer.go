@@ -164,11 +164,12 @@ type Issuer struct {
 	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
 	// else, and does not learn what renew reads.
 	seen view
-	left bool // the node has left the list of nodes that may own sections
-	// unlisted: ZooKeeper refuses that list.
+	// sawLeaving is what relay.leaving was when keepPlace last looked.
+	sawLeaving bool
+	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
 	unlisted bool
-	// nodes is the number of workers of the cluster that are connected.
-	nodes int64
+	// connected is the number of workers of the cluster that are connected.
+	connected int64
 	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
 	// that runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the
 	// node had followed before the last one that succeeded.
@@ -198,7 +199,7 @@ func New(cfg Config) *Issuer {
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()
 	}
-	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: roundTime, wake: make(chan struct{}, 1)}
+	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: longestRound, wake: make(chan struct{}, 1)}
 	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
 	i.beside = func(f func()) { go f() }
 	i.relay = &relay{

@@ -150,7 +150,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	}
 	for _, h := range all {
 		s := i.named(h.Name)
-		i.cfg.Trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
+		i.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
 		s.mu.Lock()
 		s.resume(h)
 		s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *series) restock() {
 }
 
 func (s *segment) restock(h held) {
-	s.last, s.lastIncarnation = h.Last, h.Incarnation
+	s.lastBlock, s.lastIncarnation = h.Last, h.Incarnation
 	s.unread = true
 	for _, b := range h.Blocks {
 		s.stock.Add(b)

@@ -151,7 +151,7 @@ func (i *Issuer) report(found string) {
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
 func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
 	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
-		i.leave()
+		i.forgetCluster()
 	}
 	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
 		return view{}, false, nil
@@ -205,7 +205,7 @@ func (i *Issuer) compare(
 			return false, false, err
 		}
 		k.enter(v.incarnation(), now)
-		i.cfg.Trace.Step("enters", "inc", k.incarnation, "at", k.entered)
+		i.trace.Step("enters", "inc", k.incarnation, "at", k.entered)
 		i.markChanged(nil, true)
 	}
 	switch {
@@ -310,8 +310,8 @@ func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
 	return err
 }
 
-// leave drops all that the node knows, because it has joined another cluster.
-func (i *Issuer) leave() {
+// forgetCluster drops all that the node knows, because it has joined another cluster.
+func (i *Issuer) forgetCluster() {
 	i.remove(func(s *series) bool {
 		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
 		return i.gone.add(s)

@@ -189,7 +189,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 		for range 3 {
 			_ = a.round()
 		}
-		if first := a.is.named("order").segment().last.First; !put || first < before.Next+500_000 {
+		if first := a.is.named("order").segment().lastBlock.First; !put || first < before.Next+500_000 {
 			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first,
 				before.Next, before.Incarnation, put)
 		}

@@ -33,9 +33,9 @@ func (m Mode) String() string { return cmp.Or(string(m), "segment") }
 // them while they are cut off.
 func (m Mode) Holds() bool { return m != Strict }
 
-// Ordered reports whether a later request gets a higher value over all nodes. So a life in this mode must not begin
+// Rises reports whether a later request gets a higher value over all nodes. So a life in this mode must not begin
 // while nodes that are cut off may issue values of the last one (S19).
-func (m Mode) Ordered() bool { return m != Segment }
+func (m Mode) Rises() bool { return m != Segment }
 
 // Owned reports whether one node at a time, the owner, issues the values.
 func (m Mode) Owned() bool { return m == Ordered }

@@ -98,7 +98,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		case lost && !d.StartGiven:
 			return changed{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
-		case d.Mode.Ordered() && old != nil && old.Mode.Holds() && old.IssuableFor(st) > 0:
+		case d.Mode.Rises() && old != nil && old.Mode.Holds() && old.IssuableFor(st) > 0:
 			return changed{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
 		switch err := o.checkOuter(ctx, d.Name); {

@@ -161,7 +161,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 	}
 	d := m.known.hold()
 	m.lookAt = renewAt(m.lease.sent, d)
-	if e.unconfirmed == 0 && (m.lease.ending || m.shouldEnd(e)) {
+	if e.unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
 		m.lease.ending, m.lookAt = true, 0
 		return m.giveBack(v, e)
 	}
@@ -201,9 +201,9 @@ func (m *ordered) renewal(w blockWrite, e situation) *blockWrite {
 	return &w
 }
 
-// shouldEnd reports whether the owner should give the section back: the node stops, nobody asks, or another node is its
-// place.
-func (m *ordered) shouldEnd(e situation) bool {
+// endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
+// has its place at another node. The latter uses up a move, so the caller must give it back then.
+func (m *ordered) endsNow(e situation) bool {
 	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() || e.sent >= m.staysUntil && m.relay.takeMove(m.name)
 }
 

@@ -43,10 +43,10 @@ func (r *relay) others() bool {
 // leaves reports whether this node gives all its sections away.
 func (r *relay) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.others() }
 
-// takeMove reports whether this node should give a section away now, because it leaves or the section has its place at
-// another one. The latter uses up one of movesAtOnce.
+// takeMove reports whether this node should give a section away now, because the section has its place at another one.
+// That uses up one of movesAtOnce.
 func (r *relay) takeMove(section string) bool {
-	return r.leaves() || r.others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
+	return r.others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
 }
 
 // movesAtOnce is the number of sections that a node gives away at each heartbeat, because they have their place at
@@ -55,19 +55,20 @@ const movesAtOnce = 8
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (i *Issuer) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	left := i.relay.leaving.Load()
-	if !followed && left == i.left {
+	leaving := i.relay.leaving.Load()
+	if !followed && leaving == i.sawLeaving {
 		return nil
 	}
-	if left != i.left {
-		i.left, i.unfinished = left, true // all that this node owns is due
+	if leaving != i.sawLeaving {
+		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
 	}
 	err := i.meetNodes(ctx, cluster)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !i.unlisted {
 		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
-	if i.unlisted = refused; refused { // nothing else needs the list
+	i.unlisted = refused
+	if refused { // nothing else needs the list
 		return nil
 	}
 	return err
@@ -142,7 +143,7 @@ func (i *Issuer) Leave() {
 	}
 }
 
-// Left reports whether the node has done so.
+// Left reports whether no section is left to give away: this node owns none, or no other node may own any.
 func (i *Issuer) Left() bool { return !i.relay.inUse.Load() || !i.relay.others() || !i.owns() }
 
 // owns reports whether this node owns a section.

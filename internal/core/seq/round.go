@@ -24,7 +24,8 @@ func (i *Issuer) Round(ctx context.Context) error {
 	i.noteSession()
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.nodes = int64(cluster.Nodes); !joined {
+	i.connected = int64(cluster.Nodes)
+	if !joined {
 		i.refuseAll(confirming(startsIn))
 		i.forget()
 		return nil
@@ -116,7 +117,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	f := following{session: i.session, state: *i.known.state}
 	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)
-	i.saveFirst(f)
+	i.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
 	if f.isIn(i.savedAs) { // (S25)
 		i.followed.Store(&f)
@@ -144,8 +145,8 @@ func (i *Issuer) refuseAll(r *Refusal) {
 	}
 }
 
-// roundTime is the time after which a round begins no more work. So requests that wait are woken in time.
-const roundTime = patience / 2
+// longestRound is the greatest Issuer.roundTime. So requests that wait are woken in time.
+const longestRound = patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
@@ -241,7 +242,7 @@ func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 			}
 			s.mu.Unlock()
 		}
-		i.spread = spread(used, i.nodes)
+		i.spread = spread(used, i.connected)
 	}
 	e := i.situation(cluster, i.cfg.Mono())
 	var by [awaited + 1][]*series
@@ -253,7 +254,7 @@ func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.nodes))]
+	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
 	return slices.Concat(by[awaited], by[needed], renewals)
 }
 

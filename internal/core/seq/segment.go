@@ -16,8 +16,8 @@ import (
 type segment struct {
 	*series
 	stock positions.Stock
-	// last is the last block that the node took, in the incarnation lastIncarnation of the sequence.
-	last            positions.Block
+	// lastBlock is the last block that the node took, in the incarnation lastIncarnation of the sequence.
+	lastBlock       positions.Block
 	lastIncarnation int64
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
@@ -27,10 +27,10 @@ type segment struct {
 
 	// unread: the stock is from an earlier process, and ZooKeeper may have the record. It must be read before.
 	unread bool
-	// low is the number of positions below the bound of the stock at which the journal must move it on. pace is for
-	// that.
-	low  int64
-	pace pace
+	// wakeBelow is the number of positions below the bound of the stock at which the journal must move it on. pace is
+	// for that.
+	wakeBelow int64
+	pace      pace
 }
 
 // newSegment returns the mode of a sequence of which the node holds nothing.
@@ -59,7 +59,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 		return s.wait(r, now, to)
 	}
 	to, ok := s.issue(r, to)
-	if free := s.stock.Free(); !ok || free <= s.low && free < s.stock.Left() {
+	if free := s.stock.Free(); !ok || free <= s.wakeBelow && free < s.stock.Left() {
 		s.journal.wake()
 	}
 	if !ok {
@@ -115,7 +115,7 @@ func (s *segment) holds(r request) bool {
 }
 
 // used reports whether this node has taken a block of the sequence.
-func (s *segment) used() bool { return s.last.Len() > 0 }
+func (s *segment) used() bool { return s.lastBlock.Len() > 0 }
 
 func (s *segment) urgency(e situation) urgency {
 	switch {
@@ -156,7 +156,7 @@ func (s *segment) accept(t blockWrite, mono int64) {
 	s.series.knowWritten(t, mono)
 	s.attempts = nil
 	if t.block.Len() > 0 {
-		s.last, s.lastIncarnation = t.block, t.record.Incarnation
+		s.lastBlock, s.lastIncarnation = t.block, t.record.Incarnation
 		s.stock.Add(t.block)
 		s.journal.wake() // else the block is lost at kill -9
 	}
@@ -184,7 +184,7 @@ func (s *segment) demand(e situation, need int64) positions.Demand {
 	d := positions.Demand{
 		Rate: s.window.rate(s.issued, e.sent), Need: need,
 		Supply:   max(e.supply(s.known), e.spread), // else the node would write more often than spread allows
-		Smallest: s.known.Block, Last: s.last.Len(), Credit: budget.Credit,
+		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.issued, e.sent)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
@@ -224,7 +224,7 @@ func (s *segment) needs() needs {
 
 // short reports whether the node should take a block: a tenth of the last one is used, and there is
 // no other one in reserve.
-func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.last.Len()) }
+func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.lastBlock.Len()) }
 
 // wantsMore reports whether the node has less than it issues in the supply, although it is not short: a block is
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
@@ -269,12 +269,12 @@ type remainder struct {
 func (s *segment) takeRest() (rest remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
-	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.last.End
-	s.last, s.attempts, s.unread = positions.Block{}, nil, false
+	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
+	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
 	return remainder{s.known.ID, s.lastIncarnation, tail}, ok
 }
 
 func (s *segment) report(u *Use) string {
-	u.Held, u.Block = s.stock.Left(), s.last
+	u.Held, u.Block = s.stock.Left(), s.lastBlock
 	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.ceiling())
 }

@@ -17,8 +17,8 @@ func owner(n int64) *series {
 	r := usual(func(r *Record) { r.Next = n })
 	s := knowing(r)
 	if m := s.segment(); n > 0 {
-		m.last, m.lastIncarnation = positions.Block{End: n}, r.Incarnation
-		m.stock.Add(m.last)
+		m.lastBlock, m.lastIncarnation = positions.Block{End: n}, r.Incarnation
+		m.stock.Add(m.lastBlock)
 	}
 	return s
 }

@@ -116,23 +116,23 @@ func (s *strict) share(v view, e situation) (all batch, rest []request) {
 	return all, rest
 }
 
-// batch is the requests that share a write. They take n positions, and keyed of them have keys.
+// batch is the requests that share a write. They take n positions, and withKeys of them have keys.
 type batch struct {
 	requests []request
 	n        int64
-	keyed    int
+	withKeys int
 }
 
 // add reports whether a write of most positions can have one more request, and all its keys are remembered.
 func (b *batch) add(r request, most int64) bool {
-	keyed := b.keyed
+	withKeys := b.withKeys
 	if r.w.Key != "" {
-		keyed++
+		withKeys++
 	}
-	if b.n+r.n > most || keyed > maxKeys {
+	if b.n+r.n > most || withKeys > maxKeys {
 		return false
 	}
-	b.requests, b.n, b.keyed = append(b.requests, r), b.n+r.n, keyed
+	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.n, withKeys
 	return true
 }
 

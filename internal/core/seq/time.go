@@ -73,7 +73,7 @@ func (i *Issuer) toPutBack() (n int) {
 // boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
 // time that the node still has so many records to put back.
 func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
-	i.roundTime = roundTime
+	i.roundTime = longestRound
 	if i.relay.inUse.Load() {
 		i.roundTime = MinLease / 4
 	}

@@ -11,7 +11,7 @@ import (
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
 func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 	r, was := t.record, v.record
-	if i.cfg.Trace == nil || was == nil || r.Mode == Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if i.trace == nil || was == nil || r.Mode == Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -27,7 +27,7 @@ func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 		about = append(about, "ended", m.ended, "since", m.watch.since)
 	}
 	s.mu.Unlock()
-	i.cfg.Trace.Step("writes", about...)
+	i.trace.Step("writes", about...)
 }
 
 // traceBlock traces a block that is the node's from now on. s.mu is held.

@@ -87,8 +87,8 @@ func (f following) isIn(saved following) bool {
 	return f.Followed == saved.Followed && f.state.Jumped == saved.state.Jumped
 }
 
-// saveFirst begins to write the witness file, unless it has f and is young, or is being written.
-func (i *Issuer) saveFirst(f following) {
+// saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
+func (i *Issuer) saveWitnessIfDue(f following) {
 	if i.saving != nil || f.isIn(i.savedAs) && i.cfg.Mono()-i.saved < int64(saveEvery) {
 		return
 	}

@@ -118,7 +118,7 @@ func tinyidBlockOf(u seq.Use) int {
 func (s *Server) tinyidBlock(r *http.Request) (data any, text string, err error) {
 	name := r.FormValue("bizType")
 	u, err := s.use(r, name)
-	if err == nil && u.Record.Mode.Ordered() {
+	if err == nil && u.Record.Mode.Rises() {
 		err = fmt.Errorf("%s is a %s sequence, so clients must not hold blocks of it. Use nextId", name, u.Record.Mode)
 	}
 	if err != nil {
