@@ -102,11 +102,12 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 		beat.Restored = restored
 		if !outpaced(err) {
 			return beat, err
-		} // else the record has changed: read it again
+		} // else read the record again
 	}
 }
 
-// outpaced reports whether a heartbeat must begin anew, because a record has changed since it was read.
+// outpaced reports whether a record must be read and written again: it has changed since it was read, or our own write
+// of it must not stay (errTakeBack).
 func outpaced(err error) bool {
 	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
 		errors.Is(err, errTakeBack)
@@ -124,7 +125,7 @@ func (h *Hold) fence(ctx context.Context, v view, why string) error {
 	return h.giveUp(ctx, why, lost)
 }
 
-// giveUp returns a *FencedError. lost: ZooKeeper has lost data.
+// giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
 func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
 	h.co.strayLock = h.Worker
 	_ = h.co.unlock(ctx) // if it fails: Register tries again

@@ -14,6 +14,9 @@ import (
 //	confirmed ──the lease ran out──> confirming
 //	any but seeking ──Heartbeat puts a lost record back──> confirmed
 //
+// A restart that goes on in its chain writes its record confirmed. Its stage is confirming all the same, until the
+// first heartbeat has accepted that.
+//
 // A Hold ends when Heartbeat returns a *FencedError, and with Stop or Release.
 //
 // Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from

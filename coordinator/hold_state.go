@@ -16,8 +16,8 @@ const (
 	// seeking: ZooKeeper has no record of this process. The zero value, also of a claim from the directory.
 	seeking    stage = iota
 	alone            // likewise, and the process issues under the lease of the one before
-	confirming       // ZooKeeper has our record, which is not confirmed
-	confirmed        // and is confirmed
+	confirming       // ZooKeeper has our record, which this process has not confirmed
+	confirmed        // and which it has
 )
 
 // holdState is all that a process knows of the slot that it holds. Its methods do no I/O.
@@ -29,7 +29,9 @@ type holdState struct {
 	granted []string // the nonces of the grants that this process has made
 	// startedFrom is the generation of the local record from which the process went on alone. Valid in that stage.
 	startedFrom uint64
-	wait        wait
+	// wait: beforeWrite sets the planned one, which counts if the answer is lost. confirmAfter sets it once a write
+	// that begins a confirming time was acknowledged, and afterWrite sets it together with errTakeBack.
+	wait wait
 	sinceGrant
 }
 
@@ -137,7 +139,7 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
-	// afterWrite found that our last write must not stay confirmed: write it again, unconfirmed.
+	// afterWrite or writeNextTerm found that our last write must not stay confirmed: write it again, unconfirmed.
 	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
 	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
 	// never confirm.
@@ -167,17 +169,17 @@ func (hold *holdState) beforeWrite(d decision, e evidence) {
 // after is the record's stat since then, with the leader's time.
 //
 // The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
-// It has to be written again, by another heartbeat.
+// The loop in Heartbeat writes it again, unconfirmed.
 func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
 	hold.heardAt = after.Mzxid
 	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
 	lapsed := d.lapsed
 	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
-		hold.wait = e.firmWait(*v.cl)
 		if d.slot.Confirmed {
+			hold.wait = e.firmWait(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have
-			// confirmed before that (C3). hold.bound stays, so that a later heartbeat finds the same.
+			// confirmed before that (C3). hold.bound stays, so that the next look finds the same.
 			return Beat{}, errTakeBack
 		}
 		lapsed = true

@@ -95,8 +95,9 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 			}
 			return cl, err
 		}
-		// Our clock is behind the leader's, so that the freeze ends too early. Write it again, from the
-		// leader's time on.
+		// Our clock is far behind the leader's, so that the freeze ends too early. Write it again, from the leader's
+		// time on, whether or not our lease runs. The incarnation grows once more, which does no harm: only the order
+		// of incarnations counts.
 		l.Known, now = cl.Incarnation, stamp
 	}
 }

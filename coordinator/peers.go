@@ -19,7 +19,7 @@ type roster struct {
 	listed  bool
 	workers []int       // ascending
 	version listVersion // zero: not known
-	// live is the number of live workers, and present the version of the list, when Peers last looked.
+	// live is the number of live workers, and present the version of the list, when a heartbeat or Peers last looked.
 	live    int
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
@@ -86,7 +86,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	return readings, nil
 }
 
-// Live returns how many workers were live when Peers last looked.
+// Live returns how many workers were live when a heartbeat or Peers last looked.
 func (c *Coordinator) Live() int { return c.roster.live }
 
 // list reads the list of live workers. version is the list's version before that.

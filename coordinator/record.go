@@ -121,7 +121,8 @@ type Slot struct {
 	// Stopped: the holder has stopped cleanly, and issued no ID at or after StoppedAt.
 	Stopped   bool  `json:"stopped,omitempty"`
 	StoppedAt int64 `json:"stopped_at,omitempty"`
-	// Released: the holder gave the slot back.
+	// Released: nobody holds the slot. Its holder gave it back, an operator took it (ReleasedBy), or nobody ever held
+	// it.
 	Released bool `json:"released,omitempty"`
 	// Incarnation is that of the cluster when the holder last wrote here.
 	Incarnation int64 `json:"incarnation,omitempty"`
@@ -150,8 +151,8 @@ type Slot struct {
 	// ReleasedBy is the operator who took the slot from its holder.
 	ReleasedBy string `json:"released_by,omitempty"`
 
-	// For people: the first term of the holder, when it was granted (0: not known), and the earlier holders. Only
-	// Claim.wasLost decides by these.
+	// The first term of the holder, when it was granted (0: not known), and the earlier holders. Operators see these,
+	// and Claim.wasLost decides by them.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitempty"`

@@ -96,8 +96,8 @@ func (n *Node) untilNext() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or
-// nil. A failure to reach ZooKeeper is only noted: the node serves on within its lease.
+// beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or nil, and for a node that
+// never confirmed a worker store.ErrLocalSession. Other failures are only noted: the node serves on within its lease.
 func (n *Node) beat(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
 	s := n.peek()

@@ -63,7 +63,8 @@ type Node struct {
 	state
 }
 
-// keeper is the state of the goroutine that runs keep. No other goroutine uses it.
+// keeper is the state of the goroutine that runs keep. No other goroutine uses it, so it needs no mu. Some code holds
+// mu all the same, for other fields beside it.
 type keeper struct {
 	// answered is when ZooKeeper last answered joinCluster, or acquire began, monotonic ns.
 	answered int64
@@ -75,15 +76,22 @@ type keeper struct {
 
 // state is shared by the two loops and by callers.
 type state struct {
-	phase   Phase
+	phase Phase
+	// cluster is the cluster's record as joinCluster or adoptCluster last took it over. Of what changes later, only
+	// HighestSlot is kept up to date. Who needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
 	rules
 	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local
 	// record go by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending.
 	// Only the goroutine of keep writes claim, cluster and rules, so that goroutine may read them without mu.
+	//
+	// While rotateIfBehind acquires another slot, from ledger.Save to beginTenure or keepOld, claim is of that slot,
+	// and held still of the old one. Code that needs the claim of held compares their Owner.
 	claim            coordinator.Claim
 	confirmed, alone bool
-	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record.
+	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record. Only
+	// these are current: Claim has both as of its last read, grant or heartbeat. They go with the Owner of claim: of a
+	// tenure whose slot is being replaced, only the limit of its generator still has the bound.
 	reservedUntil int64
 	generation    uint64
 	// served is how long the node has served, over all its restarts.
@@ -96,8 +104,9 @@ type state struct {
 	live int
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
 	loss *coordinator.Loss
-	// resumed: this process has resumed the claim of its state directory. journal is the count of the journal of named
-	// sequences that the state file had.
+	// resumed: this process began with the claim of its state directory, and has not become a newcomer since. It may
+	// register with that identity if the claim shows that it never held a slot. journal is the count of the journal of
+	// named sequences that the state file had.
 	resumed bool
 	journal uint64
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
@@ -139,7 +148,8 @@ type skewState struct {
 type storeState struct {
 	// address names the ZooKeeper where the record of this node's slot was last found, in the form of Config.ZooKeeper.
 	address string
-	// err is why the last round of calls failed. It is nil if that round succeeded, and before the first round.
+	// err is why the last round failed: by ZooKeeper, or by the disk or the clock when its result was applied. It is
+	// nil if that round succeeded, and before the first round.
 	err error
 	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64

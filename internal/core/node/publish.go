@@ -34,9 +34,10 @@ func (n *Node) publish() {
 	n.log.Info("serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
 }
 
-// mayPublish reports whether the tenure held waits to be published, and may serve. If it may not, mayPublish sets
-// the refusal, unless another one stands already: while the clock is wrong, and after the lease had run out until a new
-// tenure has replaced this one. mu is held.
+// mayPublish sets the refusal of a tenure that waits to be published and may not serve, unless another refusal stands
+// already: while the clock is wrong, and after the lease had run out until a new tenure has replaced this one. If the
+// clock is below the floor, it wakes the disk loop, which looks again in time. mayPublish reports whether the tenure
+// may serve. mu is held.
 func (n *Node) mayPublish() bool {
 	t, now := n.held, n.now()
 	switch {
