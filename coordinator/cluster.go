@@ -114,3 +114,19 @@ func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bo
 		}
 	}
 }
+
+// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that
+// it has not changed.
+func clusterOp(v view, cl Cluster) store.Op {
+	if cl != *v.cl {
+		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
+	}
+	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
+}
+
+// outpaced reports whether a record must be read and written again: it has changed since it was read, or our own write
+// of it must not stay (errTakeBack).
+func outpaced(err error) bool {
+	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
+		errors.Is(err, errTakeBack)
+}

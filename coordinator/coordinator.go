@@ -23,6 +23,12 @@ type Ledger interface {
 // Acked, and the leader stamped it with Stamp. Unix milliseconds.
 type Reading struct{ Sent, Acked, Stamp int64 }
 
+// ahead returns by how much the clock was ahead of the leader's, in milliseconds.
+func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }
+
+// leaderNow returns the earliest time that the leader's clock can have when ours reads now, Unix ms.
+func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
+
 // ClockCheck returns an error if this node's clock must not be used. own is its reading, peers are the readings of
 // other nodes under the same leader.
 type ClockCheck func(own Reading, peers []Reading) error
@@ -137,22 +143,10 @@ func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
 	return parseView(records)
 }
 
-// readBeat reads the view of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
-// live workers were listed before.
-func (h *Hold) readBeat(ctx context.Context) (view, error) {
-	c := h.co
-	paths := []string{clusterPath, SlotPath(h.Worker)}
-	if c.roster.listed {
-		paths = append(paths, samplePaths(c.known(h.Worker))...)
-	}
-	records, err := c.Store.GetAll(ctx, paths...)
-	if err != nil {
-		return view{}, err
-	}
-	if c.roster.listed {
-		c.roster.ahead = c.sampled(records[2:])
-	}
-	return parseView(records[:2])
+// readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
+func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
+	_, stat, err := c.Store.Get(ctx, SlotPath(worker))
+	return stat, err
 }
 
 // parseView returns what the records of the cluster and of a slot show.

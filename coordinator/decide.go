@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -51,91 +50,18 @@ func (c Claim) carriedBy(s Slot) bool {
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
 }
 
-// Finding is the meaning, for a holder, of the record that it finds.
-type Finding int
-
-const (
-	// FoundOurs: the record is ours. Go on.
-	FoundOurs Finding = iota
-	// FoundFenced: another node has taken over. Stop issuing.
-	FoundFenced
-	// FoundLost: ZooKeeper lost our record. Write it again while the lease runs.
-	FoundLost
-)
-
-// judgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
-//
-// It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
-// incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
-// it is not confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a
-// higher term fences, an equal term fences if it is confirmed, and a lower term is an older copy. A release of our
-// record by an operator fences in every incarnation.
-func judgeSlot(found *Slot, mine Claim) Finding {
-	switch {
-	case found == nil:
-		return FoundLost
-	case mine.carriedBy(*found):
-		return FoundOurs
-	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
-		return FoundFenced // by an operator, whatever the incarnation (C30)
-	case found.Incarnation > mine.Incarnation && found.Confirmed:
-		return FoundFenced
-	case found.Incarnation != mine.Incarnation:
-		return FoundLost
-	case found.Term > mine.Term:
-		return FoundFenced
-	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:
-	case found.Term == mine.Term && found.Confirmed:
-		return FoundFenced
-	}
-	return FoundLost
+// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
+// clock in ns. While it runs no other node can take the slot.
+func (c Claim) Leased(now, boot int64) bool {
+	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
 }
 
-// wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our confirmed one. A
-// rightful next holder has a later first term and our holding in its history, and began when our lease had expired by
-// its own clock, unless the slot was given up. Nothing that happens to a clock later can make a rightful holder look
-// like a loss.
-//
-// The history has dropped our entry if it is full and has only later holders: their terms are above ours, and they
-// began above our floor. Holders from before us began below it, since no holder begins below the one before.
-func (c Claim) wasLost(found Slot) bool {
-	switch {
-	case !c.EverConfirmed || found.Term < 1 || found.Incarnation != c.Incarnation:
-		return false
-	case found.Node == c.Node: // an operator does not lower the bound of the slot that he releases
-		return found.ReleasedBy != "" && found.LeaseUntil < c.LeaseUntil
-	}
-	if found.FromTerm > 0 && found.FromTerm <= c.Term {
-		return true
-	}
-	past := found.History
-	if len(past) == maxHistory && past[0].Term > c.Term && past[0].Granted >= c.Floor {
-		return false
-	}
-	for _, p := range slices.Backward(past) {
-		if p.Node == c.Node {
-			gaveUp := p.Ended == EndedReleased || p.Ended == EndedTaken
-			return !gaveUp && found.Granted > 0 && found.Granted < c.LeaseUntil
-		}
-	}
-	return true
-}
+// over reports whether the lease has ended by the boot clock.
+func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
 
-// JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation
-// of it. A newer cluster in its place gives way to that holder while no node has confirmed in it.
-func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
-	switch {
-	case found == nil:
-		return FoundLost
-	case found.UUID == uuid && found.Incarnation < incarnation:
-		return FoundLost // an older copy
-	case found.UUID == uuid:
-		return FoundOurs
-	case found.InUse:
-		return FoundFenced
-	}
-	return FoundLost
-}
+// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot
+// clock boot.
+func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
 // NotOursError: this node cannot prove that it still holds the slot of its local record. It must register as a new
 // node.

@@ -88,6 +88,3 @@ func (d doubt) lastPossible(agreed bool) int64 {
 func (hold holdState) floorTooFarAhead(e evidence) bool {
 	return hold.doubted() && hold.doubt.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
 }
-
-// ahead returns by how much the clock was ahead of the leader's, in milliseconds.
-func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -46,18 +47,6 @@ type Beat struct {
 	Clock       Reading
 	// Shown: the slot's live lock belongs to the present session. False: the node does not know, see Show.
 	Shown bool
-}
-
-// FencedError: this node has lost the slot and must issue no more IDs for it.
-type FencedError struct {
-	Worker int
-	Reason string
-	// Lost: ZooKeeper has lost data.
-	Lost bool
-}
-
-func (e *FencedError) Error() string {
-	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
@@ -106,57 +95,23 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	}
 }
 
-// outpaced reports whether a record must be read and written again: it has changed since it was read, or our own write
-// of it must not stay (errTakeBack).
-func outpaced(err error) bool {
-	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
-		errors.Is(err, errTakeBack)
-}
-
-// fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
-// Holders that are cut off need a freeze then (C21).
-func (h *Hold) fence(ctx context.Context, v view, why string) error {
-	lost := h.showsLoss(v, h.co.mine)
-	if lost {
-		h.co.Note(h.lossOf(v.cl, why))
-		_ = h.co.Settle(ctx) // if it fails: Register tries again
+// readBeat reads the view of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
+// live workers were listed before.
+func (h *Hold) readBeat(ctx context.Context) (view, error) {
+	c := h.co
+	paths := []string{clusterPath, SlotPath(h.Worker)}
+	if c.roster.listed {
+		paths = append(paths, samplePaths(c.known(h.Worker))...)
 	}
-	h.co.dropTicket(ctx, h.Ticket, h.Node)
-	return h.giveUp(ctx, why, lost)
-}
-
-// giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
-func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
-	h.co.strayLock = h.Worker
-	_ = h.co.unlock(ctx) // if it fails: Register tries again
-	return &FencedError{h.Worker, why, lost}
-}
-
-// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
-//
-// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
-// that before: the claim's new lease bound is not for it.
-func (h *Hold) Accept(b Beat, end int64) error {
-	claim := h.Claim // its bound rises here only, after the acknowledgement (C4)
-	if claim.Floor = max(b.Floor, end); b.Confirmed {
-		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
+	records, err := c.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return view{}, err
 	}
-	switch {
-	case !b.Confirmed:
-		h.stage = confirming
-	case h.stage != confirmed:
-		_, err := h.co.Ledger.Save(claim)
-		if err != nil {
-			return err
-		}
-		h.stage = confirmed
+	if c.roster.listed {
+		c.roster.ahead = c.sampled(records[2:])
 	}
-	h.Claim = claim
-	return nil
+	return parseView(records[:2])
 }
-
-// errTakeBack: the record was written confirmed, and must be written again, unconfirmed.
-var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 
 // report writes our slot again: it plans, writes, and takes over the acknowledgement.
 func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
@@ -195,12 +150,82 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	return beat.frozenBy(v, e), nil
 }
 
-// frozenBy returns the result with the freeze of registration that the cluster's record shows.
-func (b Beat) frozenBy(v view, e evidence) Beat {
-	if e.now < v.cl.FrozenUntil {
-		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
+// decision says what a heartbeat does with a record that is ours.
+type decision struct {
+	// fenced is why the node must give the slot up. If it is set, nothing else counts.
+	fenced string
+	// renew: the process started without ZooKeeper. Write the next term.
+	renew bool
+	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if the cluster's record has
+	// changed. cluster is that record, with the write's changes.
+	slot     Slot
+	confirms bool
+	cluster  Cluster
+	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write
+	// on.
+	lapsed bool
+	wait   wait
+}
+
+// plan decides what to write. v has a cluster and a slot, and both are ours.
+func (hold holdState) plan(v view, e evidence, r Report) decision {
+	found := *v.slot
+	switch {
+	// A record that this process wrote without an acknowledgement proves no later copy.
+	case hold.stage == alone && found.Generation > hold.startedFrom && !slices.Contains(hold.granted, found.Nonce):
+		return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen "+
+			"generation %d, the copy has generation %d", found.Generation, hold.startedFrom)}
+	case hold.stage == alone:
+		return decision{renew: true}
+	case !hold.EverConfirmed && v.cl.Frozen(e.earliest()):
+		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
+		// day: another slot may be free.
+		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	return b
+	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
+	// afterWrite or writeNextTerm found that our last write must not stay confirmed: write it again, unconfirmed.
+	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
+	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
+	// never confirm.
+	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
+	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
+	if d.lapsed {
+		d.wait = e.firmWait(*v.cl)
+	}
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms.
+	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
+		!hold.floorTooFarAhead(e)
+	d.cluster.InUse = v.cl.InUse || d.confirms
+	confirmed := found.Confirmed && !d.lapsed || d.confirms
+	d.slot = hold.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
+	d.slot.State, d.slot.Confirmed = r.State, confirmed
+	d.slot.UnbrokenMs, d.slot.HeardAt = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds(), hold.heardAt
+	return d
+}
+
+// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
+// one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
+// trusted: it is reported, and moves no bound.
+func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, horizon int64) Slot {
+	s := e.self
+	s.Node, s.Ticket = c.Node, c.Ticket
+	s.Term, s.Nonce = c.Term, c.Nonce
+	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
+	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
+	s.ReportedClock = e.now
+	s.Generation = c.Generation
+	if lease > 0 {
+		//mutant:c3-lease-bound-goes-down by sim -> s.LeaseUntil = min(e.now+lease.Milliseconds(), horizon)
+		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), horizon))
+	}
+	s.inherit(old, e.now)
+	return s
+}
+
+// beforeWrite takes over what counts once a write is sent: it may arrive although its answer is lost.
+func (hold *holdState) beforeWrite(d decision, e evidence) {
+	hold.beyond = hold.beyond || d.slot.LeaseUntil > e.horizon.usable
+	hold.wait = d.wait
 }
 
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
@@ -224,30 +249,79 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 	return after, true, err
 }
 
-// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that
-// it has not changed.
-func clusterOp(v view, cl Cluster) store.Op {
-	if cl != *v.cl {
-		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
+// errTakeBack: the record was written confirmed, and must be written again, unconfirmed.
+var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
+
+// afterWrite returns the result of the heartbeat after the write was acknowledged, and takes over what that shows.
+// after is the record's stat since then, with the leader's time.
+//
+// The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
+// The loop in Heartbeat writes it again, unconfirmed.
+func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
+	hold.heardAt = after.Mzxid
+	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
+	lapsed := d.lapsed
+	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
+		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
+		if d.slot.Confirmed {
+			hold.wait = e.firmWait(*v.cl)
+			// Until it is written again, the node serves on below the bound that it had: no other node can have
+			// confirmed before that (C3). hold.bound stays, so that the next look finds the same.
+			return Beat{}, errTakeBack
+		}
+		lapsed = true
 	}
-	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
+	hold.Incarnation = v.cl.Incarnation
+	hold.bound = d.slot.LeaseUntil
+	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
+	if lapsed {
+		beat.Wait = v.cl.ConfirmTime()
+	}
+	if !beat.Confirmed {
+		return beat, nil
+	}
+	if !hold.Leased(e.now, e.boot) {
+		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
+		//mutant:c27-lost-holder-has-not-borrowed -> beat.Floor = max(hold.Floor, e.now)
+		beat.Floor = max(hold.Floor, e.now+v.cl.BorrowMs)
+	}
+	if hold.doubt.raised {
+		hold.doubt.floor = cmp.Or(hold.doubt.floor, hold.doubt.newFloor(e))
+		beat.Floor = max(beat.Floor, hold.doubt.floor)
+	}
+	if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
+		beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.boot)
+	}
+	return beat, nil
 }
 
-// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
-// clock in ns. While it runs no other node can take the slot.
-func (c Claim) Leased(now, boot int64) bool {
-	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
+// frozenBy returns the result with the freeze of registration that the cluster's record shows.
+func (b Beat) frozenBy(v view, e evidence) Beat {
+	if e.now < v.cl.FrozenUntil {
+		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
+	}
+	return b
 }
 
-// over reports whether the lease has ended by the boot clock.
-func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
-
-// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot
-// clock boot.
-func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
-
-// readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
-func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
-	_, stat, err := c.Store.Get(ctx, SlotPath(worker))
-	return stat, err
+// Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
+//
+// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
+// that before: the claim's new lease bound is not for it.
+func (h *Hold) Accept(b Beat, end int64) error {
+	claim := h.Claim // its bound rises here only, after the acknowledgement (C4)
+	if claim.Floor = max(b.Floor, end); b.Confirmed {
+		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
+	}
+	switch {
+	case !b.Confirmed:
+		h.stage = confirming
+	case h.stage != confirmed:
+		_, err := h.co.Ledger.Save(claim)
+		if err != nil {
+			return err
+		}
+		h.stage = confirmed
+	}
+	h.Claim = claim
+	return nil
 }

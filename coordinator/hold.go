@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -125,20 +124,6 @@ func (c Claim) pending() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
-}
-
-// recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
-// it was not acknowledged. That may be the pending grant, or one before it that arrived late.
-func (h *Hold) recognise(found *Slot) {
-	if found == nil || found.Node != h.Node || found.Nonce == "" {
-		return
-	}
-	if found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
-		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
-	}
-	if found.Nonce == h.PendingNonce {
-		h.acknowledge()
-	}
 }
 
 // confirmAfter makes the slot wait for the confirming time d from now on.

@@ -1,13 +1,6 @@
 package coordinator
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"time"
-
-	"github.com/flaked/flaked/internal/core/store"
-)
+import "time"
 
 // stage is one of the stages that the comment of Hold shows.
 type stage int
@@ -106,108 +99,6 @@ func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
 	return max(e.horizon.usable, cl.Horizon)
 }
 
-// decision says what a heartbeat does with a record that is ours.
-type decision struct {
-	// fenced is why the node must give the slot up. If it is set, nothing else counts.
-	fenced string
-	// renew: the process started without ZooKeeper. Write the next term.
-	renew bool
-	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if the cluster's record has
-	// changed. cluster is that record, with the write's changes.
-	slot     Slot
-	confirms bool
-	cluster  Cluster
-	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write
-	// on.
-	lapsed bool
-	wait   wait
-}
-
-// plan decides what to write. v has a cluster and a slot, and both are ours.
-func (hold holdState) plan(v view, e evidence, r Report) decision {
-	found := *v.slot
-	switch {
-	// A record that this process wrote without an acknowledgement proves no later copy.
-	case hold.stage == alone && found.Generation > hold.startedFrom && !slices.Contains(hold.granted, found.Nonce):
-		return decision{fenced: fmt.Sprintf("this node was started from an old copy of its state: ZooKeeper has seen "+
-			"generation %d, the copy has generation %d", found.Generation, hold.startedFrom)}
-	case hold.stage == alone:
-		return decision{renew: true}
-	case !hold.EverConfirmed && v.cl.Frozen(e.earliest()):
-		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
-		// day: another slot may be free.
-		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
-	}
-	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
-	// afterWrite or writeNextTerm found that our last write must not stay confirmed: write it again, unconfirmed.
-	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
-	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
-	// never confirm.
-	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
-	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
-	if d.lapsed {
-		d.wait = e.firmWait(*v.cl)
-	}
-	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms.
-	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
-		!hold.floorTooFarAhead(e)
-	d.cluster.InUse = v.cl.InUse || d.confirms
-	confirmed := found.Confirmed && !d.lapsed || d.confirms
-	d.slot = hold.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
-	d.slot.State, d.slot.Confirmed = r.State, confirmed
-	d.slot.UnbrokenMs, d.slot.HeardAt = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds(), hold.heardAt
-	return d
-}
-
-// beforeWrite takes over what counts once a write is sent: it may arrive although its answer is lost.
-func (hold *holdState) beforeWrite(d decision, e evidence) {
-	hold.beyond = hold.beyond || d.slot.LeaseUntil > e.horizon.usable
-	hold.wait = d.wait
-}
-
-// afterWrite returns the result of the heartbeat after the write was acknowledged, and takes over what that shows.
-// after is the record's stat since then, with the leader's time.
-//
-// The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
-// The loop in Heartbeat writes it again, unconfirmed.
-func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
-	hold.heardAt = after.Mzxid
-	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
-	lapsed := d.lapsed
-	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
-		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
-		if d.slot.Confirmed {
-			hold.wait = e.firmWait(*v.cl)
-			// Until it is written again, the node serves on below the bound that it had: no other node can have
-			// confirmed before that (C3). hold.bound stays, so that the next look finds the same.
-			return Beat{}, errTakeBack
-		}
-		lapsed = true
-	}
-	hold.Incarnation = v.cl.Incarnation
-	hold.bound = d.slot.LeaseUntil
-	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
-	if lapsed {
-		beat.Wait = v.cl.ConfirmTime()
-	}
-	if !beat.Confirmed {
-		return beat, nil
-	}
-	if !hold.Leased(e.now, e.boot) {
-		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
-		//mutant:c27-lost-holder-has-not-borrowed -> beat.Floor = max(hold.Floor, e.now)
-		beat.Floor = max(hold.Floor, e.now+v.cl.BorrowMs)
-	}
-	if hold.doubt.raised {
-		hold.doubt.floor = cmp.Or(hold.doubt.floor, hold.doubt.newFloor(e))
-		beat.Floor = max(beat.Floor, hold.doubt.floor)
-	}
-	if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
-		beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.boot)
-	}
-	return beat, nil
-}
-
 // mayConfirm reports whether the slot may be confirmed now, if its confirming time is wait. While registration is
 // frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had run out waits as a
 // new node does: somebody else may have held the slot meanwhile, or may be about to come back to a ZooKeeper that has
@@ -215,23 +106,4 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 func (hold holdState) mayConfirm(wait wait, cl Cluster, e evidence) bool {
 	return wait.mayEnd(e.boot, hold.vouched()) &&
 		(!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
-}
-
-// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
-// one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
-// trusted: it is reported, and moves no bound.
-func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, horizon int64) Slot {
-	s := e.self
-	s.Node, s.Ticket = c.Node, c.Ticket
-	s.Term, s.Nonce = c.Term, c.Nonce
-	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
-	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
-	s.ReportedClock = e.now
-	s.Generation = c.Generation
-	if lease > 0 {
-		//mutant:c3-lease-bound-goes-down by sim -> s.LeaseUntil = min(e.now+lease.Milliseconds(), horizon)
-		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), horizon))
-	}
-	s.inherit(old, e.now)
-	return s
 }

@@ -158,9 +158,6 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 	}
 }
 
-// leaderNow returns the earliest time that the leader's clock can have when ours reads now, Unix ms.
-func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
-
 // grow creates free slots, at least up to worker, unless holders have put them back already into a ZooKeeper that had
 // lost them. The same transaction raises HighestSlot, so that a missing slot up to HighestSlot was always lost. If a
 // record has changed meanwhile, grow does nothing, and the caller reads again.

@@ -44,12 +44,6 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 	return beat, nil
 }
 
-// yields gives up a slot whose record ZooKeeper has lost.
-func (h *Hold) yields(ctx context.Context, why string) error {
-	h.co.dropTicket(ctx, h.Ticket, h.Node)
-	return h.giveUp(ctx, why, true)
-}
-
 // putBack creates our record, or writes it over the record found, with a higher term than that has.
 func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
 	var old Slot

@@ -130,6 +130,34 @@ func (n *Node) joinAs(cl coordinator.Cluster) error {
 	return nil
 }
 
+// adoptCluster makes the cluster of a local record the node's own, if the record names one. It
+// returns an error if this node cannot make IDs by the cluster's rules.
+func (n *Node) adoptCluster(cl coordinator.Cluster) error {
+	if cl.UUID == "" {
+		return nil
+	}
+	rules, err := n.cfg.rulesOf(cl)
+	if err != nil {
+		return err
+	}
+	n.join(cl, rules)
+	return nil
+}
+
+// join makes a cluster the node's own, with the rules given.
+func (n *Node) join(cl coordinator.Cluster, r rules) {
+	n.coord.Join(cl)
+	cl.HighestSlot = n.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
+		//mutant:c12-slow-reconnect by sim -> _ = notice
+		n.cfg.Store.Hurry(notice) // (C12)
+	}
+	n.clock.SetCoast(r.onRollback.Coast())
+	n.mu.Lock()
+	n.cluster, n.rules = cl, r
+	n.mu.Unlock()
+}
+
 // fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
 func (c Config) fits(cl coordinator.Cluster) (rules, error) {
 	if err := c.Settings.Agree(cl); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // keep acquires a slot and holds it until the context or an error ends the node. It reports to
@@ -38,20 +37,6 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 }
 
-// replace gives up a slot that the node has lost, and acquires another one. again: it has lost one just before.
-func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
-	n.fenced(lost)
-	if again { // a fault that persists must not use up one slot after another
-		if err := n.sleep(ctx, fencesApart, nil); err != nil {
-			return err
-		}
-	}
-	return n.acquire(ctx, n.newcomer(), 0)
-}
-
-// fencesApart is how long a node waits before it registers, if it was fenced twice within this time.
-const fencesApart = 30 * time.Second
-
 // step runs one round: it lets the tenure issue if it may, reports, releases old slots, and
 // looks whether the clock went back.
 func (n *Node) step(ctx context.Context) error {
@@ -62,38 +47,6 @@ func (n *Node) step(ctx context.Context) error {
 	n.publish()
 	n.releaseOld(ctx)
 	return n.rotateIfBehind(ctx)
-}
-
-// sleep waits for d, until ZooKeeper is reached again, or for a value of woken, which may be nil. If the context ends
-// first, sleep returns its error.
-func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-woken:
-	case <-n.cfg.Reconnected:
-	case <-timer.C:
-	}
-	return nil
-}
-
-// untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
-// first, but 1 ms or more. Heartbeats come sooner while the node confirms, and after one that failed.
-func (n *Node) untilNext() time.Duration {
-	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
-	s := n.peek()
-	if left := time.Duration(n.hold.ConfirmAt() - n.cfg.Clock.Boot()); !s.confirmed && left > 0 {
-		next = min(next, left)
-	}
-	if n.hold.Waits() {
-		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
-	}
-	if s.store.err != nil {
-		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap
-	}
-	return max(next, time.Millisecond)
 }
 
 // beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or nil, and for a node that
@@ -133,6 +86,26 @@ func (n *Node) beat(ctx context.Context) error {
 	return nil
 }
 
+// stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
+// so the record says that it refuses, whatever the reason is.
+func (n *Node) stateFor(p Phase) string {
+	if p == Serving && n.Issues() != nil {
+		p = Refusing
+	}
+	return string(p)
+}
+
+// passLoss tells the coordinator of the loss of data that named sequences have found.
+func (n *Node) passLoss() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loss != nil {
+		n.loss.MayRecreate, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
+		n.coord.Note(*n.loss)
+		n.loss = nil
+	}
+}
+
 // followUp applies an acknowledged heartbeat, shows the live lock, and compares clocks.
 func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
 	if err := n.acknowledged(beat); err != nil {
@@ -147,17 +120,6 @@ func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
 		wake(n.wakeKeeper) // a peer has vouched: confirm at once
 	}
 	return err
-}
-
-// passLoss tells the coordinator of the loss of data that named sequences have found.
-func (n *Node) passLoss() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.loss != nil {
-		n.loss.MayRecreate, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
-		n.coord.Note(*n.loss)
-		n.loss = nil
-	}
 }
 
 // acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the
@@ -238,15 +200,6 @@ func (n *Node) publishHold() {
 	}
 }
 
-// stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
-// so the record says that it refuses, whatever the reason is.
-func (n *Node) stateFor(p Phase) string {
-	if p == Serving && n.Issues() != nil {
-		p = Refusing
-	}
-	return string(p)
-}
-
 // showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease
 // has ended, showLive deletes the lock instead: while it exists, no other node can take the slot.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
@@ -287,41 +240,34 @@ func (n *Node) noteStore(err error) {
 	n.store.err, n.store.expired = err, err != nil && expired
 }
 
-// fenced drops the tenure of a slot that this node has lost. It invalidates the local record
-// too, so that a restart without ZooKeeper does not resume the slot.
-func (n *Node) fenced(err *coordinator.FencedError) {
-	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
-		"worker", err.Worker, "reason", err.Reason)
-	n.refuse(Starting, CauseLostWorker)
-	n.mu.Lock()
-	if n.held != nil {
-		n.end(n.held)
-		n.held = nil
+// sleep waits for d, until ZooKeeper is reached again, or for a value of woken, which may be nil. If the context ends
+// first, sleep returns its error.
+func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-woken:
+	case <-n.cfg.Reconnected:
+	case <-timer.C:
 	}
-	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
-	n.served, n.rotations = 0, nil
-	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
-	n.mu.Unlock()
-	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = n.forget
-	n.forget() // (C19)
+	return nil
 }
 
-// forget invalidates the local record. If the disk takes no writes, the node goes on all the
-// same: the next start that reaches ZooKeeper finds that the slot is lost.
-func (n *Node) forget() {
-	n.saveMu.Lock()
-	defer n.saveMu.Unlock()
-	if err := n.invalidate(); err != nil {
-		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
-			"error", err)
+// untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
+// first, but 1 ms or more. Heartbeats come sooner while the node confirms, and after one that failed.
+func (n *Node) untilNext() time.Duration {
+	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
+	s := n.peek()
+	if left := time.Duration(n.hold.ConfirmAt() - n.cfg.Clock.Boot()); !s.confirmed && left > 0 {
+		next = min(next, left)
 	}
-}
-
-// invalidate makes the local record one that no start resumes, durably.
-func (n *Node) invalidate() error {
-	err := n.cfg.Cache.Invalidate()
-	if err == nil {
-		n.cfg.Trace.Step("invalidated")
+	if n.hold.Waits() {
+		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
 	}
-	return err
+	if s.store.err != nil {
+		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap
+	}
+	return max(next, time.Millisecond)
 }
