@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -206,5 +207,20 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	_, err = l.operator().ForceRelease(t.Context(), h)
 	if changed := wantErrAs[*ChangedError](t, err); changed.Slot.Term != 2 {
 		t.Errorf("%+v", changed)
+	}
+}
+
+// A free slot, a released one and a lost one have no holder to take them from.
+func TestTakeAwayFromNobody(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("A")
+	a.must(a.leave())
+	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
+	for w := range 4 {
+		before := l.slot(w)
+		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) ||
+			!same(l.slot(w), before) {
+			t.Errorf("%d: %v, %+v", w, err, l.slot(w))
+		}
 	}
 }
