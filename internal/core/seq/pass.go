@@ -36,7 +36,16 @@ type relay struct {
 	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
-// passes is what a node passes on of one section.
+// passes is what a node passes on of one section. A node that was asked goes through these states until it answers:
+//
+//  1. asked: flight has what was sent to it.
+//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once: see distrust.
+//  3. doubted: its ownership is the suspect or, if the record named no owner, its address is avoided. Nothing more is
+//     sent to it, and the queue waits for a round.
+//  4. The record says how it goes on. The owner has renewed: it is no suspect any more, and is asked again when the
+//     flight has ended. The record is the same: this node waits for the lease to end. The node that was asked has
+//     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
+//     node has: the flight ends.
 type passes struct {
 	queue []request
 	// passing: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
@@ -74,8 +83,9 @@ func (p *passes) giveUp() {
 	p.flight.cancel()
 }
 
-// leaveBehind notes that a node which does not answer is the owner now. If another one is, it ends the requests to the
-// former: those that wait behind them can be sent to the owner then.
+// leaveBehind makes a doubted flight go by the present owner, that of r. If the node that was asked has become the
+// owner, the flight and the suspect get its ownership. If a third node has, leaveBehind ends the flight, so that the
+// requests that wait behind it can be sent to that node.
 func (p *passes) leaveBehind(r *Record) {
 	switch f := p.flight; {
 	case !p.doubted() || r.Owner == "" || r.Owner == f.owner:
@@ -237,7 +247,7 @@ func byLane(batch []request) (all [][]request) {
 }
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
-// reached. It returns the last error.
+// reached. The error that it returns, the last one, is for that only.
 func (m *ordered) ask(f *flight, some []request) error {
 	var n int64
 	for _, r := range some {
@@ -292,13 +302,13 @@ func (m *ordered) note(f *flight, some []request, n, first int64, err error) {
 	case refused && reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())):
 		m.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
-		m.fail(some, noOwner(m.name, f.address, false, err))
+		fail(some, noOwner(m.name, f.address, false, err))
 	case refused:
-		m.fail(some, err)
+		fail(some, err)
 	case errors.Is(err, ErrNotAsked):
 		m.distrust(f, err)
 	default:
-		m.fail(some, unknownOwner(m.name, f.address, n))
+		fail(some, unknownOwner(m.name, f.address, n))
 		m.distrust(f, err)
 	}
 }
@@ -309,7 +319,8 @@ func tooLarge(r Reason) bool { return r == TooMany || r == CeilingReached || r =
 // final reports whether a refusal of the owner is the answer for a client.
 func final(r Reason) bool { return r == CeilingReached || r == Unknown }
 
-func (m *ordered) fail(some []request, err error) {
+// fail gives the requests an error as their result.
+func fail(some []request, err error) {
 	for _, r := range some {
 		r.w.Result = &result{err: err}
 	}
