@@ -84,17 +84,6 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 	}
 }
 
-// outpaced reports whether a write failed because another one was faster.
-func outpaced(err error) bool {
-	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode)
-}
-
-// errNotSent: a write was not sent, because the node may not take positions now.
-var errNotSent = errors.New("the write was not sent")
-
-// notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
-func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
-
 // update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
 // false for changes that need no guard.
 func (o Operator) update(

@@ -10,7 +10,8 @@ import (
 
 // This file does the I/O of a round for one series.
 
-// maxConflicts is the number of tries in one round while another node is faster.
+// maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
+// with errReadBefore or errNotSent, or with a step after which another one is due, counts as well.
 const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
@@ -37,6 +38,17 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	i.pauseSeries(s)
 	return nil
 }
+
+// outpaced reports whether a write failed because another one was faster.
+func outpaced(err error) bool {
+	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode)
+}
+
+// errNotSent: a write was not sent, because the node may not take positions now.
+var errNotSent = errors.New("the write was not sent")
+
+// notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
+func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
 
 // situation returns the present one, or that when a read was sent.
 func (i *Issuer) situation(cluster ClusterInfo, sent int64) situation {
@@ -69,11 +81,12 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 	case foundLater:
 		return view{}, &lostError{later: true}
 	}
-	err = i.readMore(ctx, &v, s.wants(v, i.cfg.Mono())) // before v is returned
+	err = i.readMore(ctx, &v, s.wants(v, i.cfg.Mono())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
-// readMore reads what a decision needs besides the record into v.
+// readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
+// the keys of requests, the record's own key, or both.
 func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
 	before := make([]*Record, len(w.templates))
