@@ -107,7 +107,7 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 
 // keepJournal writes the journal when a sequence needs it, until the context ends.
 func (i *Issuer) keepJournal(ctx context.Context) {
-	var second <-chan time.Time // is not put off when a sequence needs the journal before
+	var second <-chan time.Time // when saveJournal asked to be called again. A call before does not put it off
 	for ctx.Err() == nil {
 		if i.saveJournal() && second == nil {
 			second = time.After(time.Second)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 )
@@ -78,4 +79,24 @@ func (c *catalog) remove(gone func(*series) bool) {
 	}
 	c.last.Store(nil)
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
+}
+
+// absentFor is the time for which a node believes that a sequence does not exist.
+const absentFor = 2 * time.Second
+
+// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
+// count as unknown.
+func (i *Issuer) forget() {
+	now := i.cfg.Mono()
+	if now-i.swept < int64(absentFor) {
+		return
+	}
+	i.swept = now
+	i.remove(func(s *series) bool {
+		gone := s.forget(now)
+		if gone {
+			i.gone.add(s)
+		}
+		return gone
+	})
 }

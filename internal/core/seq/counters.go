@@ -74,7 +74,8 @@ func (c *counters) wrote() {
 
 func (c *counters) low() bool { return c.high > c.lowAt }
 
-// usedThird reports whether a third of that is used. A renewal takes more positions then, which saves a write.
+// usedThird reports whether a third is used of what may be used before another write is needed. A renewal takes more
+// positions then, which saves that write.
 func (c *counters) usedThird() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
 
 // ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.

@@ -21,8 +21,8 @@ const (
 )
 
 // judge compares a record that was read after a sync with the one that the node knows. purged is
-// State.Purged, as it was read together with the record. If it is from a later incarnation than known, a record that is
-// missing must have been put back before, because Purged may be from memory then.
+// State.Purged, as it was read together with the record. In a later incarnation than that of known, a node may have
+// written Purged from memory. Then the caller must have put back a record that is missing: see series.restore.
 func judge(found, known *Record, purged int64) finding {
 	switch {
 	case found == nil && known == nil:
@@ -55,8 +55,8 @@ func spread(used, nodes int64) time.Duration {
 	return time.Duration(2*used*max(nodes, 1)) * time.Second / maxWrites
 }
 
-// renewalsAtOnce returns how many records a node renews in a round of those that are due at each heartbeat. Records
-// that were first written at one moment are due at one moment, too.
+// renewalsAtOnce returns the most records that a node renews in one round. Without this bound, it would renew all
+// records that were first written at one moment together, each time.
 func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
 	return max(1, int(int64(maxWrites/2*heartbeat.Seconds())/max(nodes, 1)))
 }

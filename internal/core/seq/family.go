@@ -34,7 +34,13 @@ type families struct {
 	changed []string
 }
 
-// know takes over the record of a family or a template, nil for none.
+// know takes over the record of a name that ends with *, nil for none. It is one of these:
+//
+//   - A family. Its sections answer the names.
+//   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its
+//     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
+//   - A template or its tombstone, and the name was never a family: nothing is noted.
+//   - None. The name was purged, and its sections with it: they are read once more.
 func (f *families) know(name string, r *Record) {
 	if f == nil || !positions.IsTemplate(name) {
 		return

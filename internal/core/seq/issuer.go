@@ -319,20 +319,6 @@ type lookups struct {
 	done  int
 }
 
-// absentFor is the time for which a node believes that a sequence does not exist.
-const absentFor = 2 * time.Second
-
-// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
-// count as unknown.
-func (i *Issuer) forget() {
-	now := i.cfg.Mono()
-	if now-i.swept < int64(absentFor) {
-		return
-	}
-	i.swept = now
-	i.remove(func(s *series) bool { return s.forget(now) && i.gone.add(s) })
-}
-
 // allow reports whether one more name may be looked up in this second.
 func (l *lookups) allow(now int64) bool {
 	l.mu.Lock()

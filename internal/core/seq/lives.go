@@ -15,7 +15,8 @@ import (
 // deleted returns the tombstone of r. now is Unix ms.
 func (r Record) deleted(st State, now int64) Record {
 	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
-		// One raise for the time before the deletion that is added after it, and one for clocks that run too fast.
+		// One mostRaise, because the next raise of the sequence time may add what had passed before the deletion.
+		// Another one, because clocks may run too fast.
 		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
 		r.WaitFrom = st.Time
 	}

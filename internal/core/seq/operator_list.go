@@ -162,9 +162,9 @@ func (o Operator) Show(ctx context.Context, name string) (Record, State, error) 
 // Find is Show with the time at which the record was written.
 func (o Operator) Find(ctx context.Context, name string) (Named, State, error) {
 	v, _, err := o.look(ctx, name)
-	_, section := errors.AsType[damagedError](err)
+	_, hasPath := errors.AsType[damagedError](err)
 	switch {
-	case section:
+	case hasPath: // of a section
 		return Named{}, State{}, err
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
 		return Named{}, State{}, damagedAt(recordPath(name), err)

@@ -18,8 +18,8 @@ type alarms struct {
 	armed int64
 }
 
-// alarm is a time, ns of the monotonic clock, 0 for none. That of a renewal may ring together with the one of another
-// renewal, from a time before.
+// alarm is a time, ns of the monotonic clock, 0 for none. That of a renewal also rings when the alarm of another
+// renewal does, from the time from on. Else from and at are the same.
 type alarm struct{ from, at int64 }
 
 // soon is a time that has passed.
@@ -32,8 +32,8 @@ func (i *Issuer) wakeAt(s *series, at int64) {
 	}
 }
 
-// set sets the alarm of a series, if that is earlier than the one that is set. It reports whether Run waits for
-// too long. A round need not care: Run waits after it.
+// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
+// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
 func (a *alarms) set(s *series, new alarm) (early bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,10 +86,11 @@ func (i *Issuer) nextAlarm(s *series) {
 		next.from, next.at = s.notBefore, s.notBefore
 	}
 	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered); ok { // an earlier alarm has taken the place of that
+	if m, ok := s.mode.(*ordered); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
 		slowAt = m.passes.slowAt()
 	}
 	s.mu.Unlock()
+	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
 			i.alarms.set(s, one)

@@ -101,14 +101,13 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 // totals counts what series did that the node has forgotten.
 type totals struct{ issued, blocks, waits atomic.Int64 }
 
-// add adds the counts of a series. It returns true.
-func (t *totals) add(s *series) bool {
+// add adds the counts of a series.
+func (t *totals) add(s *series) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.issued.Add(s.issued)
 	t.blocks.Add(s.blocks)
 	t.waits.Add(s.waits)
-	return true
 }
 
 // use returns what is known of the series. mu is held.

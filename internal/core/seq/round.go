@@ -191,7 +191,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	}
 	switch {
 	case sign != nil && !sign.later:
-		i.report(sign.reason) // package coordinator wakes this one
+		i.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
 	case sign != nil, i.unfinished && err == nil:
 		i.Wake()
 	}

@@ -52,8 +52,8 @@ type series struct {
 	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
 	// ns of the monotonic clock.
 	refusedAt, retryAt int64
-	// conflicts is the number of times in a row that another node was faster with a write. Until notBefore, in
-	// ns of the monotonic clock, the node does not try again.
+	// conflicts is the number of rounds in a row that used up all tries: see maxConflicts. Until notBefore, in ns of
+	// the monotonic clock, the node does not try again.
 	conflicts int
 	notBefore int64
 	// absentAt is when the node found that the sequence does not exist, or that no template creates it. 0: it exists,

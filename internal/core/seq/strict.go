@@ -74,6 +74,7 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 		return nil
 	}
 	all, rest := s.share(v, e)
+	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
 	w, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal, e.sent)
