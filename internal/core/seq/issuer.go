@@ -160,7 +160,7 @@ type Issuer struct {
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
-	// seen has /cluster and /seq as they were last read and compared, for the versions of renewals only. It lacks what
+	// seen has /cluster and /seq as they were last read and compared, for renewals only. It lacks what
 	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
 	// else, and does not learn what renew reads.
 	seen view

@@ -56,7 +56,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	//mutant:s5-no-hold by TestTake -> case false:
 	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now):
 		s.refuse(noBlock(textHold), now)
-		return s.wait(r, now, to) // a new request gets that refusal
+		return s.wait(r, now, to) // returns that refusal
 	}
 	to, ok := s.issue(r, to)
 	if free := s.stock.Free(); !ok || free <= s.wakeBelow && free < s.stock.Left() {

@@ -282,6 +282,7 @@ func (s *series) nextStep(v view, e situation) step {
 			refusal = confirming(e.unconfirmed)
 		}
 		s.refuse(refusal, e.sent)
+		// Also if nothing is refused: until then, no round could do anything for the series.
 		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
 		return step{}
 	}

@@ -61,7 +61,7 @@ func (t *template) create(name string, v view, e situation) (step, *Refusal, err
 	lost := v.incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.mu.Unlock()
 	switch {
-	case older && !lost && judge(&t.record, t.before, v.state.Purged) != foundLost:
+	case older && !lost && judge(&t.record, t.before, v.state.Purged) != foundLost: // written since, in this round
 		return step{}, nil, errReadBefore
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}

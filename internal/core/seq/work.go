@@ -70,7 +70,7 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 		v = s.last
 	}
 	s.mu.Unlock()
-	if v.state == nil || i.known.judge(v) != foundGood {
+	if v.state == nil || i.known.judge(v) != foundGood { // not foundLost: a view from before shows no loss
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
