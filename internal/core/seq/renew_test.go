@@ -224,3 +224,18 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 		}
 	}
 }
+
+// After a pause that other nodes' writes have caused, a round follows, also if another request has woken one meanwhile.
+func TestPauseEndsWithARound(t *testing.T) {
+	_, a := newOrder(t)
+	order := a.is.named("order")
+	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
+	a.is.pauseUpTo(order, time.Second)
+	for _, when := range []string{"at once", "after another request"} {
+		if left := a.is.alarms.arm(a.is.cfg.Mono(), time.Hour); left != time.Second {
+			t.Errorf("%s: the next round comes in %s", when, left)
+		}
+		a.is.wakeAt(order, soon)
+		_ = a.round()
+	}
+}
