@@ -23,15 +23,15 @@ func (hold holdState) doubted() bool { return hold.doubt.raised && hold.doubt.fl
 // clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// hasPassed reports whether bound h had passed when the leader stamped our write with stamp. It compares h with the
-// later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
+// hasPassed reports whether a bound had passed when the leader stamped our write with stamp. It compares the bound with
+// the later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
 // with it. Exception: if the leader was more than 5 s ahead and most voters agree with our clock, only ours counts.
-func (e evidence) hasPassed(h, stamp int64) bool {
-	ahead := e.reading.ahead()
-	if ahead < 0 && (!e.agreed || ahead >= -clocksAgree) {
-		ahead = 0
+func (e evidence) hasPassed(bound, stamp int64) bool {
+	ours := stamp + e.reading.ahead()
+	if e.agreed && stamp-ours > clocksAgree {
+		return ours >= bound
 	}
-	return stamp+ahead >= h
+	return max(stamp, ours) >= bound
 }
 
 // earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
