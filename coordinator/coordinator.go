@@ -75,7 +75,7 @@ type Coordinator struct {
 	latest store.Stat
 	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
 	strayLock int
-	noted     *Loss // to be written by Settle; nil: none
+	noted     *Loss // to be written by WriteNoted; nil: none
 	roster    roster
 	// locked is the live lock that this process has seen last.
 	locked  lock

@@ -167,24 +167,24 @@ func (e *FullError) Error() string {
 		e.Slots, e.Live, e.Disconnected, e.Stopped, e.Releasing, next)
 }
 
-func (e *FullError) add(a Availability, h int64) {
+func (e *FullError) add(a Availability, bound int64) {
 	switch a {
 	case Live:
 		e.Live++
 		return
 	case Releasing:
 		e.Releasing++
-		h -= cooldown.Milliseconds()
+		bound -= cooldown.Milliseconds()
 	case Stopped:
 		e.Stopped++
 	case Disconnected:
 		e.Disconnected++
 	}
-	if h > 0 && a != Releasing {
-		h += e.grace
+	if bound > 0 && a != Releasing {
+		bound += e.grace
 	}
-	if h > 0 && (e.NextFree == 0 || h < e.NextFree) {
-		e.NextFree = h
+	if bound > 0 && (e.NextFree == 0 || bound < e.NextFree) {
+		e.NextFree = bound
 	}
 }
 

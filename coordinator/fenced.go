@@ -23,7 +23,7 @@ func (h *Hold) fence(ctx context.Context, v view, why string) error {
 	lost := h.showsLoss(v, h.co.mine)
 	if lost {
 		h.co.Note(h.lossOf(v.cl, why))
-		_ = h.co.Settle(ctx) // if it fails: Register tries again
+		_ = h.co.WriteNoted(ctx) // if it fails: Register tries again
 	}
 	h.co.dropTicket(ctx, h.Ticket, h.Node)
 	return h.giveUp(ctx, why, lost)

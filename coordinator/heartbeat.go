@@ -58,7 +58,7 @@ type Beat struct {
 // an error of the store the Hold goes on.
 func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 	h.Generation = r.Generation
-	if err := h.co.Settle(ctx); err != nil {
+	if err := h.co.WriteNoted(ctx); err != nil {
 		return Beat{}, err
 	}
 	restored := false
@@ -108,7 +108,7 @@ func (h *Hold) readBeat(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	if c.roster.listed {
-		c.roster.ahead = c.sampled(records[2:])
+		c.roster.sampled = c.sampled(records[2:])
 	}
 	return parseView(records[:2])
 }
@@ -192,7 +192,8 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 	if d.lapsed {
 		d.wait = e.firmWait(*v.cl)
 	}
-	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms.
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A lapsed lease
+	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
 	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
 		!hold.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms

@@ -99,7 +99,7 @@ func (h *Hold) pend(old Slot) error {
 
 // pendingRecord returns the record of the pending grant, to write over old.
 func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
-	slot := h.pending().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
+	slot := h.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
 	slot.State, slot.Confirmed = "confirming", confirmed
 	return slot
 }
@@ -117,10 +117,10 @@ func (h *Hold) begin(how string, cl Cluster, e evidence, old, slot Slot, version
 }
 
 // acknowledge makes the pending grant the claim's: its write was acknowledged, or has been found in ZooKeeper.
-func (h *Hold) acknowledge() { h.Claim, h.sinceGrant = h.pending(), sinceGrant{} }
+func (h *Hold) acknowledge() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
 
-// pending returns the claim with the pending grant as its own.
-func (c Claim) pending() Claim {
+// nextClaim returns the claim with the pending grant as its own.
+func (c Claim) nextClaim() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c

@@ -146,8 +146,8 @@ func (c Claim) wasLost(found Slot) bool {
 	}
 	for _, p := range slices.Backward(past) {
 		if p.Node == c.Node {
-			gaveUp := p.Ended == EndedReleased || p.Ended == EndedTaken
-			return !gaveUp && found.Granted > 0 && found.Granted < c.LeaseUntil
+			ended := p.Ended == EndedReleased || p.Ended == EndedTaken
+			return !ended && found.Granted > 0 && found.Granted < c.LeaseUntil
 		}
 	}
 	return true

@@ -19,7 +19,7 @@ type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
 	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one
-	// in which no node has confirmed (C22). It has confirmed a worker, or PutBack was called.
+	// in which no node has confirmed (C22). It has confirmed a worker, or PutClusterBack was called.
 	MayRecreate bool
 	// LeaseUntil is the finder's lease bound, Unix ms.
 	LeaseUntil int64
@@ -151,15 +151,15 @@ func (c *Coordinator) saw(cl Cluster) {
 	}
 }
 
-// Note keeps a finding for the next call that can write it: Settle, Heartbeat, Register or Resume.
+// Note keeps a finding for the next call that can write it: WriteNoted, Heartbeat, Register or Resume.
 func (c *Coordinator) Note(l Loss) {
 	if c.noted == nil || l.Known > c.noted.Known {
 		c.noted = &l
 	}
 }
 
-// Settle writes the finding that this node has noted. The node must not Join another cluster before.
-func (c *Coordinator) Settle(ctx context.Context) error {
+// WriteNoted writes the finding that this node has noted. The node must not Join another cluster before.
+func (c *Coordinator) WriteNoted(ctx context.Context) error {
 	if c.noted == nil {
 		return nil
 	}
@@ -175,9 +175,9 @@ func (c *Coordinator) Settle(ctx context.Context) error {
 // ZooKeeper: this one may never have had the node's record.
 func (c *Coordinator) Forgive() { c.noted = nil }
 
-// PutBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster from
-// its state directory and has no lease.
-func (h *Hold) PutBack(ctx context.Context) (Cluster, error) {
+// PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
+// from its state directory and has no lease.
+func (h *Hold) PutClusterBack(ctx context.Context) (Cluster, error) {
 	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
 	l.MayRecreate = true
 	cl, err := h.co.raise(ctx, l)

@@ -38,40 +38,40 @@ func (e *ClocksError) Error() string {
 type moment struct{ early, late int64 }
 
 // begin reads the cluster's record and the time.
-func (h Operator) begin(ctx context.Context) (Cluster, moment, error) {
-	cl, err := ReadCluster(ctx, h.Store)
+func (o Operator) begin(ctx context.Context) (Cluster, moment, error) {
+	cl, err := ReadCluster(ctx, o.Store)
 	if err != nil {
 		return cl, moment{}, err
 	}
-	r, err := h.leader(ctx)
+	r, err := o.leader(ctx)
 	if err != nil {
 		return cl, moment{}, err
 	}
 	if off, uncertain := r.ahead(), (r.Acked-r.Sent)/2; off-uncertain > clocksAgree || off+uncertain < -clocksAgree {
 		return cl, moment{}, &ClocksError{time.Duration(off) * time.Millisecond}
 	}
-	now := h.Now()
+	now := o.Now()
 	leader := r.leaderNow(now)
 	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
 }
 
 // leader compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's lock.
-func (h Operator) leader(ctx context.Context) (Reading, error) {
+func (o Operator) leader(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + randomNonce()
-	sent := h.Now()
-	_, err := h.Store.Create(ctx, path, nil, store.Ephemeral)
+	sent := o.Now()
+	_, err := o.Store.Create(ctx, path, nil, store.Ephemeral)
 	if errors.Is(err, store.ErrNoNode) {
-		if err = ensureRoot(ctx, h.Store); err == nil {
-			return h.leader(ctx)
+		if err = ensureRoot(ctx, o.Store); err == nil {
+			return o.leader(ctx)
 		}
 	}
-	acked := h.Now()
+	acked := o.Now()
 	if err != nil {
 		return Reading{}, err
 	}
-	_, stat, err := h.Store.Get(ctx, path)
+	_, stat, err := o.Store.Get(ctx, path)
 	if err == nil {
-		err = h.Store.Delete(ctx, path, stat.Version)
+		err = o.Store.Delete(ctx, path, stat.Version)
 	}
 	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
 }

@@ -10,12 +10,12 @@ import (
 
 // Freeze freezes registration for d. It shortens no freeze. A d of 0 means until the horizon: a holder that ZooKeeper
 // has lost may serve for so long. Freeze returns the cluster's record before and after.
-func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
-	before, now, err := h.begin(ctx)
+func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
+	before, now, err := o.begin(ctx)
 	if err != nil {
 		return before, before, err
 	}
-	err = updateCluster(ctx, h.Store, func(cl *Cluster) bool {
+	err = updateCluster(ctx, o.Store, func(cl *Cluster) bool {
 		before = *cl
 		until := now.late + d.Milliseconds()
 		if d == 0 {
@@ -23,7 +23,7 @@ func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 			until = cl.Horizon
 		}
 		if now.early >= cl.FrozenUntil {
-			cl.FrozenBy = h.By
+			cl.FrozenBy = o.By
 		}
 		cl.FrozenUntil = max(cl.FrozenUntil, until)
 		after = *cl
@@ -33,8 +33,8 @@ func (h Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 }
 
 // Frozen returns the cluster's record, and reports whether its freeze still runs by our clock or by the leader's.
-func (h Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
-	cl, now, err := h.begin(ctx)
+func (o Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
+	cl, now, err := o.begin(ctx)
 	return cl, now.early < cl.FrozenUntil, err
 }
 

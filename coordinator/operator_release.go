@@ -44,12 +44,12 @@ type Examined struct {
 }
 
 // Examine reads a slot, and judges by our clock and the leader's whether it is free.
-func (h Operator) Examine(ctx context.Context, worker int) (Examined, error) {
-	cl, now, err := h.begin(ctx)
+func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
+	cl, now, err := o.begin(ctx)
 	if err != nil {
 		return Examined{}, err
 	}
-	e, err := readSlot(ctx, h.Store, cl, worker)
+	e, err := readSlot(ctx, o.Store, cl, worker)
 	return Examined{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
 }
 
@@ -60,9 +60,9 @@ func (h Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 // ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
 // longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
 // those of the store.
-func (h Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
+func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
 	for {
-		e, cl, now, err := h.again(ctx, found)
+		e, cl, now, err := o.again(ctx, found)
 		if err != nil {
 			return e, err
 		}
@@ -74,16 +74,16 @@ func (h Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			next = Slot{LeaseUntil: cl.lostUntil(now.late), Lost: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
-			next.Released, next.ReleasedBy, next.State = true, h.By, "released"
+			next.Released, next.ReleasedBy, next.State = true, o.By, "released"
 		}
 		if e.Absent {
-			_, err = h.Store.Create(ctx, SlotPath(e.Worker), next.marshal(), store.Persistent)
+			_, err = o.Store.Create(ctx, SlotPath(e.Worker), next.marshal(), store.Persistent)
 		} else {
-			_, err = h.Store.Set(ctx, SlotPath(e.Worker), next.marshal(), e.Stat.Version)
+			_, err = o.Store.Set(ctx, SlotPath(e.Worker), next.marshal(), e.Stat.Version)
 		}
 		switch {
 		case err == nil:
-			return readSlot(ctx, h.Store, cl, e.Worker)
+			return readSlot(ctx, o.Store, cl, e.Worker)
 		case !outpaced(err):
 			return e, err
 		}
@@ -92,8 +92,8 @@ func (h Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 }
 
 // again reads a slot once more. It returns an error if the slot is not as found, or is frozen.
-func (h Operator) again(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
-	cl, now, err := h.begin(ctx)
+func (o Operator) again(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
+	cl, now, err := o.begin(ctx)
 	switch {
 	case err != nil:
 		return found.Entry, cl, now, err
@@ -102,7 +102,7 @@ func (h Operator) again(ctx context.Context, found Examined) (Entry, Cluster, mo
 	case cl.Frozen(now.early):
 		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
 	}
-	e, err := readSlot(ctx, h.Store, cl, found.Worker)
+	e, err := readSlot(ctx, o.Store, cl, found.Worker)
 	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
 	// A holder whose lease had ended may have come back. The operator must decide again.
 	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free

@@ -24,8 +24,8 @@ type roster struct {
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
-	// ahead has the peers' records that the heartbeat has read, for the next call of Peers. nil: none.
-	ahead *sample
+	// sampled has the peers' records that the heartbeat has read, for the next call of Peers. nil: none.
+	sampled *sample
 }
 
 // sample has the records of peers, and the version of the list that they were read with.
@@ -68,9 +68,9 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	peers := c.known(own)
 	enough := len(peers) > samplePeers && !c.roster.fewReadings
-	found := c.roster.ahead
+	found := c.roster.sampled
 	var err error
-	if c.roster.ahead = nil; found == nil {
+	if c.roster.sampled = nil; found == nil {
 		found, err = c.ask(ctx, peers)
 	}
 	if err == nil && !first && !enough && found.version != c.roster.version {

@@ -29,7 +29,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 	confirm time.Duration, _ error,
 ) {
 	c := h.co
-	err := c.Settle(ctx)
+	err := c.WriteNoted(ctx)
 	if err == nil {
 		err = c.unlock(ctx)
 	}
@@ -62,7 +62,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
-	c.roster.ahead = nil // a heartbeat before has read it
+	c.roster.sampled = nil // a heartbeat before has read it
 	peers, err := c.Peers(ctx, own)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // store. The node may start from the local record alone only after store.ErrUnreachable, store.ErrRefused or a
 // *NotOursError with Lost.
 func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
-	if err := h.co.Settle(ctx); err != nil {
+	if err := h.co.WriteNoted(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := h.resumable(ctx); err != nil {
@@ -57,7 +57,7 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	err = judgeResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
-		c.Note(h.lossOf(v.cl, no.Reason)) // Register settles it
+		c.Note(h.lossOf(v.cl, no.Reason)) // Register writes it
 	}
 	return v, err
 }
@@ -113,10 +113,11 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	}
 	clock := c.setReading(e.now, written)
 	before := e
+	// Again, with the reading that this write has given.
 	e = c.gather()
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
 	h.begin("resumed", d.cluster, before, *v.slot, d.slot, v.stat.Version+1)
-	// This process does not know what the earlier process saw of ZooKeeper.
+	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
 	}

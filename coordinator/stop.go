@@ -79,7 +79,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
 		c.Note(h.lossOf(v.cl, why))
 	}
-	if err := c.Settle(ctx); err != nil {
+	if err := c.WriteNoted(ctx); err != nil {
 		return err
 	}
 	if slot == nil || !h.carriedBy(*slot) || change == nil {

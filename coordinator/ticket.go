@@ -20,7 +20,7 @@ type ticket struct {
 }
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
-// node writes no slot before its clock has been checked by that. Settle may come first, because raise corrects our
+// node writes no slot before its clock has been checked by that. WriteNoted may come first, because raise corrects our
 // clock by the leader's. touchTicket sets claim.Ticket and c.latest.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {

@@ -82,7 +82,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	}
 	peers := c.known(h.Worker)
 	if len(peers) > mostAsked {
-		h.word.many, h.word.read = true, true // among so many another one serves sequences: OthersTake need not wait
+		h.word.many, h.word.read = true, true // for OthersTake: nobody waits for one node among so many
 		return nil
 	}
 	paths := make([]string, len(peers))
@@ -120,6 +120,8 @@ func (h *Hold) RelyOn() (session, from int64) {
 	return h.word.session, h.word.relyAt(h.co.mine.ConfirmTime())
 }
 
-// OthersTake reports whether a live peer may take values of named sequences, as far as this node has read. It is true
-// until the node has read the peers' records in its session, and false if there are more than mostAsked.
+// OthersTake reports whether a live peer may take values of named sequences, as far as this node has read: then this
+// node may leave them to that peer for a while, before it says that it is ready. It is true until the node has read the
+// peers' records in its session. It is false if there are more than mostAsked, because the readiness of one node among
+// so many does not matter to sequences.
 func (h *Hold) OthersTake() bool { return !h.word.read || h.word.othersTake }

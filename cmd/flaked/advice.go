@@ -35,7 +35,7 @@ func advise(err error) (lead, advice string, known error) {
 	if e, ok := errors.AsType[*node.RangeError](err); ok {
 		return "", rangeAdvice(e), e
 	}
-	if e, ok := errors.AsType[*node.OtherClusterError](err); ok {
+	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {
 		return "", adviceOf(view.OtherCluster), e
 	}
 	if e, ok := errors.AsType[*coordinator.OtherClusterError](err); ok {

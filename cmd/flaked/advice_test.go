@@ -20,7 +20,7 @@ func TestAdviceGolden(t *testing.T) {
 	var b strings.Builder
 	for _, err := range []error{
 		errors.New("boom"), noSegment,
-		&node.OtherClusterError{Ours: "a", Found: "b"}, &coordinator.OtherClusterError{Found: "a", Ours: "b"},
+		&node.StateOfOtherClusterError{Ours: "a", Found: "b"}, &coordinator.OtherClusterError{Found: "a", Ours: "b"},
 		&node.OtherZooKeeperError{State: "a", Given: "b"},
 		fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
 		&coordinator.FrozenError{Until: 1_700_000_000_000, By: "me"},

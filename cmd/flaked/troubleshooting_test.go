@@ -19,7 +19,7 @@ func TestTroubleshootingHasStartErrors(t *testing.T) {
 		localcache.ErrLocked, localcache.ErrUnsafeDir, localcache.ErrUnsafeFile, localcache.ErrFilesystem,
 		localcache.ErrOtherFormat,
 		coordinator.ErrNoCluster, store.ErrUnreachable, store.ErrDenied,
-		&node.OtherClusterError{Ours: "A", Found: "B"}, &node.OtherZooKeeperError{State: "A", Given: "B"},
+		&node.StateOfOtherClusterError{Ours: "A", Found: "B"}, &node.OtherZooKeeperError{State: "A", Given: "B"},
 		&node.DiffersError{Setting: node.SettingLayout, Asked: "A", Has: "B"},
 	} {
 		if !strings.Contains(section, "`"+err.Error()+"`") {

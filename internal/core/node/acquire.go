@@ -54,7 +54,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		cause := n.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
 		switch {
-		case errors.As(err, &replaced) && !a.usable: // the coordinator's error: this package's own ends the start
+		case errors.As(err, &replaced) && !a.usable:
 			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)
@@ -146,7 +146,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	defer cancel()
 	// A loss that this node has found is of its old cluster, so it comes before joining another.
 	n.passLoss()
-	if err := n.coord.Settle(joinCtx); err != nil {
+	if err := n.coord.WriteNoted(joinCtx); err != nil {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
@@ -168,6 +168,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return n.otherZooKeeper()
 	case moveAnew:
 		n.giveUp(a, o)
+	case moveRegister: // with the present identity
 	}
 	a.usable = false
 	return n.register(ctx, a)

@@ -73,8 +73,8 @@ func (n *Node) explain(t *tenure, err error) error {
 
 var errStopping = newRefusal(Refusal{Cause: CauseStopping, Phase: Stopping})
 
-// errSettling is the error of Ready while the node has just started. See settling.
-var errSettling = newRefusal(Refusal{Cause: CauseSequences, Phase: Serving})
+// errSequencesElsewhere is the error of Ready while the node has just started. See waitsForSequences.
+var errSequencesElsewhere = newRefusal(Refusal{Cause: CauseSequences, Phase: Serving})
 
 // errDraining is the error of Ready after Drain.
 var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
@@ -114,16 +114,16 @@ func (n *Node) Ready() error {
 		return err
 	case n.draining.Load():
 		return errDraining
-	case n.settling():
-		return errSettling
+	case n.waitsForSequences():
+		return errSequencesElsewhere
 	}
 	return nil
 }
 
-// settling reports whether the node has started a short time ago, and waits with Ready until it takes values of named
-// sequences.
-func (n *Node) settling() bool {
-	if n.settled.Load() {
+// waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
+// of named sequences.
+func (n *Node) waitsForSequences() bool {
+	if n.sequencesReady.Load() {
 		return false
 	}
 	s, session := n.peek(), n.cfg.Store.SessionID()
@@ -131,7 +131,7 @@ func (n *Node) settling() bool {
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Hold(session).Wait) {
 		return true
 	}
-	n.settled.Store(true)
+	n.sequencesReady.Store(true)
 	return false
 }
 

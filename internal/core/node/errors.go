@@ -54,11 +54,11 @@ type RangeError struct {
 
 func (e *RangeError) Error() string { return e.Problem }
 
-// OtherClusterError says that the state directory belongs to another cluster (Ours) than the
+// StateOfOtherClusterError says that the state directory belongs to another cluster (Ours) than the
 // one that the node was started in (Found). Both are names in quotes, or both are UUIDs.
-type OtherClusterError struct{ Ours, Found string }
+type StateOfOtherClusterError struct{ Ours, Found string }
 
-func (e *OtherClusterError) Error() string {
+func (e *StateOfOtherClusterError) Error() string {
 	return fmt.Sprintf("the state directory belongs to cluster %s, but the node was started in cluster %s", e.Ours,
 		e.Found)
 }

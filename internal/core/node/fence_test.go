@@ -151,7 +151,7 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 
 	r.disk = own
 	err := r.start().ended()
-	var differs *OtherClusterError
+	var differs *StateOfOtherClusterError
 	if !errors.As(err, &differs) {
 		t.Fatalf("ended with %v", err)
 	}

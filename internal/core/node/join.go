@@ -43,7 +43,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
 		n.unconfirm() // (C16)
 		a.cached = false
-		return false, &OtherClusterError{Ours: mine.UUID, Found: cl.UUID}
+		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
 	return false, n.joinAs(cl)
 }
@@ -85,7 +85,7 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
 	if mine.UUID != "" { // (C22)
-		cl, err := n.hold.PutBack(ctx)
+		cl, err := n.hold.PutClusterBack(ctx)
 		if err == nil {
 			n.log.Error(
 				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",

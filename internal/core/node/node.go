@@ -28,8 +28,8 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	// settled: Ready need not look at named sequences any more.
-	settled atomic.Bool
+	// sequencesReady: Ready need not look at named sequences any more.
+	sequencesReady atomic.Bool
 
 	keeperWokenAt atomic.Int64 // when a rollback last woke keep, monotonic ns
 

@@ -90,12 +90,12 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
-	m := n.reservedUntil
+	reserved := n.reservedUntil
 	if c.Owner != n.claim.Owner {
-		m = c.ReservedUntil
+		reserved = c.ReservedUntil
 	}
-	m = max(m, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
-	c.ReservedUntil = m
+	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
+	c.ReservedUntil = reserved
 	return LocalRecord{
 		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
 		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID,

@@ -78,7 +78,7 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 	}
 	n.generation, n.reservedUntil = gen, rec.Claim.ReservedUntil
 	n.applyBounds()
-	if t := n.held; t != nil {
+	if t := n.held; t != nil { // requests do this as well, but an idle node must also take a fresh slot
 		n.behindOnce(t.gen.Behind())
 	}
 	return true

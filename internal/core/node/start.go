@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/localcache"
@@ -16,6 +17,7 @@ func (n *Node) begin() (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
+	// unfit ends the start only if the claim can be resumed. A new node goes by the cluster's record in ZooKeeper.
 	var unfit error
 	// Even if the record is not resumed: the node must not make a cluster anew that ZooKeeper has lost.
 	if rec.ClusterName == n.cfg.Cluster {
@@ -31,7 +33,7 @@ func (n *Node) begin() (attempt, error) {
 	}
 	n.mu.Unlock()
 	if loaded.Status == localcache.StatusRecord && rec.ClusterName != n.cfg.Cluster {
-		return a, &OtherClusterError{Ours: fmt.Sprintf("%q", rec.ClusterName), Found: fmt.Sprintf("%q", n.cfg.Cluster)}
+		return a, &StateOfOtherClusterError{Ours: strconv.Quote(rec.ClusterName), Found: strconv.Quote(n.cfg.Cluster)}
 	}
 	if !n.resumable(loaded, rec) {
 		return a, nil
