@@ -116,7 +116,7 @@ func (c Change) position(r Record) (p int64, err error) {
 		return p, nil
 	case r.Scatter > 0:
 		return 0, refused("next is not for scattered sequences, because their values have no order. " +
-			"Use --next-position")
+			"Give the next position instead")
 	}
 	switch p = r.PositionAtOrAbove(*c.Next); {
 	case p < r.Next:
@@ -124,7 +124,7 @@ func (c Change) position(r Record) (p int64, err error) {
 			*c.Next, r.Highest(r.Next-1))
 	case p >= r.Positions():
 		return 0, refused("next cannot be %d, because there is no value from there up to the max, %d. "+
-			"Give a higher --max too, or a lower --next", *c.Next, r.Max)
+			"Give a higher max too, or a lower next value", *c.Next, r.Max)
 	}
 	return p, nil
 }
