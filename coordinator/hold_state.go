@@ -43,8 +43,9 @@ type sinceGrant struct {
 
 // wait is the confirming time of a slot (C10).
 type wait struct {
-	// until is when it ends, ns of the boot clock. If it is firm, no word of peers makes it shorter, and a
-	// record that is confirmed before must be taken back: the lease had run out, or a restart was late.
+	// until is the end of the confirming time, ns of the boot clock. If the wait is firm, peers cannot make it shorter,
+	// and a record that is confirmed earlier must be written again, unconfirmed: the lease had run out, or a restart
+	// was late.
 	until int64
 	firm  bool
 }

@@ -90,7 +90,7 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 	case mine.carriedBy(*found):
 		return FoundOurs
 	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
-		return FoundFenced // by an operator, whatever the incarnation (C30)
+		return FoundFenced // an operator released it; no incarnation changes that (C30)
 	case found.Incarnation > mine.Incarnation && found.Confirmed:
 		return FoundFenced
 	case found.Incarnation != mine.Incarnation:

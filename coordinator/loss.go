@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// clocksApart is how far clocks may be apart, in milliseconds.
+// clocksApart is the greatest difference between two clocks that the rules allow for, in milliseconds.
 const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 
 // Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.raise writes it,

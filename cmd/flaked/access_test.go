@@ -55,7 +55,7 @@ func TestAccessTranscript(t *testing.T) {
 			certtest.Write(t, ".", name, append([]byte("\ufeff"), pem...))
 		}
 	})
-	// What the node says of the client's certificate may arrive before or after the end of the connection.
+	// The node's alert about the client's certificate may arrive before or after the end of the connection.
 	for args, want := range map[string]string{"": "The node requires a client certificate. Give one that it trusts " +
 		"with --tls-cert and --tls-key", " --tls-cert other-cert --tls-key other-key": "Give one that it trusts"} {
 		call(t, "", strings.Fields("get --timeout 20s --addr "+names["CLOSED"]+" --tls-ca ca"+args)...).wants(t,

@@ -92,7 +92,7 @@ func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 	}
 }
 
-// What `go doc` prints about a package fits on two screens, and says what may change in later versions.
+// The output of `go doc` for a package must fit on two screens, and must say which names may change in later versions.
 func TestGoDocIsShortAndSaysWhatMayChange(t *testing.T) {
 	const most = 80 // lines
 	for _, pkg := range slices.Concat(slices.Collect(maps.Keys(promised)), free) {

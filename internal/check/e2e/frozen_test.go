@@ -17,8 +17,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// past is what testdata/0.1.0 has: what a node of 0.1.0 had issued before it was killed, and the records in ZooKeeper
-// at that time.
+// past is the content of testdata/0.1.0: the IDs and values that a node of 0.1.0 had issued before it was killed, and
+// the records in ZooKeeper at that time.
 type past struct {
 	Worker int    `json:"worker"`
 	Term   int    `json:"term"`

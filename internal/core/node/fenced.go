@@ -19,7 +19,7 @@ func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again
 	return n.acquire(ctx, n.newcomer(), 0)
 }
 
-// fencesApart is how long a node waits before it registers, if it was fenced twice within this time.
+// fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
 const fencesApart = 30 * time.Second
 
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record

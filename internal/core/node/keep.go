@@ -87,7 +87,7 @@ func (n *Node) beat(ctx context.Context) error {
 }
 
 // stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
-// so the record says that it refuses, whatever the reason is.
+// so the record says that it refuses, and not why.
 func (n *Node) stateFor(p Phase) string {
 	if p == Serving && n.Issues() != nil {
 		p = Refusing

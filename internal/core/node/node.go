@@ -66,7 +66,7 @@ type Node struct {
 // keeper is the state of the goroutine that runs keep. No other goroutine uses it, so it needs no mu. Some code holds
 // mu all the same, for other fields beside it.
 type keeper struct {
-	// answered is when ZooKeeper last answered joinCluster, or acquire began, monotonic ns.
+	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
 	answered int64
 	// lastWait is the confirming time that the slot waited for last. 0: none.
 	lastWait  time.Duration

@@ -141,7 +141,7 @@ type Issuer struct {
 	wake chan struct{}
 
 	given atomic.Bool // the state directory was given up: see inTime
-	// quotaTold is when a quota was last logged, in ns of the monotonic clock, 0 for never.
+	// quotaTold is the time of the last log line about a quota, ns of the monotonic clock. 0: there was none.
 	quotaTold atomic.Int64
 
 	// Only the goroutine that calls Round writes the fields below. The goroutines of workAll read known, session,
@@ -149,8 +149,8 @@ type Issuer struct {
 	known knowledge
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
-	// follows is when /seq was last read, in ns of the monotonic clock. 0: it must be read before anything else
-	// is done: it was not yet in this session, or ZooKeeper has lost data.
+	// follows is the time of the last read of /seq, ns of the monotonic clock. 0: Round must read /seq before anything
+	// else, because this session has not read it yet, or ZooKeeper has lost data.
 	follows int64
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
@@ -164,7 +164,7 @@ type Issuer struct {
 	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
 	// else, and does not learn what renew reads.
 	seen view
-	// sawLeaving is what relay.leaving was when keepPlace last looked.
+	// sawLeaving is the value of relay.leaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
 	unlisted bool
