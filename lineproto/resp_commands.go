@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
@@ -194,47 +193,6 @@ func (s *session) selectDB(_ context.Context, args [][]byte) *ids.ReplyError {
 
 func (s *session) echo(_ context.Context, args [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, string(args[0]))
-	return nil
-}
-
-// info executes INFO. It shows the contents of STATS and WORKER in the sections that
-// tools ask Redis for.
-func (s *session) info(_ context.Context, args [][]byte) *ids.ReplyError {
-	wants := func(section string) bool {
-		return len(args) == 0 || slices.ContainsFunc(args, func(a []byte) bool {
-			return equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING")
-		})
-	}
-	var lines []string
-	if wants("SERVER") {
-		lines = append(lines, "# Server", "flaked_version:"+s.srv.cfg.Backend.Version())
-		for field := range strings.FieldsSeq(s.srv.cfg.Backend.Worker()) {
-			if name, value, ok := strings.Cut(field, "="); ok {
-				lines = append(lines, name+":"+value)
-			}
-		}
-	}
-	if wants("STATS") {
-		if len(lines) > 0 {
-			lines = append(lines, "")
-		}
-		s.fold() // as for STATS
-		lines = statLines(append(lines, "# Stats"), s.srv.cfg.Backend.Stats())
-	}
-	if wants("REPLICATION") {
-		if len(lines) > 0 {
-			lines = append(lines, "")
-		}
-		lines = append(lines, "# Replication", "role:master", "connected_slaves:0")
-	}
-	s.out = s.fr.list(s.out, lines)
-	return nil
-}
-
-// role says what a Redis server without replicas says.
-func (s *session) role(context.Context, [][]byte) *ids.ReplyError {
-	out := appendBulk(appendHeader(s.out, '*', 3), "master")
-	s.out = appendHeader(appendHeader(out, ':', 0), '*', 0)
 	return nil
 }
 

@@ -225,11 +225,7 @@ var respTranscripts = []transcript{
 			"-ERR unknown command \"QUIT2\", HELP lists them\r\n+OK\r\n:1\r\n" + wrongDB + "+RESET\r\n:2\r\n",
 		false},
 	{"echo", request("ECHO", "a\nb"), bulk("a\nb"), false},
-	{"info", request("INFO"), bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n\r\n# Stats\r\n" +
-		"ids:1\r\nworker:7\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"), false},
-	{"info by section", request("INFO", "server") + request("INFO", "stats") + request("INFO", "keyspace"),
-		bulk("# Server\r\nflaked_version:1.2.3\r\nworker:7\r\nstate:serving\r\n") +
-			bulk("# Stats\r\nids:1\r\nworker:7\r\n") + bulk(""), false},
+	{"info of no section", request("INFO", "keyspace"), bulk(""), false},
 	{"replication", request("INFO", "REPLICATION") + request("ROLE") + request("HELLO", "3") + request("ROLE"),
 		bulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n") + "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n" + hello3 +
 			"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", false},

@@ -28,6 +28,7 @@ type Server struct {
 	clients  atomic.Int64 // the greatest clientID so far
 	gathered atomic.Int64 // bytes of memory that hold unfinished requests and unread replies
 	backlog  atomic.Int64 // IDs that accepted orders lack
+	tcpPort  atomic.Int64 // of the first TCP listener, 0 if there is none
 	relay    relay        // turns of connections with goroutines
 
 	closeOnce sync.Once
@@ -84,6 +85,9 @@ func (s *Server) lookup(verb []byte, resp bool) int {
 // calls, which does not end with ctx.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	log := s.cfg.Logger.With("address", l.Addr().String())
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		s.tcpPort.CompareAndSwap(0, int64(tcp.Port))
+	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 
