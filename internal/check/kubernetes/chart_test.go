@@ -63,16 +63,28 @@ func TestChart(t *testing.T) {
 		"cluster.settings.lease=1h,cluster.workers=32,flags.log-level=debug,flags.heartbeat=2s,image.tag=v1," +
 		"flags.log-format=json,pod.nodeSelector.disk=local,pod.priorityClassName=high,pod.imagePullSecrets[0].name=r," +
 		"cluster.settings.confirm-time=20s,cluster.settings.on-rollback=refuse,cluster.settings.borrow=1s," +
-		"cluster.settings.sequence-start=zero,cluster.settings.segment-start=zero"
+		"cluster.settings.sequence-start=zero,cluster.settings.segment-start=zero,flags.drain-time=5s," +
+		"pod.serviceAccountName=ids,pod.dnsPolicy=None,pod.dnsConfig.nameservers[0]=10.0.0.10,podLabels.team=x," +
+		"podAnnotations.note=y,service.type=LoadBalancer,service.annotations.pool=z,cluster.resources.limits.cpu=1"
+	platform := "tokensSecret=t,podSecurityContext=null,securityContext.runAsUser=null,securityContext.runAsGroup=null"
 	for _, c := range []struct{ name, values, kinds string }{
 		{"token", "tokensSecret=t", "Job PodDisruptionBudget Service Service StatefulSet"},
 		{"open", "allowOpen=true,cluster.create=false", "PodDisruptionBudget Service Service StatefulSet"},
-		{"Deployment", "tokensSecret=t,kind=Deployment,replicas=1022", "Deployment Job PodDisruptionBudget Service Service"},
+		{"Deployment", "tokensSecret=t,kind=Deployment,replicas=682", "Deployment Job PodDisruptionBudget Service Service"},
 		{"Deployment with TLS", tls + ",kind=Deployment", "Deployment Job PodDisruptionBudget Service Service"},
 		{"all", all, "Job NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceMonitor StatefulSet"},
+		{"user and groups of the platform", platform, "Job PodDisruptionBudget Service Service StatefulSet"},
 		{"no nodes", "kind=Sidecar,monitoring.rules=true", "Job PrometheusRule"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, chart, required+c.values, c.kinds) })
+	}
+}
+
+// TestPlatformSetsTheSecurity checks that null removes what a platform sets by itself.
+func TestPlatformSetsTheSecurity(t *testing.T) {
+	out, messages, err := render(t, chart, required+"allowOpen=true,securityContext=null,podSecurityContext=null")
+	if err != nil || strings.Contains(out, "securityContext") {
+		t.Errorf("%v\n%s%s", err, messages, out)
 	}
 }
 
@@ -224,10 +236,14 @@ func TestRefusedValues(t *testing.T) {
 		{token + "persistence.accessMode=ReadWriteMany", "Set ReadWriteOnce or ReadWriteOncePod"},
 		{token + "cluster.settings.layout=twitter", "Give the number of workers that `flaked layout 'twitter'` prints"},
 		{token + "replicas=1025", "1025 replicas need 1025 workers"},
-		{token + "kind=Deployment,replicas=1023", "1023 replicas need 1025 workers"},
+		{token + "kind=Deployment,replicas=683", "683 replicas need 1025 workers"},
 		{token + "cluster.settings.layout=twitter,cluster.workers=32,replicas=33", "the layout has 32. Set fewer"},
 		{token + "terminationGracePeriodSeconds=19", "terminationGracePeriodSeconds is 19, but a node needs 20"},
+		{token + "resources.limits.memory=7Mi", "resources.limits.memory is 7Mi. A node needs 64Mi or more"},
+		{token + "resources.limits.memory=60M", "resources.limits.memory is 60M. A node needs 64Mi or more"},
+		{required + "kind=Sidecar,sidecar.resources.limits.memory=33554432", "sidecar.resources.limits.memory is 33554432"},
 		// Of these, the schema says enough.
+		{token + "service.type=ExternalName", "at '/service/type': value must be one of"},
 		{token + "replicas=0", "at '/replicas': minimum: got 0, want 1"},
 		{token + "kind=DaemonSet", "at '/kind': value must be one of 'StatefulSet', 'Deployment', 'Sidecar'"},
 		{token + "replica=3", "additional properties 'replica' not allowed"},

@@ -20,14 +20,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 name: flaked
 image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.securityContext }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
-  seccompProfile: {type: RuntimeDefault}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* ZooKeeper and the cluster, in the environment, so that commands run by kubectl exec find them too. */}}
@@ -71,4 +67,17 @@ securityContext:
 {{- range $flag, $value := .Values.flags }}
 - {{ printf "--%s=%v" $flag $value | quote }}
 {{- end }}
+{{- end }}
+
+{{/* The bytes of a quantity of memory, such as 64Mi. */}}
+{{- define "flaked.bytes" -}}
+{{- $q := kindIs "string" . | ternary . (printf "%.0f" (float64 .)) -}}
+{{- $unit := regexFind "[A-Za-z]*$" $q -}}
+{{- $factor := get (dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824) $unit | default 1073741824 -}}
+{{- mulf (trimSuffix $unit $q | float64) $factor | int64 -}}
+{{- end }}
+
+{{/* The nodes of a Deployment that a rollout adds at once: a quarter of them, as in templates/nodes.yaml. */}}
+{{- define "flaked.surge" -}}
+{{- eq .Values.kind "Deployment" | ternary (div (add .Values.replicas 3) 4) 0 -}}
 {{- end }}

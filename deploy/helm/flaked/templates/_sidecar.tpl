@@ -21,11 +21,13 @@ env:
   # A directory in the volume, which flaked creates. flaked would refuse the volume's own directory: it belongs
   # to root and is open to all.
   - {name: FLAKED_STATE_DIR, value: /var/lib/flaked/node}
+  # `flaked status` reaches the node's admin port there.
+  - {name: FLAKED_ADVERTISE, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
   # For other commands of flaked that kubectl exec runs.
   - {name: FLAKED_ADDR, value: "unix:/run/flaked/flaked.sock"}
 ports:
   - {name: flaked-admin, containerPort: 7610}
-# The service starts when the node gives out IDs: after 12 s in a young cluster, else after 1 s. The limit is
+# The service starts when the node gives out IDs: after 12 s. The limit is
 # 10 minutes, because a restart does not help a node that waits.
 startupProbe:
   httpGet: {path: /readyz, port: flaked-admin}
@@ -36,6 +38,8 @@ livenessProbe:
   httpGet: {path: /livez, port: flaked-admin}
   periodSeconds: 10
   timeoutSeconds: 5
+  # A node that hangs cannot stop cleanly, so there is nothing to wait for.
+  terminationGracePeriodSeconds: 5
 resources:
   {{- toYaml .Values.sidecar.resources | nindent 2 }}
 volumeMounts:
