@@ -13,7 +13,7 @@ import (
 // rule to which a longer time is dangerous goes by AtLeast. Both are right while one of the three clocks is right on
 // their side. docs/safety.md has the table of the rules.
 //
-// Any goroutine may read them. One goroutine at a time may call Note and Acknowledged.
+// Any goroutine may read them. One goroutine at a time may call Continue and Acknowledged.
 type Elapsed struct {
 	clock Clock
 	last  atomic.Pointer[Moment]
@@ -57,8 +57,26 @@ func (e *Elapsed) AtLeast() int64 { return e.Now().Least }
 // AtMost returns a clock, in ns, that counts no less than the time that has passed.
 func (e *Elapsed) AtMost() int64 { return e.Now().Most }
 
-// Now returns the present moment.
-func (e *Elapsed) Now() Moment { return e.last.Load().at(e.clock.Boot(), e.clock.Wall()) }
+// step is the difference between the two clocks of the machine from which Elapsed goes on from the present moment.
+const step = int64(time.Millisecond)
+
+// Now returns the present moment. If the clocks differ in what they have counted, one of them has stepped, stands still
+// or runs at a wrong rate, and both clocks go on from here. Else a wall clock that steps ahead and back would make
+// AtMost go back, and one that steps back and ahead would make AtLeast count the same time twice.
+func (e *Elapsed) Now() Moment {
+	for {
+		last := e.last.Load()
+		now := last.at(e.clock.Boot(), e.clock.Wall())
+		//mutant:c31-step-forgotten by TestElapsedOverStepsThatWereRead -> return now
+		if now.Most-now.Least-(last.Most-last.Least) < step {
+			return now
+		}
+		next := now // so that the usual case allocates nothing
+		if e.last.CompareAndSwap(last, &next) {
+			return now
+		}
+	}
+}
 
 // at returns the moment at which the clocks of the machine have these readings. A clock that went back has counted
 // nothing.
@@ -68,11 +86,16 @@ func (m Moment) at(boot, wall int64) Moment {
 	return Moment{boot, wall, m.Least + min(b, w), m.Most + max(b, w)}
 }
 
-// Note makes the clocks go on from now. So a step of the wall clock changes them by no more than what has passed since
-// the last call. The node calls it at each heartbeat.
-func (e *Elapsed) Note() {
+// From returns a moment of an earlier process by the clocks of this one. sameBoot: the machine was not started again
+// since. Else only the wall clock shows what has passed at most, and nothing shows what has passed at least.
+func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
 	now := e.Now()
-	e.last.Store(&now)
+	if !sameBoot || m.Boot > now.Boot {
+		return Moment{now.Boot, m.Wall, now.Least, now.Most - max(0, now.Wall-m.Wall)}
+	}
+	since := m.at(now.Boot, now.Wall)
+	// This process may go on from a moment of that one: see Continue. Then it knows what ZooKeeper's leader has shown.
+	return Moment{m.Boot, m.Wall, max(m.Least, now.Least-(since.Least-m.Least)), min(m.Most, now.Most-(since.Most-m.Most))}
 }
 
 // Acknowledged corrects both clocks by the stamps of two writes of this node, and returns the latter with corrected
@@ -89,14 +112,23 @@ func (e *Elapsed) Acknowledged(before, now Stamped) Stamped {
 	const tick = int64(time.Millisecond) // stamps are whole milliseconds
 	missed := max(0, between-tick-(now.Acked.Most-before.Sent.Most))
 	added := max(0, now.Sent.Least-before.Acked.Least-between-tick)
-	last := *e.last.Load()
 	//mutant:c31-leader-not-asked by TestElapsedByTheLeader -> missed = 0
-	last.Most += missed
-	last.Least -= added
-	e.last.Store(&last)
+	e.correct(missed, added)
 	// What was missed or added may have passed before the write was sent, so both moments are corrected.
 	for _, m := range []*Moment{&now.Sent, &now.Acked} {
 		m.Most, m.Least = m.Most+missed, m.Least-added
 	}
 	return now
+}
+
+// correct adds what AtMost has missed, and takes off what AtLeast has counted too much.
+func (e *Elapsed) correct(missed, added int64) {
+	for {
+		last := e.last.Load()
+		next := *last
+		next.Most, next.Least = next.Most+missed, next.Least-added
+		if e.last.CompareAndSwap(last, &next) {
+			return
+		}
+	}
 }

@@ -35,7 +35,6 @@ func TestElapsed(t *testing.T) {
 			e := NewElapsed(c)
 			c.pass(test.boot, test.wall, 0)
 			m := e.Now()
-			e.Note()
 			c.pass(s, s, s) // a step counts once
 			if least, most := m.Least-int64(100*s), m.Most-int64(100*s); least != int64(test.least) || most != int64(test.most) {
 				t.Errorf("at least %s, at most %s; want %s, %s", time.Duration(least), time.Duration(most), test.least, test.most)
@@ -101,5 +100,74 @@ func TestElapsedOfTwoPauses(t *testing.T) {
 	}
 	if got, want := time.Duration(e.AtMost()), 64*time.Second-2*time.Millisecond; got != want {
 		t.Errorf("at most %s have passed, want %s", got, want)
+	}
+}
+
+// What a reader has seen of a step stays, although the clock steps back soon.
+func TestElapsedOverStepsThatWereRead(t *testing.T) {
+	const s, h = time.Second, time.Hour
+	for _, test := range []struct {
+		name  string
+		steps [3]time.Duration // of the wall clock: before the first reading, between the two, and between looks
+	}{
+		{"ahead and back", [3]time.Duration{h, -h, 0}},
+		{"back and ahead", [3]time.Duration{-h, h, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &threeClocks{100 * s, 5000 * s, 0}
+			e := NewElapsed(c)
+			c.pass(s, s+test.steps[0], s)
+			first := e.Now()
+			c.pass(s, s, s)
+			_ = e.Now()
+			c.pass(s, s+test.steps[1], s)
+			second := e.Now()
+			if most := time.Duration(second.Most - first.Most); most < 2*s {
+				t.Errorf("at most %s have passed, but 2s have", most)
+			}
+			if least := time.Duration(second.Least - first.Least); least > 2*s {
+				t.Errorf("at least %s have passed, but 2s have", least)
+			}
+		})
+	}
+}
+
+// A moment of an earlier process is as long ago as the clocks of the machine say, and the leader as the earlier process
+// has asked it.
+func TestElapsedOfAnEarlierProcess(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		name        string
+		boot, wall  time.Duration // since then
+		sameBoot    bool
+		missed      time.Duration // the earlier process has heard of it since, by the leader
+		continues   bool
+		least, most time.Duration
+	}{
+		{"all clocks agree", 10 * s, 10 * s, true, 0, false, 10 * s, 10 * s},
+		{"the boot clock stood still", 10 * s, 70 * s, true, 0, false, 10 * s, 70 * s},
+		{"the wall clock was set back", 10 * s, -3600 * s, true, 0, false, 0, 10 * s},
+		{"the machine was started again", -90 * s, 30 * s, false, 0, false, 0, 30 * s},
+		{"the boot clock counts anew, and nothing says so", -90 * s, 30 * s, true, 0, false, 0, 30 * s},
+		{"the leader has shown a pause", 10 * s, 10 * s, true, 50 * s, true, 10 * s, 60 * s},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &threeClocks{100 * s, 5000 * s, 0}
+			before := NewElapsed(c)
+			before.correct(int64(7*s), int64(7*s)) // the scales of two processes differ
+			m := before.Now()
+			before.correct(int64(test.missed), 0)
+			last := before.Now()
+			c.pass(test.boot, test.wall, 0)
+			e := NewElapsed(c)
+			if test.continues {
+				e.Continue(last)
+			}
+			then, now := e.From(m, test.sameBoot), e.Now()
+			least, most := time.Duration(now.Least-then.Least), time.Duration(now.Most-then.Most)
+			if least != test.least || most != test.most {
+				t.Errorf("at least %s, at most %s; want %s, %s", least, most, test.least, test.most)
+			}
+		})
 	}
 }
