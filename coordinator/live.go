@@ -25,22 +25,22 @@ func (c *Coordinator) lockOf(worker int) lock {
 // nothing.
 func (h *Hold) Show(ctx context.Context) error {
 	c, path := h.co, lockPath(h.Worker)
+	data := mustMarshal(ticket{Node: h.Node, Labels: c.Labels})
 	for {
 		want := c.lockOf(h.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
-		if err == nil && stat.Owner == want.session {
+		switch {
+		case err == nil && stat.Owner == want.session:
 			c.locked = want
 			return nil
-		}
-		if err == nil {
-			err = c.Store.Delete(ctx, path, stat.Version)
-		}
-		if err != nil && !errors.Is(err, store.ErrNoNode) {
-			return err
-		}
 		// The lock is not noted in c.locked: it changes the list, and the next heartbeat looks at both again.
-		err = create(ctx, c.Store, path, mustMarshal(ticket{Node: h.Node, Labels: c.Labels}), store.Ephemeral)
-		if !errors.Is(err, store.ErrExists) {
+		case err == nil: // in one transaction, so that the node counts as live all the time
+			err = c.Store.Multi(ctx, store.DeleteOp{Path: path, Version: stat.Version},
+				store.CreateOp{Path: path, Data: data, Ephemeral: true})
+		case errors.Is(err, store.ErrNoNode):
+			err = create(ctx, c.Store, path, data, store.Ephemeral)
+		}
+		if !outpaced(err) {
 			return err
 		}
 	}

@@ -101,6 +101,12 @@ func TestOwnLockLingers(t *testing.T) {
 	a := l.serving("A")
 	old := l.liveHolder(0)
 	a.crash()
+	a.hook = func(store.Call) store.Fault {
+		if l.liveHolder(0) == 0 {
+			t.Error("for a moment the node does not count as live")
+		}
+		return store.NoFault
+	}
 	a.must(a.start())
 	a.confirm()
 	if now := l.liveHolder(0); a.claim.Worker != 0 || now == old || now != a.sess.SessionID() {

@@ -97,6 +97,23 @@ var ofSessions = []conformanceCase{
 		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
 		c.wantChildren("/live", "0000")
 	}},
+	{name: "multi replaces another session's ephemeral record", run: func(c *checker) {
+		other := &checker{c.T, c.world, c.open(c.T)}
+		other.create("/live/0000", "", Ephemeral)
+		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
+		change := []Op{DeleteOp{Path: "/live/0000"}, CreateOp{Path: "/live/0000", Data: []byte("x"), Ephemeral: true}}
+		c.wantErr(c.Multi(c.ctx(), change...), nil)
+		if stat := c.wantData("/live/0000", "x", 0); stat.Owner == 0 || stat.Owner != c.SessionID() {
+			c.Errorf("owner %#x, session %#x", stat.Owner, c.SessionID())
+		}
+		c.wantErr(other.Close(), nil)
+		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
+		c.wantData("/live/0000", "x", 0)
+		c.wantErr(c.Close(), nil)
+		c.Store = c.open(c.T)
+		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
+		c.wantNone("/live/0000")
+	}},
 	{name: "an expired session takes its ephemeral records along", run: func(c *checker) {
 		owner := &checker{c.T, c.world, c.open(c.T)}
 		owner.create("/live/0000", "", Ephemeral)

@@ -149,7 +149,7 @@ func (t memTree) multi(x txn, ops []Op) (failed int, err error) {
 		case CreateOp:
 			keep(op.Path)
 			keep(path.Dir(op.Path))
-			_, err = t.create(x, op.Path, op.Data, Persistent)
+			_, err = t.create(x, op.Path, op.Data, op.kind())
 		case SetOp:
 			keep(op.Path)
 			_, err = t.set(x, op.Path, op.Data, op.Version)

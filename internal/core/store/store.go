@@ -102,10 +102,11 @@ type CheckOp struct {
 	Version int32
 }
 
-// CreateOp creates a persistent record.
+// CreateOp creates a persistent record, or an ephemeral one.
 type CreateOp struct {
-	Path string
-	Data []byte
+	Path      string
+	Data      []byte
+	Ephemeral bool
 	// Secret: nobody but the authenticated user may read it. Without authentication anybody may.
 	Secret bool
 }

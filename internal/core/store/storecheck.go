@@ -73,6 +73,13 @@ func opParts(op Op) (name, path string, size int) {
 	return "", "", 0
 }
 
+func (op CreateOp) kind() Kind {
+	if op.Ephemeral {
+		return Ephemeral
+	}
+	return Persistent
+}
+
 func describeOp(i int, op Op) string {
 	name, path, _ := opParts(op)
 	return fmt.Sprintf("operation %d, %s %s", i, name, path)

@@ -48,17 +48,21 @@ func (z *ZK) Create(ctx context.Context, path string, data []byte, kind Kind) (s
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
 	}
-	var flags int32 // persistent is the absence of FlagEphemeral
-	switch kind {
-	case PersistentSequential:
-		flags = zk.FlagSequence
-	case Ephemeral:
-		flags = zk.FlagEphemeral
-	}
 	made, err := callAt(ctx, z, "create", path, func(c *zk.Conn, full string) (string, error) {
-		return c.Create(full, data, flags, z.acl)
+		return c.Create(full, data, flags(kind), z.acl)
 	})
 	return strings.TrimPrefix(made, z.root), err
+}
+
+// flags returns the client's flags for a kind of record. Persistent is the absence of FlagEphemeral.
+func flags(kind Kind) int32 {
+	switch kind {
+	case PersistentSequential:
+		return zk.FlagSequence
+	case Ephemeral:
+		return zk.FlagEphemeral
+	}
+	return 0
 }
 
 func (z *ZK) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
@@ -92,7 +96,7 @@ func (z *ZK) Multi(ctx context.Context, ops ...Op) error {
 			if op.Secret {
 				acl = z.secret
 			}
-			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: acl}
+			reqs[i] = &zk.CreateRequest{Path: z.full(op.Path), Data: op.Data, Acl: acl, Flags: flags(op.kind())}
 		case SetOp:
 			reqs[i] = &zk.SetDataRequest{Path: z.full(op.Path), Data: op.Data, Version: op.Version}
 		case DeleteOp:
