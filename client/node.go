@@ -95,5 +95,6 @@ func (n *node) restore() bool {
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ids.ReplyError](err)
 	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS ||
+		reply.Code == ids.WRONGNODE ||
 		reply.Code == ids.EXHAUSTED && reply.Reason() == "")
 }

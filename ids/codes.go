@@ -30,6 +30,9 @@ const (
 	NOPERM Code = "NOPERM"
 	// WRONGPASS means that the client's token was wrong.
 	WRONGPASS Code = "WRONGPASS"
+	// WRONGNODE means that the node is not the one that the request is for: it belongs to another
+	// cluster, or does not own the sequence. Try another node.
+	WRONGNODE Code = "WRONGNODE"
 	// NOPROTO means that the client asked for a version of RESP that flaked does not speak.
 	NOPROTO Code = "NOPROTO"
 	// EXECABORT means that EXEC executes nothing, because a request after MULTI was refused.

@@ -38,6 +38,9 @@ type Backend interface {
 	Decode(id worker.ID) (string, error)
 	// Worker returns one line: "worker=7 term=3 node=… name=… state=serving".
 	Worker() string
+	// Cluster returns the name of the node's cluster and its UUID. The UUID is empty until it is certain that
+	// the node belongs to that cluster.
+	Cluster() (name, uuid string)
 	// Stats returns the lines of STATS, in order: names without blanks, and values.
 	Stats() [][2]string
 	// Now returns the time of the clock that IDs are made from.

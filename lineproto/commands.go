@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -82,8 +83,8 @@ func commandTable() []command {
 			help: "an ID's time, datacenter, worker and sequence"},
 		{name: "TIME", run: (*session).time,
 			help: "the node's clock: Unix seconds and microseconds"},
-		{name: "WORKER", run: (*session).worker,
-			help: "this node's worker, term, node and state"},
+		{name: "WORKER", args: "[cluster]", max: 1, run: (*session).worker,
+			help: "this node's worker, term, node, state and cluster. An error if it belongs to another cluster"},
 		{name: "STATS", run: (*session).stats,
 			help: "counters: a name and a value on each line, then END"},
 		{name: "STATUS", run: (*session).status,
@@ -231,9 +232,36 @@ func (s *session) time(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) worker(context.Context, [][]byte) *ids.ReplyError {
-	s.out = s.fr.text(s.out, s.srv.cfg.Backend.Worker())
+// worker executes WORKER. A client that names another cluster than this node's is refused, and its connection ends:
+// nothing that it has sent behind the request is executed.
+func (s *session) worker(_ context.Context, args [][]byte) *ids.ReplyError {
+	name, uuid := s.srv.cfg.Backend.Cluster()
+	if len(args) > 0 {
+		switch wanted := string(args[0]); {
+		case !isCluster(wanted):
+			return errCluster
+		case uuid == "":
+			s.task = taskEnd
+			return replies.ErrNoCluster
+		case wanted != name && wanted != uuid:
+			s.task = taskEnd
+			return replies.NotInCluster(name, uuid, wanted)
+		}
+	}
+	s.out = s.fr.text(s.out, s.workerLine(name, uuid))
 	return nil
+}
+
+// workerLine returns the line of WORKER.
+func (s *session) workerLine(name, uuid string) string {
+	return fmt.Sprintf("%s cluster=%s cluster_uuid=%s", s.srv.cfg.Backend.Worker(), name, cmp.Or(uuid, "none"))
+}
+
+// isCluster reports whether a word may be the name or the UUID of a cluster.
+func isCluster(word string) bool {
+	return len(word) <= 64 && !strings.ContainsFunc(word, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("._-", r)
+	})
 }
 
 func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
@@ -304,5 +332,6 @@ func errUnknown(verb []byte) *ids.ReplyError {
 var (
 	errTag = replies.New(ids.ERR, fmt.Sprintf(
 		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
-	errCount = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+	errCluster = replies.New(ids.ERR, "a cluster is a name or a UUID: letters, digits and . _ -, at most 64")
+	errCount   = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
 )

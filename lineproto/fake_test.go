@@ -34,12 +34,14 @@ type fakeBackend struct {
 	// Each call first calls reserve, if it is set, and returns its error.
 	reserve func(ctx context.Context, n int) error
 	// tick, if it is set, returns how many of n IDs there are, or how long there are none.
-	tick    func(n int) (k int, p worker.Pause)
-	ready   error
-	stats   func() [][2]string
-	ceiling int64
-	waits   atomic.Int64
-	mu      sync.Mutex // makes Reserve atomic
+	tick  func(n int) (k int, p worker.Pause)
+	ready error
+	// starting: the node does not know its cluster yet.
+	starting bool
+	stats    func() [][2]string
+	ceiling  int64
+	waits    atomic.Int64
+	mu       sync.Mutex // makes Reserve atomic
 }
 
 var _ Backend = (*fakeBackend)(nil)
@@ -96,6 +98,13 @@ func (f *fakeBackend) Decode(id worker.ID) (string, error) {
 }
 
 func (f *fakeBackend) Worker() string { return "worker=7 state=serving" }
+
+func (f *fakeBackend) Cluster() (name, uuid string) {
+	if f.starting {
+		return "demo", ""
+	}
+	return "demo", "c0ffee"
+}
 
 func (f *fakeBackend) Stats() [][2]string {
 	if f.stats != nil {

@@ -81,7 +81,11 @@ var respTranscripts = []transcript{
 	{"decode", request("DECODE", "42") + request("DECODE", "13"),
 		bulk("id=42 worker=7") + "-ERR the id is of no layout\r\n", false},
 	{"time", request("TIME"), bulks("1700000000", "123"), false},
-	{"worker", request("WORKER"), bulk("worker=7 state=serving"), false},
+	{"worker", request("WORKER") + request("WORKER", "demo"), bulk(strings.TrimSpace(inDemo)) +
+		bulk(strings.TrimSpace(inDemo)), false},
+	{"worker of another cluster", request("WORKER", "prod") + getArray, strings.TrimSpace(notInProd) + "\r\n", true},
+	{"worker of another cluster in multi", request("MULTI") + request("WORKER", "prod") + getArray + request("EXEC"),
+		"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 2) + "*2\r\n" + strings.TrimSpace(notInProd) + "\r\n", true},
 	{"stats", request("STATS"), bulk("ids:1\r\nworker:7\r\n"), false},
 	{"status", request("STATUS"), bulk(`{"ready":true}`), false},
 	{"ready", request("READY"), "+OK\r\n", false},

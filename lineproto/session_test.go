@@ -17,6 +17,19 @@ import (
 
 // TestBatch: a GET n is answered with n lines, however many reservations it takes and
 // whatever their shapes.
+// A node that has just started does not know yet whether its cluster stays.
+func TestStartingNodeIsOfNoCluster(t *testing.T) {
+	s := newTestServer(t, Config{Backend: &fakeBackend{starting: true}})
+	for in, want := range map[string]string{
+		"WORKER\nGET\n":      "worker=7 state=serving cluster=demo cluster_uuid=none\n1000\n",
+		"WORKER demo\nGET\n": "-NOTREADY starting: the node has not joined its cluster yet\n",
+	} {
+		if out, _ := talk(s, in); out != want {
+			t.Errorf("%q: got %q, want %q", in, out, want)
+		}
+	}
+}
+
 func TestBatch(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -16,8 +16,12 @@ const (
 	badTag      = "-ERR a tag must be a letter, then letters, digits and _ . : -, at most 64 bytes\n"
 	badID       = "-ERR an ID must be 1 to 9223372036854775807, digits only\n"
 	badRange    = "-ERR a count must be 1 to 1000000, digits only\n"
-	usedUp      = "-EXHAUSTED the sequence is used up\n"
-	tooLong     = "-ERR line longer than 512 bytes\n"
+	inDemo      = "worker=7 state=serving cluster=demo cluster_uuid=c0ffee\n"
+	notInProd   = "-WRONGNODE reason=other-cluster cluster=demo cluster_uuid=c0ffee this node does not belong to " +
+		"cluster prod. Correct the addresses\n"
+	badCluster = "-ERR a cluster is a name or a UUID: letters, digits and . _ -, at most 64\n"
+	usedUp     = "-EXHAUSTED the sequence is used up\n"
+	tooLong    = "-ERR line longer than 512 bytes\n"
 )
 
 var x512 = strings.Repeat("x", 512)
@@ -64,7 +68,13 @@ var transcripts = []transcript{
 	{"decode the greatest", "decode 9223372036854775807\n", "id=9223372036854775807 worker=7\n", false},
 	{"decode refused", "DECODE 13\n", "-ERR the id is of no layout\n", false},
 	{"time", "TIME\n", "1700000000 123\n", false},
-	{"worker", "WORKER\n", "worker=7 state=serving\n", false},
+	{"worker", "WORKER\n", inDemo, false},
+	{"worker of the wanted cluster", "WORKER demo\nworker c0ffee\nGET\n", inDemo + inDemo + "1000\n", false},
+	{"worker of another cluster", "WORKER prod\nGET\nNEXT order\n", notInProd, true},
+	{"worker of a cluster whose name begins alike", "WORKER dem\nGET\n",
+		strings.ReplaceAll(notInProd, "cluster prod", "cluster dem"), true},
+	{"worker of no cluster", "WORKER a/b\nWORKER " + x512[:65] + "\nWORKER a b\n",
+		badCluster + badCluster + "-ERR usage: WORKER [cluster]\n", false},
 	{"stats", "STATS\n", "ids 1\nworker 7\nEND\n", false},
 	{"status", "STATUS\n", `{"ready":true}` + "\n", false},
 	{"ready", "READY\r\n", "OK\r\n", false},

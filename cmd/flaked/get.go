@@ -52,6 +52,8 @@ func meaning(code ids.Code) string {
 	switch code {
 	case ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY:
 		return elsewhere
+	case ids.WRONGNODE:
+		return ". Give addresses of one cluster with --addr"
 	case ids.EXHAUSTED:
 		return ". Create a cluster with another layout"
 	case ids.NOPERM:

@@ -215,6 +215,16 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 	return text, nil
 }
 
+// Cluster returns the name of the node's cluster and its UUID. The UUID is empty until the node has confirmed a worker
+// or resumed one: before that, the record of a cluster that ZooKeeper has lost may replace that of a new one.
+func (n *Node) Cluster() (name, uuid string) {
+	s := n.peek()
+	if s.confirmed || s.resumed || n.servedAt.Load() != 0 {
+		uuid = s.cluster.UUID
+	}
+	return n.cfg.Cluster, uuid
+}
+
 // Worker describes the node in one line of name=value pairs: worker ("none" if it has none),
 // term, node identity, name and phase.
 func (n *Node) Worker() string {

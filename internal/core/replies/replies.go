@@ -4,6 +4,7 @@ package replies
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/flaked/flaked/ids"
@@ -11,12 +12,13 @@ import (
 
 // Codes are all codes.
 var Codes = [...]ids.Code{ids.ERR, ids.NOAUTH, ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.EXHAUSTED, ids.BUSY,
-	ids.NOPERM, ids.WRONGPASS, ids.NOPROTO, ids.EXECABORT}
+	ids.NOPERM, ids.WRONGPASS, ids.WRONGNODE, ids.NOPROTO, ids.EXECABORT}
 
 // Refusals of more than one port, or that clients know.
 var (
 	ErrNoSequences = New(ids.ERR, "reason=no-sequence this node serves no sequences")
 	ErrNoLayout    = New(ids.NOTREADY, "starting: the cluster's layout is not known yet")
+	ErrNoCluster   = New(ids.NOTREADY, "starting: the node has not joined its cluster yet")
 	ErrNoID        = New(ids.ERR, "an ID must be 1 to 9223372036854775807, digits only")
 	ErrNeedsTLS    = New(ids.ERR, "this port requires TLS. Connect with TLS")
 )
@@ -25,6 +27,15 @@ var (
 // whether the sequence exists or not.
 func NoRight(name string) *ids.ReplyError {
 	return New(ids.NOPERM, "reason=no-right this token may not use sequence "+name)
+}
+
+// OtherCluster is the reason of a refusal by a node of another cluster than the wanted one.
+const OtherCluster = "other-cluster"
+
+// NotInCluster returns the error of a node of one cluster for a client that wants another one, by its name or its UUID.
+func NotInCluster(name, uuid, wanted string) *ids.ReplyError {
+	return New(ids.WRONGNODE, fmt.Sprintf("reason=%s cluster=%s cluster_uuid=%s this node does not belong to "+
+		"cluster %s. Correct the addresses", OtherCluster, name, uuid, wanted))
 }
 
 // New returns an error reply.
