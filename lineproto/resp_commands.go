@@ -79,7 +79,7 @@ func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
 
 	out := r.beginMap(s.out, 7)
 	out = appendBulk(appendBulk(out, "server"), "flaked")
-	out = appendBulk(appendBulk(out, "version"), s.srv.cfg.Backend.Version())
+	out = appendBulk(appendBulk(out, "version"), redisVersion) // lettuce connects only if it can read this as a number
 	out = appendHeader(appendBulk(out, "proto"), ':', int(r))
 	out = appendHeader(appendBulk(out, "id"), ':', int(s.clientID()))
 	out = appendBulk(appendBulk(out, "mode"), "standalone")

@@ -5,7 +5,8 @@
 #
 #   scripts/test-clients.sh [LANGUAGE...]      java, python and node, if none is given. Go is always there
 #
-# FLAKED_TEST_VERSIONS=1 also runs Java's modules, compiled once, with the oldest and the newest frameworks.
+# FLAKED_TEST_VERSIONS=1 also runs Java's modules, compiled once, with the oldest and the newest frameworks, and an
+# application with three releases of Spring Boot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -23,6 +24,8 @@ test_java() {
   for versions in oldest newest; do
     mvn -B -q -ntp -P $versions -Dmaven.main.skip -Dmaven.javadoc.skip verify
   done
+  mvn -B -q -ntp -DskipTests install
+  ../../scripts/trial-spring.sh
 }
 
 # The venv has the packages that the client is tested with. It is made anew if their list changes.

@@ -2,8 +2,10 @@ package io.github.flaked.hibernate;
 
 import io.github.flaked.client.FlakedClient;
 import io.github.flaked.client.TextSettings;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.TreeSet;
 import org.hibernate.HibernateException;
 import org.hibernate.boot.registry.StandardServiceInitiator;
 import org.hibernate.boot.registry.StandardServiceRegistryBuilder;
@@ -15,40 +17,70 @@ import org.hibernate.service.spi.ServiceContributor;
 import org.hibernate.service.spi.ServiceRegistryImplementor;
 import org.hibernate.service.spi.Stoppable;
 
-/** The service of Hibernate that has the client of a session factory: see {@link FlakedId}. */
-final class FlakedClients implements Service, Stoppable, BeanInstanceProducer, BeanContainer.LifecycleOptions {
+/**
+ * The service of Hibernate that finds the clients of a session factory: see {@link FlakedId}. It looks for a client
+ * when the first ID is made: Spring reads the mapping when it builds a native image, too, and there are no beans then.
+ */
+final class FlakedClients implements Service, Stoppable {
     private static final long serialVersionUID = 1;
 
     private final transient Map<String, Object> settings;
-    private final transient FlakedClient client;
+    /** The container of beans, or null. */
+    private final transient BeanContainer beans;
+    /** The clients that were found, by the name of the bean. */
+    private final transient Map<String, FlakedClient> found = new HashMap<>();
     /** The client that must be closed with the session factory, or null. */
     private transient FlakedClient own;
 
     FlakedClients(Map<String, Object> settings, BeanContainer beans) {
         this.settings = settings;
-        if (settings.get("flaked.client") instanceof FlakedClient given) {
-            client = given;
-        } else {
-            client = beans == null
-                    ? produceBeanInstance(FlakedClient.class)
-                    : beans.getBean(FlakedClient.class, this, this).getBeanInstance();
+        this.beans = beans;
+        if (beans == null && settings.get("flaked.addresses") != null) {
+            client(""); // so that a wrong setting ends the start
         }
     }
 
-    FlakedClient client() {
-        return client;
+    /** Returns the client of the bean with this name, or the only client if the name is empty. */
+    synchronized FlakedClient client(String name) {
+        return found.computeIfAbsent(name, this::find);
     }
 
-    @Override
-    public void stop() {
-        if (own != null) {
-            own.close();
+    private FlakedClient find(String name) {
+        if (settings.get(name.isEmpty() ? "flaked.client" : "flaked.client." + name) instanceof FlakedClient given) {
+            return given;
         }
+        if (!name.isEmpty()) {
+            return bean(name, () -> {
+                throw new HibernateException(
+                        "@FlakedId(client = \"" + name + "\"): there is no FlakedClient of that name. "
+                                + (names().isEmpty()
+                                        ? "Add one as a bean, or set flaked.client." + name + " to one"
+                                        : "There are " + names()));
+            });
+        }
+        return beans == null ? make() : bean(name, this::make);
     }
 
-    // The container calls this if it has no client.
-    @Override
-    public <B> B produceBeanInstance(Class<B> type) {
+    /** Returns the bean, or what otherwise returns if the container has none. */
+    private FlakedClient bean(String name, Source otherwise) {
+        if (beans == null) {
+            return otherwise.get();
+        }
+        var options = new Options(false);
+        var producer = new Producer(otherwise);
+        return (name.isEmpty()
+                        ? beans.getBean(FlakedClient.class, options, producer)
+                        : beans.getBean(name, FlakedClient.class, options, producer))
+                .getBeanInstance();
+    }
+
+    /** Makes a client from the settings. Spring's container comes here, too, if it has several clients. */
+    private FlakedClient make() {
+        if (names().size() > 1) {
+            throw new HibernateException("@FlakedId has several clients to choose from: " + names()
+                    + ". Name one, such as @FlakedId(client = \"" + names().first()
+                    + "\"), or make one of them @Primary");
+        }
         if (settings.get("flaked.addresses") == null) {
             throw new HibernateException(
                     "@FlakedId has no client. Set flaked.addresses, or add a FlakedClient as a bean");
@@ -56,26 +88,67 @@ final class FlakedClients implements Service, Stoppable, BeanInstanceProducer, B
         try {
             own = TextSettings.builder(name -> Objects.toString(settings.get("flaked." + name), null))
                     .build();
-            return type.cast(own);
+            return own;
         } catch (IllegalArgumentException e) {
             throw new HibernateException("wrong setting flaked." + e.getMessage(), e);
         }
     }
 
-    @Override
-    public <B> B produceBeanInstance(String name, Class<B> type) {
-        return produceBeanInstance(type);
+    /** Returns the names of all beans that are clients. */
+    private TreeSet<String> names() {
+        if (beans == null) {
+            return new TreeSet<>();
+        }
+        Source none = () -> null;
+        var all = beans.getBean(AllClients.class, new Options(true), new Producer(none))
+                .getBeanInstance();
+        return all == null ? new TreeSet<>() : new TreeSet<>(all.clients.keySet());
     }
 
     @Override
-    public boolean canUseCachedReferences() {
-        return false;
+    public synchronized void stop() {
+        if (own != null) {
+            own.close();
+        }
     }
 
-    // The container gives the bean that it has, not a new one.
-    @Override
-    public boolean useJpaCompliantCreation() {
-        return false;
+    /** What the container calls if it has no such bean. */
+    private interface Source {
+        FlakedClient get();
+    }
+
+    private record Producer(Source source) implements BeanInstanceProducer {
+        @Override
+        public <B> B produceBeanInstance(Class<B> type) {
+            return type.cast(source.get());
+        }
+
+        @Override
+        public <B> B produceBeanInstance(String name, Class<B> type) {
+            return produceBeanInstance(type);
+        }
+    }
+
+    /** Whether the container makes a new bean, and not gives the one that it has. */
+    private record Options(boolean makesNew) implements BeanContainer.LifecycleOptions {
+        @Override
+        public boolean canUseCachedReferences() {
+            return false;
+        }
+
+        @Override
+        public boolean useJpaCompliantCreation() {
+            return makesNew;
+        }
+    }
+
+    /** The container makes one, with all its clients by the names of their beans. */
+    static final class AllClients {
+        private final Map<String, FlakedClient> clients;
+
+        AllClients(Map<String, FlakedClient> clients) {
+            this.clients = clients;
+        }
     }
 
     /** Adds the service to Hibernate. META-INF/services names this class. */

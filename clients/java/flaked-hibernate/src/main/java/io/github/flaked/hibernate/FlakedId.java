@@ -28,6 +28,14 @@ public @interface FlakedId {
     String sequence() default "";
 
     /**
+     * Names the client, if the program has several, for example of two clusters.
+     *
+     * @return the name of the bean, or what follows {@code flaked.client.} in a setting of Hibernate. "" for the only
+     *     client, or Spring's primary one
+     */
+    String client() default "";
+
+    /**
      * Says how many values of the sequence are requested in advance. Do not prefetch from a strict or ordered sequence.
      *
      * @return 0 to 100,000. For snowflake IDs, the client's own setting counts

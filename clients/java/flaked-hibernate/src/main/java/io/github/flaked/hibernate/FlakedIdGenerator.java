@@ -19,7 +19,10 @@ public class FlakedIdGenerator implements IdentifierGenerator, AnnotationBasedGe
     private static final long serialVersionUID = 1;
     private static final Duration MAX_AGE = Duration.ofSeconds(1);
 
-    private transient LongSupplier values;
+    private transient FlakedClients clients;
+    private transient FlakedId annotation;
+    /** Gives the next value, or null before the first one. */
+    private transient volatile LongSupplier values;
     /** True for an ID in a field of type String. */
     private boolean asString;
 
@@ -36,18 +39,26 @@ public class FlakedIdGenerator implements IdentifierGenerator, AnnotationBasedGe
                     "@FlakedId on " + member.getDeclaringClass().getName() + "." + member.getName()
                             + ": an ID does not fit into " + type.getSimpleName() + ". Use long, Long or String");
         }
-        var client =
-                context.getServiceRegistry().getService(FlakedClients.class).client();
-        if (annotation.sequence().isEmpty()) {
-            values = client::next;
-        } else {
-            Sequence sequence = client.sequence(annotation.sequence(), annotation.prefetch(), MAX_AGE);
-            values = sequence::next;
+        this.annotation = annotation;
+        clients = context.getServiceRegistry().getService(FlakedClients.class);
+    }
+
+    private synchronized LongSupplier find() {
+        if (values == null) {
+            var client = clients.client(annotation.client());
+            if (annotation.sequence().isEmpty()) {
+                values = client::next;
+            } else {
+                Sequence sequence = client.sequence(annotation.sequence(), annotation.prefetch(), MAX_AGE);
+                values = sequence::next;
+            }
         }
+        return values;
     }
 
     @Override
     public Object generate(SharedSessionContractImplementor session, Object entity) {
+        LongSupplier values = this.values == null ? find() : this.values;
         try {
             long id = values.getAsLong();
             return asString ? (Object) Long.toString(id) : (Object) id;

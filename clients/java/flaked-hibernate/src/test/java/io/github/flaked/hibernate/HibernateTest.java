@@ -143,6 +143,17 @@ class HibernateTest {
         assertTrue(type.contains("Wrong.id"), type);
     }
 
+    // As Spring does when it builds a native image: no beans, and no settings.
+    @Test
+    void aMappingIsReadWithoutAClient() {
+        Configuration configuration = configuration("", Article.class);
+        configuration.getProperties().remove("flaked.addresses");
+        try (SessionFactory factory = configuration.buildSessionFactory()) {
+            HibernateException e = assertThrows(HibernateException.class, () -> insert(factory, 1, Article::new));
+            assertTrue(e.getMessage().contains("@FlakedId has no client. Set flaked.addresses"), e.getMessage());
+        }
+    }
+
     private static String message(Configuration configuration) {
         StringBuilder messages = new StringBuilder();
         Throwable e = assertThrows(RuntimeException.class, configuration::buildSessionFactory);

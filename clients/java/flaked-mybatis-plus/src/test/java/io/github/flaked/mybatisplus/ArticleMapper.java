@@ -1,7 +1,5 @@
 package io.github.flaked.mybatisplus;
 
 import com.baomidou.mybatisplus.core.mapper.BaseMapper;
-import org.apache.ibatis.annotations.Mapper;
 
-@Mapper
-interface ArticleMapper extends BaseMapper<Article> {}
+interface ArticleMapper extends BaseMapper<Article>, ApplicationTest.Scanned {}

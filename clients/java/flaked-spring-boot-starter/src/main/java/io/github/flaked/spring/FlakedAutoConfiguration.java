@@ -2,8 +2,11 @@ package io.github.flaked.spring;
 
 import io.github.flaked.client.FlakedClient;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator;
+import org.springframework.boot.actuate.health.CompositeHealthContributor;
+import org.springframework.boot.actuate.health.HealthContributor;
 import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -46,14 +49,55 @@ public class FlakedAutoConfiguration {
         }
     }
 
+    // Spring Boot 3 has these classes, and Boot 4 those below.
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
+    @ConditionalOnClass({HealthContributor.class, ConditionalOnEnabledHealthIndicator.class})
     static class Health {
         @Bean
         @ConditionalOnEnabledHealthIndicator("flaked")
         @ConditionalOnMissingBean(name = "flakedHealthIndicator")
-        HealthIndicator flakedHealthIndicator(FlakedClient client) {
-            return new FlakedHealthIndicator(client);
+        HealthContributor flakedHealthIndicator(Map<String, FlakedClient> clients) {
+            return clients.size() == 1
+                    ? indicator(clients.values().iterator().next())
+                    : CompositeHealthContributor.fromMap(clients, Health::indicator);
+        }
+
+        private static HealthIndicator indicator(FlakedClient client) {
+            return () -> {
+                ClientHealth health = ClientHealth.of(client);
+                var builder = health.failure() == null
+                        ? org.springframework.boot.actuate.health.Health.up()
+                        : org.springframework.boot.actuate.health.Health.down(health.failure());
+                return builder.withDetails(health.nodes()).build();
+            };
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({
+        org.springframework.boot.health.contributor.HealthContributor.class,
+        org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator.class
+    })
+    static class HealthOfBoot4 {
+        @Bean
+        @org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator("flaked")
+        @ConditionalOnMissingBean(name = "flakedHealthIndicator")
+        org.springframework.boot.health.contributor.HealthContributor flakedHealthIndicator(
+                Map<String, FlakedClient> clients) {
+            return clients.size() == 1
+                    ? indicator(clients.values().iterator().next())
+                    : org.springframework.boot.health.contributor.CompositeHealthContributor.fromMap(
+                            clients, HealthOfBoot4::indicator);
+        }
+
+        private static org.springframework.boot.health.contributor.HealthIndicator indicator(FlakedClient client) {
+            return () -> {
+                ClientHealth health = ClientHealth.of(client);
+                var builder = health.failure() == null
+                        ? org.springframework.boot.health.contributor.Health.up()
+                        : org.springframework.boot.health.contributor.Health.down(health.failure());
+                return builder.withDetails(health.nodes()).build();
+            };
         }
     }
 
@@ -62,8 +106,8 @@ public class FlakedAutoConfiguration {
     static class Metrics {
         @Bean
         @ConditionalOnMissingBean(name = "flakedMetrics")
-        MeterBinder flakedMetrics(FlakedClient client) {
-            return new FlakedMetrics(client);
+        MeterBinder flakedMetrics(Map<String, FlakedClient> clients) {
+            return registry -> clients.forEach((name, client) -> new FlakedMetrics(name, client).bindTo(registry));
         }
     }
 }

@@ -7,11 +7,13 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 
-/** Counts the client's calls, and shows which nodes are healthy. */
+/** Counts a client's calls, and shows which nodes are healthy. The tag client is the name of its bean. */
 final class FlakedMetrics implements MeterBinder {
+    private final String name;
     private final FlakedClient client;
 
-    FlakedMetrics(FlakedClient client) {
+    FlakedMetrics(String name, FlakedClient client) {
+        this.name = name;
         this.client = client;
     }
 
@@ -19,9 +21,11 @@ final class FlakedMetrics implements MeterBinder {
     public void bindTo(MeterRegistry registry) {
         FunctionCounter.builder("flaked.client.calls", client, c -> c.stats().calls())
                 .description("calls that have begun")
+                .tag("client", name)
                 .register(registry);
         FunctionCounter.builder("flaked.client.failures", client, c -> c.stats().failures())
                 .description("calls that ended with an exception")
+                .tag("client", name)
                 .register(registry);
         for (int i = 0; i < client.stats().nodes().size(); i++) {
             bindNode(registry, i);
@@ -33,11 +37,13 @@ final class FlakedMetrics implements MeterBinder {
         Gauge.builder("flaked.client.node.healthy", client, c -> node(c, index).healthy() ? 1 : 0)
                 .description("1 if the node answered the last time it was asked, or was never asked")
                 .tag("address", address)
+                .tag("client", name)
                 .register(registry);
         FunctionCounter.builder("flaked.client.node.failures", client, c -> node(c, index)
                         .failures())
                 .description("failures of the node, after which its calls went to another one")
                 .tag("address", address)
+                .tag("client", name)
                 .register(registry);
     }
 

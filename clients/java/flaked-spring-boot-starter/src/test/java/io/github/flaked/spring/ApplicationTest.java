@@ -15,9 +15,11 @@ import io.github.flaked.test.Node;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Arrays;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.actuate.health.CompositeHealthContributor;
 import org.springframework.boot.actuate.health.HealthIndicator;
 import org.springframework.boot.actuate.health.Status;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -124,6 +126,41 @@ class ApplicationTest {
         }
         try (var context = run("flaked.addresses=" + address, "flaked.token=" + cluster.token())) {
             insert(context, 1);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class TwoClients {
+        @Bean
+        FlakedClient orders() {
+            return FlakedClient.builder().addresses(cluster.node().address()).build();
+        }
+
+        @Bean
+        FlakedClient users() {
+            return FlakedClient.builder().addresses("127.0.0.1:1").build();
+        }
+    }
+
+    @Test
+    void eachOfTwoClientsHasHealthAndMetrics() {
+        try (var context = run(TwoClients.class)) {
+            var health = context.getBean("flakedHealthIndicator", CompositeHealthContributor.class);
+            assertEquals(
+                    Status.UP,
+                    ((HealthIndicator) health.getContributor("orders")).health().getStatus());
+            assertEquals(
+                    Status.DOWN,
+                    ((HealthIndicator) health.getContributor("users")).health().getStatus());
+            MeterRegistry registry = context.getBean(MeterRegistry.class);
+            for (var client : Map.of("orders", 0, "users", 1).entrySet()) {
+                assertEquals(
+                        (double) client.getValue(),
+                        registry.get("flaked.client.failures")
+                                .tag("client", client.getKey())
+                                .functionCounter()
+                                .count());
+            }
         }
     }
 
