@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import signal
 import socket
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from conftest import Fake
@@ -16,10 +17,15 @@ from conftest import Fake
 import flaked
 
 
-def in_child(do: Any) -> str:
+def plain_fork() -> int:
+    """Fork as uWSGI does: Python does not learn of it, and calls no hook."""
+    return int(ctypes.PyDLL(None).fork())
+
+
+def in_child(do: Any, fork: Callable[[], int] = os.fork) -> str:
     """Return what do returns in a forked process."""
     out, into = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.write(into, repr(do()).encode())
@@ -32,15 +38,69 @@ def in_child(do: Any) -> str:
     return said
 
 
-def test_a_child_process_has_its_own_connection_and_no_prefetched_values(fake: Fake) -> None:
+@pytest.mark.parametrize("fork", [os.fork, plain_fork])
+def test_a_child_process_has_its_own_connection_and_no_prefetched_values(fake: Fake, fork: Callable[[], int]) -> None:
     with flaked.Client([fake.address], prefetch=100, max_age=60) as client:
         sequence = client.sequence("s", prefetch=100)
         mine = [client.next() for _ in range(50)] + [sequence.next() for _ in range(50)]
         connections = len(fake.peers)
-        its = eval(in_child(lambda: [client.next() for _ in range(50)] + [sequence.next() for _ in range(50)]))
+        its = eval(in_child(lambda: [client.next() for _ in range(50)] + [sequence.next() for _ in range(50)], fork))
         mine += [client.next() for _ in range(50)] + [sequence.next() for _ in range(50)]
         assert len(set(mine) | set(its)) == 300
         assert len(fake.peers) == connections + 2
+
+
+@pytest.mark.parametrize("fork", [os.fork, plain_fork])
+def test_threads_of_a_child_process_begin_anew_together(fake: Fake, fork: Callable[[], int]) -> None:
+    with flaked.Client([fake.address], prefetch=100, max_age=60) as client:
+
+        def many() -> list[int]:
+            start = threading.Barrier(8)
+            got: list[int] = []
+
+            def use() -> None:
+                start.wait()
+                got.extend(client.next() for _ in range(20))
+
+            threads = [threading.Thread(target=use) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return got
+
+        mine = many()
+        connections = len(fake.peers)
+        its: list[int] = eval(in_child(many, fork))
+        assert len(set(mine + its)) == 320
+        assert len(fake.peers) == connections + 1
+
+
+@pytest.mark.parametrize("fork", [os.fork, plain_fork])
+def test_a_child_process_can_close_the_client(fake: Fake, fork: Callable[[], int]) -> None:
+    with flaked.Client([fake.address], node_timeout=60) as client:
+        first = client.next()
+        assert in_child(client.close, fork) == "None"
+        assert client.next() > first
+        assert len(fake.peers) == 1
+
+
+@pytest.mark.parametrize("fork", [os.fork, plain_fork])
+def test_a_child_process_uses_an_asyncio_client_of_its_parent(fake: Fake, fork: Callable[[], int]) -> None:
+    client = flaked.AsyncClient([fake.address], prefetch=100, max_age=60)
+
+    async def some() -> list[int]:
+        return [await client.next() for _ in range(50)]
+
+    got: list[int] = asyncio.run(some()) + eval(in_child(lambda: asyncio.run(some()), fork)) + asyncio.run(some())
+    assert len(set(got)) == 150
+    asyncio.run(client.close())
+
+
+def test_values_of_a_client_rise(fake: Fake) -> None:
+    with flaked.Client([fake.address], prefetch=10) as client:
+        got = [client.next() for _ in range(2000)]
+        assert got == sorted(got)
 
 
 def test_a_child_process_can_use_a_client_that_other_threads_use(fake: Fake) -> None:

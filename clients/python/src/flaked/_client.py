@@ -12,11 +12,13 @@ from collections.abc import Coroutine, Iterable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Optional, TypeVar, cast
 
+from . import _process
 from . import _protocol as protocol
 from ._engine import Call
-from ._loop import Reactor, Stock
+from ._loop import Reactor
 from ._options import DEFAULT_ADDRESS, Options, parse_address, seconds
 from ._protocol import ClosedError
+from ._stock import Stock
 
 One = TypeVar("One")
 Many = TypeVar("Many")
@@ -115,17 +117,17 @@ class _Sequence(_Source[One, Many], Generic[One, Many, Span]):
 class _Threaded(Reactor):
     # One daemon thread does the I/O. Callers append to a queue and wait. So an exception in a caller, such as
     # KeyboardInterrupt, cannot leave the connections or the engine in a half-changed state.
-    thread: Optional[threading.Thread] = None
+    thread: Optional[threading.Thread]
     soon = Reactor.work
 
     def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
+        _process.check()
         if not self.loop:
             self._start()
-        value = stock.take(self) if stock else None
-        if value is not None:
+        if stock and (value := self.draw(stock)) is not None:
             return value
         gate: SimpleQueue[Call] = SimpleQueue()
-        call = self.begin(request, limit, gate.put)
+        call = self.begin(request, limit, gate.put, stock)
         with contextlib.suppress(Empty):
             gate.get(timeout=limit)
         call.done = True  # nobody waits any more
@@ -157,7 +159,12 @@ class _Threaded(Reactor):
             loop.run_until_complete(self.shut())
         loop.close()
 
+    def forget(self) -> None:
+        super().forget()
+        self.thread = None
+
     def close(self) -> None:
+        _process.check()
         with self.lock:
             self.closed, loop, self.loop = True, self.loop, None
         if loop:
@@ -197,12 +204,12 @@ class _Asynchronous(Reactor):
     wake = Reactor.soon
 
     async def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
+        _process.check()
         self._start()
-        value = stock.take(self) if stock else None
-        if value is not None:
+        if stock and (value := self.draw(stock)) is not None:
             return value
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        call = self.begin(request, limit, lambda _: None if future.done() else future.set_result(None))
+        call = self.begin(request, limit, lambda _: None if future.done() else future.set_result(None), stock)
         try:
             await future
         finally:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import socket
 import threading
 import weakref
@@ -15,55 +13,11 @@ from math import inf
 from time import monotonic
 from typing import Any, Callable, Optional
 
+from . import _process
 from ._engine import Call, Engine, Link
 from ._options import Address, Options
-from ._protocol import MAX_COUNT, ClosedError, Request, in_words, values
-
-#: Held while a socket is made and noted, so that a fork finds all sockets noted.
-_making = threading.RLock()
-#: What a forked process must begin anew, by the method forget. Only one thread runs there then.
-_forgetful: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-class Stock:
-    """Prefetched values. Any thread may take one. Only the thread of the engine adds values."""
-
-    def __init__(self, name: str, size: int, max_age: float) -> None:
-        self._name, self._size, self._max_age = name, size, max_age
-        self.forget()
-        _forgetful.add(self)
-
-    def forget(self) -> None:
-        """Drop all values. A child process must not hand out those of its parent."""
-        self._values: deque[tuple[int, float]] = deque()
-        self._filled_by = 0.0  #: until then, a request for more values may be under way
-
-    def take(self, reactor: Reactor) -> Optional[int]:
-        """Return a value that is not too old, or None. Request more if the stock lacks some."""
-        taken = None
-        with contextlib.suppress(IndexError):
-            while taken is None:
-                value, expires = self._values.popleft()  # atomic: no value goes to two threads
-                taken = value if expires >= monotonic() else None
-        if self._lacks():
-            reactor.post(partial(self._fill, reactor.engine))
-        return taken
-
-    def _lacks(self) -> int:
-        have = len(self._values)
-        busy = self._filled_by > monotonic() or have > self._size // 2
-        return 0 if busy else min(self._size - have, MAX_COUNT)
-
-    def _fill(self, engine: Engine) -> None:
-        if lacks := self._lacks():
-            self._filled_by = monotonic() + engine.options.timeout
-            call = Call(values(self._name, lacks), self._filled_by, self._filled)
-            call.patient = False
-            engine.submit(call)
-
-    def _filled(self, call: Call) -> None:
-        self._values.extend([(value, call.asked + self._max_age) for value in call.values])  # none if the call failed
-        self._filled_by = 0.0
+from ._protocol import ClosedError, Request, in_words
+from ._stock import Stock
 
 
 class Reactor:
@@ -76,7 +30,7 @@ class Reactor:
         self.closed = False
         self.sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self.forget()
-        _forgetful.add(self)
+        _process.forgetful.add(self)
 
     def forget(self) -> None:
         """Begin without a loop. The connections of the parent process go on: only copies of its sockets are closed."""
@@ -93,10 +47,19 @@ class Reactor:
         self._timer: Optional[asyncio.TimerHandle] = None
         self._timer_at = inf
 
-    def begin(self, request: Request, limit: float, finish: Callable[[Call], object]) -> Call:
-        """Begin a call."""
+    def draw(self, stock: Stock) -> Optional[int]:
+        """Return a value of the stock, None if it has none. Let it be filled."""
+        value = stock.take()
+        if value is not None and stock.lacks():
+            self.post(partial(stock.fill, self.engine))
+        return value
+
+    def begin(
+        self, request: Request, limit: float, finish: Callable[[Call], object], stock: Optional[Stock] = None
+    ) -> Call:
+        """Begin a call, which may have found a stock empty."""
         call = Call(request, monotonic() + limit, finish)
-        self.post(partial(self.engine.submit, call))
+        self.post(partial(stock.submit, call, self.engine) if stock else partial(self.engine.submit, call))
         if self.closed:  # nobody may ever look at the call
             raise ClosedError
         return call
@@ -162,7 +125,7 @@ class _Wire(asyncio.BufferedProtocol):
     async def _dial(self, address: Address) -> socket.socket:
         error = OSError("the host has no address")
         for family, kind, proto, _, where in await _look_up(address):
-            with _making:
+            with _process.making:
                 sock = socket.socket(family, kind, proto)
                 self._reactor.sockets.add(sock)
             try:
@@ -211,13 +174,3 @@ async def _look_up(address: Address) -> list[Any]:
 
     threading.Thread(target=look_up, name="flaked-dns", daemon=True).start()
     return await asyncio.wrap_future(found)
-
-
-def _forget_all() -> None:
-    _making.release()
-    for each in list(_forgetful):
-        each.forget()
-
-
-if hasattr(os, "register_at_fork"):  # there is no fork on Windows
-    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_forget_all)
