@@ -33,6 +33,9 @@ func judge(found, known *Record, purged int64) finding {
 		return foundAbsent
 	case found == nil, known.newer(*found):
 		return foundLost
+	//mutant:s12-equal-count-is-good by TestJudge -> case false:
+	case known.rivals(*found):
+		return foundLost
 	}
 	return foundGood
 }
@@ -185,21 +188,24 @@ func (r Record) raised(next int64) Record {
 // putBack returns the record that a node writes after a loss of data (S8): the newer one of found and
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
+//
+// Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
+// of the name, the one whose values go further comes back. The write count then grows above both.
 func putBack(found *Record, known Record, highest int64) (next Record, due bool) {
 	//mutant:s8-lower-put-back by seqsim -> known = known.raised(known.Next)
 	known = known.raised(max(known.Next, highest))
 	if found == nil {
 		return known, true
 	}
-	next, older := *found, known.newer(*found)
-	if older {
+	next, older, rivals := *found, known.newer(*found), known.rivals(*found)
+	if older || rivals && found.ID != known.ID && known.highestIssued() > found.highestIssued() {
 		next = known
 	}
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
 		next = next.raised(max(found.Next, known.Next))
 	}
 	next.Gen = max(found.Gen, known.Gen)
-	return next, older || next.Next > found.Next
+	return next, older || rivals || next.Next > found.Next
 }
 
 // written returns the record as it is written: every write raises the write count and has a fresh nonce.

@@ -132,6 +132,28 @@ func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
 	}
 }
 
+// ZooKeeper loses a block that a node has taken, and another node takes the same positions before the first one has
+// compared its records. Both records have as many writes.
+func TestBlockThatARivalHasTakenIsDropped(t *testing.T) {
+	s := newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(4 * time.Second)
+	copied := s.mem.Snapshot()
+	a.ask("order", 1, false).first()
+	s.lose(copied, 9)
+	b.ask("order", 1, false).first()
+	end := s.view("order").record.Next
+	s.run(4 * time.Second)
+	if len(a.reports) == 0 || s.incarnation() != 1 {
+		t.Errorf("the incarnation is %d, reported is %v", s.incarnation(), a.reports)
+	}
+	s.run(stageConfirm)
+	if v := a.ask("order", 1, false).first(); v <= end {
+		t.Errorf("%d of the first %d", v, end)
+	}
+}
+
 // An operator who raises the next value need not know how many were issued before ZooKeeper lost data. The next
 // block skips, unless the operator vouches for it.
 func TestRaisedNextSkipsAfterALoss(t *testing.T) {

@@ -24,10 +24,11 @@ func TestJudge(t *testing.T) {
 			&known, 0, foundGood},
 		"an earlier incarnation with more writes": {&known,
 			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
-		"missing":                      {nil, &known, 9, foundLost},
-		"deleted and purged meanwhile": {nil, &known, 10, foundAbsent},
-		"a tombstone is missing":       {nil, &tombstone, 9, foundLost},
-		"a tombstone was purged":       {nil, &tombstone, 10, foundAbsent},
+		"another write with as many before": {ptr(usual(func(r *Record) { r.Nonce = "x" })), &known, 0, foundLost},
+		"missing":                           {nil, &known, 9, foundLost},
+		"deleted and purged meanwhile":      {nil, &known, 10, foundAbsent},
+		"a tombstone is missing":            {nil, &tombstone, 9, foundLost},
+		"a tombstone was purged":            {nil, &tombstone, 10, foundAbsent},
 		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
 			foundLost},
 	} {
@@ -97,6 +98,7 @@ func TestPutBackState(t *testing.T) {
 
 func TestPutBack(t *testing.T) {
 	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
+	rival := func(r *Record) { r.Nonce, r.Next, r.Gen = "rival", 90, 12 }
 	for name, c := range map[string]struct {
 		found         *Record
 		known         Record
@@ -120,6 +122,13 @@ func TestPutBack(t *testing.T) {
 		})), usual(nil), 100, true, "id", 100, 10, 0},
 		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })),
 			usual(nil), 100, false, "new", 5, 12, 0},
+		"a rival": {ptr(usual(rival)), usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 100, 12, 0},
+		"a rival with a higher next": {ptr(usual(func(r *Record) { rival(r); r.Next = 130 })),
+			usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 130, 12, 0},
+		"a rival of an older life": {ptr(usual(rival)), usual(func(r *Record) { r.ID, r.Gen = "new", 12 }), 100,
+			true, "new", 100, 12, 0},
+		"a rival of a newer life": {ptr(usual(func(r *Record) { rival(r); r.ID, r.Above = "new", 500 })),
+			usual(func(r *Record) { r.Gen = 12 }), 100, true, "new", 90, 12, 0},
 		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) {
 			r.Incarnation, r.Gen, r.Next = 2, 3,
 				900

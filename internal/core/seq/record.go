@@ -216,6 +216,12 @@ func (r Record) newer(other Record) bool {
 	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.Gen > other.Gen
 }
 
+// rivals reports whether r and other are two writes with one write count. Each write checks the version of the one
+// before, so ZooKeeper has lost one of the two, and the other followed the record before that.
+func (r Record) rivals(other Record) bool {
+	return r.Incarnation == other.Incarnation && r.Gen == other.Gen && r.Nonce != other.Nonce
+}
+
 // maxRecord is the greatest size of a record in bytes.
 const maxRecord = 1024
 

@@ -193,6 +193,11 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 		if judge(v.record, v.before, v.state.Purged) != foundLost {
 			return step{}, nil, errReadBefore
 		}
+		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
+		if v.record != nil && s.known.rivals(*v.record) { // another node may have taken the same positions
+			s.drop()
+			s.journal.wake()
+		}
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
 	}
 	if v.template != nil {
