@@ -61,6 +61,7 @@ var ErrClosed = errors.New("closed")
 // Close wait for each other, and therefore for a disk that stalls. Load never waits.
 type Cache struct {
 	loaded atomic.Pointer[Loaded]
+	dir    *Dir
 
 	// mu serialises the writers and guards the fields below. A writer holds mu while the
 	// disk works, so Load must not take it.
@@ -133,6 +134,9 @@ func (c *Cache) Invalidate() error {
 	_, err := c.save(r)
 	return err
 }
+
+// Dir returns the open directory of the state file, until Close. It is nil if New has made the Cache.
+func (c *Cache) Dir() *Dir { return c.dir }
 
 // TellsMachines reports whether the fingerprint identifies the machine, so that a clone of
 // the file on another machine is noticed.

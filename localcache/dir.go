@@ -40,74 +40,87 @@ func makeDir(dir string) error {
 
 // openDir opens the state directory and checks that it is safe to use. It checks the
 // directory that it has opened, because the name may lead elsewhere a moment later.
-func openDir(dir string) (*os.File, error) {
-	fi, err := os.Lstat(dir)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("state directory: %w", err)
-	case fi.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, dir)
-	case !fi.IsDir():
-		return nil, fmt.Errorf("%w: %s is not a directory. Correct the path", ErrUnsafeDir, dir)
-	}
-	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+func openDir(path string) (*Dir, error) {
+	d, err := openNamed(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the state directory: %w", err)
+		return nil, err
 	}
-	if err := checkDir(d); err != nil {
+	if err := d.check(); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func checkDir(d *os.File) error {
-	st, err := fstat(d)
+// openNamed opens the directory with this name, which must not be a symbolic link.
+func openNamed(path string) (*Dir, error) {
+	named, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("state directory: %w", err)
+	case named.Mode()&fs.ModeSymlink != 0:
+		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, path)
+	case !named.IsDir():
+		return nil, fmt.Errorf("%w: %s is not a directory. Correct the path", ErrUnsafeDir, path)
+	}
+	d, err := openHandle(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the state directory: %w", err)
+	}
+	if opened, err := d.self.Stat(); err != nil || !os.SameFile(named, opened) {
+		d.Close()
+		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", ErrUnsafeDir, path)
+	}
+	return d, nil
+}
+
+func (d *Dir) check() error {
+	st, err := fstat(d.self)
 	if err != nil {
 		return err
 	}
-	if err := checkOwner(d, st, ErrUnsafeDir); err != nil {
+	if err := checkOwner(d.path, st, ErrUnsafeDir); err != nil {
 		return err
 	}
 	if perm := uint32(st.Mode) & 0o777; perm&0o077 != 0 {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.Name(), perm,
-			d.Name())
+		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.path, perm,
+			d.path)
 	}
-	return checkFilesystem(d)
+	return checkFilesystem(d.self)
 }
 
-// checkOwner returns an error that wraps unsafe if f belongs to another user.
-func checkOwner(f *os.File, st unix.Stat_t, unsafe error) error {
+// checkOwner returns an error that wraps unsafe if the file belongs to another user.
+func checkOwner(name string, st unix.Stat_t, unsafe error) error {
 	if uid := uint32(os.Geteuid()); st.Uid != uid {
 		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked "+
-			"as that user", unsafe, f.Name(), st.Uid, uid)
+			"as that user", unsafe, name, st.Uid, uid)
 	}
 	return nil
 }
 
-// openState opens the state file in d. With O_RDWR it creates a missing file, and made reports whether it did.
-func openState(d *os.File, dir string, flag int) (f *os.File, made bool, err error) {
-	path := filepath.Join(dir, stateName)
-	fd := int(d.Fd())
-	f, err = openat(fd, stateName, path, flag)
-	if errors.Is(err, fs.ErrNotExist) && flag == unix.O_RDWR {
-		f, err = openat(fd, stateName, path, flag|unix.O_CREAT|unix.O_EXCL)
+// openState opens the state file. With O_RDWR it creates a missing file, and made reports whether it did. It does not
+// wait for the writer of a FIFO.
+func (d *Dir) openState(flag int) (f *os.File, made bool, err error) {
+	if fi, err := d.root.Lstat(stateName); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		return nil, false, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, filepath.Join(d.path, stateName))
+	}
+	open := func(flag int) (*os.File, error) { return d.root.OpenFile(stateName, flag|unix.O_NONBLOCK, 0o600) }
+	f, err = open(flag)
+	if errors.Is(err, fs.ErrNotExist) && flag == os.O_RDWR {
+		f, err = open(flag | os.O_CREATE | os.O_EXCL)
 		if made = err == nil; errors.Is(err, fs.ErrExist) {
-			f, err = openat(fd, stateName, path, flag)
+			f, err = open(flag)
 		}
 	}
-	if errors.Is(err, unix.ELOOP) {
-		return nil, false, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, path)
-	}
 	if err != nil {
-		return nil, false, fmt.Errorf("open the state file: %w", err)
+		return nil, false, fmt.Errorf("open the state file: %w", d.named(err))
 	}
 	return f, made, nil
 }
 
-// checkState checks the type, links, owner and filesystem of f, the open state file in d. A bind mount can put the
-// file on another filesystem than its directory.
-func checkState(d, f *os.File) (unix.Stat_t, error) {
+// checkState checks the type, links, owner and filesystem of f, the open state file. A bind mount can put the file on
+// another filesystem than its directory.
+func (d *Dir) checkState(f *os.File) (unix.Stat_t, error) {
 	st, err := fstat(f)
 	switch {
 	case err != nil:
@@ -117,44 +130,30 @@ func checkState(d, f *os.File) (unix.Stat_t, error) {
 	case st.Nlink != 1:
 		return st, fmt.Errorf("%w: %s has %d hard links. It must have only one", ErrUnsafeFile, f.Name(), st.Nlink)
 	}
-	if err := checkOwner(f, st, ErrUnsafeFile); err != nil {
+	if err := checkOwner(f.Name(), st, ErrUnsafeFile); err != nil {
 		return st, err
 	}
 	if err := checkFilesystem(f); err != nil {
 		return st, err
 	}
-	return st, checkNamed(d, f)
+	return st, d.checkNamed(f)
 }
 
-// checkNamed returns an error unless the name of the state file in d is that of f. The lock is only useful on the file
-// that other processes find under this name.
-func checkNamed(d, f *os.File) error {
-	opened, err := fstat(f)
+// checkNamed returns an error unless the name of the state file is that of f. The lock is only useful on the file that
+// other processes find under this name.
+func (d *Dir) checkNamed(f *os.File) error {
+	opened, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	var named unix.Stat_t
-	if err := unix.Fstatat(int(d.Fd()), stateName, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return fmt.Errorf("stat %s: %w", f.Name(), err)
+	named, err := d.root.Lstat(stateName)
+	if err != nil {
+		return d.named(err)
 	}
-	if named.Dev != opened.Dev || named.Ino != opened.Ino {
+	if !os.SameFile(named, opened) {
 		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
 	}
 	return nil
-}
-
-// openat never follows a symbolic link and never blocks on a FIFO. Child processes do not inherit the file.
-func openat(at int, rel, name string, flag int) (*os.File, error) {
-	flag |= unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
-	var fd int
-	err := retry(func() (err error) {
-		fd, err = unix.Openat(at, rel, flag, 0o600)
-		return err
-	})
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	return os.NewFile(uintptr(fd), name), nil
 }
 
 func checkFilesystem(f *os.File) error {
@@ -164,7 +163,7 @@ func checkFilesystem(f *os.File) error {
 	}
 	if name := filesystemName(st); refused(name) {
 		return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. "+
-			"Use a directory on a local disk", ErrFilesystem, f.Name(), name)
+			"Use a directory on a local disk", ErrFilesystem, filepath.Clean(f.Name()), name)
 	}
 	return nil
 }

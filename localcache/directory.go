@@ -21,7 +21,8 @@ var (
 		"there, or in a Linux container, and ask it from here with a client")
 )
 
-// Examination describes a state directory that was looked at without using it.
+// Examination describes a state directory that was looked at without using it. Its methods look at the same directory
+// again, through the handle that Close closes.
 type Examination struct {
 	// Missing reports whether the directory does not exist yet. The other fields then describe Place, the nearest
 	// directory above it that exists. Otherwise Place is the directory itself.
@@ -42,4 +43,13 @@ type Examination struct {
 	// Locked reports whether a running node uses the directory. LockedBy is its process id, 0 if that is not visible.
 	Locked   bool
 	LockedBy int
+
+	dir *Dir // Place, nil if it could not be opened
+}
+
+// Close ends the examination.
+func (x Examination) Close() {
+	if x.dir != nil {
+		_ = x.dir.Close()
+	}
 }

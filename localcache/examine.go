@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// Examine looks at a state directory and changes nothing.
+// Examine looks at a state directory and changes nothing. The caller must close the Examination.
 func Examine(dir string) (x Examination, err error) {
 	x.Place = filepath.Clean(dir)
 	for {
@@ -26,29 +26,20 @@ func Examine(dir string) (x Examination, err error) {
 		}
 		x.Missing, x.Place = true, filepath.Dir(x.Place)
 	}
-	d, err := os.Open(x.Place)
-	if err != nil {
+	if x.dir, x.Refused, err = openPlace(x.Place, x.Missing); err != nil {
 		return x, err
 	}
-	defer d.Close()
-	if x.Missing {
-		x.Refused = checkFilesystem(d)
-	} else if opened, err := openDir(x.Place); err != nil {
-		x.Refused = err
-	} else {
-		opened.Close()
-	}
-	st, err := fstat(d)
+	st, err := fstat(x.dir.self)
 	if err != nil {
 		return x, err
 	}
 	x.Owner = int(st.Uid)
-	fp, err := readFingerprint(d)
+	fp, err := readFingerprint(x.dir.self)
 	if err != nil {
 		return x, err
 	}
 	x.TellsMachines = fp.TellsMachines()
-	sf, err := statfs(d)
+	sf, err := statfs(x.dir.self)
 	if err != nil {
 		return x, err
 	}
@@ -58,23 +49,37 @@ func Examine(dir string) (x Examination, err error) {
 	if x.Missing {
 		return x, nil
 	}
-	if f, _, err := openState(d, x.Place, unix.O_RDONLY); err == nil {
+	if f, _, err := x.dir.openState(os.O_RDONLY); err == nil {
 		x.LockedBy, x.Locked = lockHolder(f)
 		f.Close()
 	}
 	return x, nil
 }
 
-// TrySync writes a block to a temporary file in dir and syncs it, n times, in the same way
-// as a record is written. It returns the duration of each write with its sync.
-func TrySync(dir string, n int) ([]time.Duration, error) {
-	f, err := os.CreateTemp(dir, ".doctor-*")
+// openPlace opens what Examine describes. refused is Examination.Refused.
+func openPlace(place string, missing bool) (d *Dir, refused, err error) {
+	if !missing {
+		if d, refused = openNamed(place); refused == nil {
+			return d, d.check(), nil
+		}
+	}
+	if d, err = openHandle(place); err == nil && missing {
+		refused = checkFilesystem(d.self)
+	}
+	return d, refused, err
+}
+
+// TrySync writes a block to a temporary file in the directory and syncs it, n times, in the same way as a record is
+// written. It returns the duration of each write with its sync.
+func (x Examination) TrySync(n int) ([]time.Duration, error) {
+	name := ".doctor-" + strconv.FormatUint(rand.Uint64(), 36)
+	f, err := x.dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, x.dir.named(err)
 	}
 	defer f.Close()
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, err
+	if err := x.dir.root.Remove(name); err != nil {
+		return nil, x.dir.named(err)
 	}
 	block := make([]byte, blockSize)
 	var took []time.Duration
@@ -85,7 +90,7 @@ func TrySync(dir string, n int) ([]time.Duration, error) {
 			return took, err
 		}
 		if err := datasync(f); err != nil {
-			return took, fmt.Errorf("%s: %w", dir, err)
+			return took, fmt.Errorf("%s: %w", x.Place, err)
 		}
 		took = append(took, time.Since(begin))
 	}

@@ -13,7 +13,7 @@ import (
 func TestExamine(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "not", "yet")
-	x, err := Examine(dir)
+	x, err := examine(t, dir)
 	if err != nil || !x.Missing || x.Place != above || x.Refused != nil {
 		t.Errorf("before it is made: %+v, %v", x, err)
 	}
@@ -24,7 +24,7 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err = Examine(dir)
+	x, err = examine(t, dir)
 	if err != nil || x.Missing || x.Place != dir || x.Refused != nil || x.Owner != os.Geteuid() {
 		t.Errorf("in use: %+v, %v", x, err)
 	}
@@ -34,34 +34,59 @@ func TestExamine(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if x, err = Examine(dir); err != nil || x.Locked {
+	if x, err = examine(t, dir); err != nil || x.Locked {
 		t.Errorf("not in use any more: %+v, %v", x, err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if x, err = Examine(dir); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
+	if x, err = examine(t, dir); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
 		t.Errorf("open to others: %+v, %v", x, err)
 	}
 	link := filepath.Join(above, "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if x, err = Examine(link); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
+	if x, err = examine(t, link); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
 		t.Errorf("a link to it: %+v, %v", x, err)
 	}
 }
 
 func TestTrySync(t *testing.T) {
 	dir := t.TempDir()
-	took, err := TrySync(dir, 3)
-	if err != nil || len(took) != 3 || took[0] <= 0 {
+	for _, place := range []string{dir, filepath.Join(dir, "none")} { // there, or in the directory above it
+		x, err := examine(t, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took, err := x.TrySync(3)
+		if err != nil || len(took) != 3 || took[0] <= 0 {
+			t.Errorf("%v, %v", took, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+}
+
+// examine closes the examination when the test ends.
+func examine(t *testing.T, dir string) (Examination, error) {
+	x, err := Examine(dir)
+	t.Cleanup(x.Close)
+	return x, err
+}
+
+// All that an examination says is of one directory, also if that is renamed meanwhile.
+func TestExaminationOfARenamedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c := mustOpen(t, dir)
+	mustSave(t, c, sample())
+	x, err := examine(t, dir)
+	do(t, err, os.Rename(dir, dir+".old"))
+	if l, err := x.Inspect(); err != nil || l.Status != StatusRecord {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if took, err := x.TrySync(1); err != nil || len(took) != 1 {
 		t.Errorf("%v, %v", took, err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	if _, err := TrySync(filepath.Join(dir, "none"), 1); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("where there is no directory: %v", err)
 	}
 }

@@ -3,8 +3,8 @@
 package localcache
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,16 +16,24 @@ import (
 //
 // The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
 func Inspect(dir string) (l Loaded, err error) {
-	dir = filepath.Clean(dir)
-	d, err := openat(unix.AT_FDCWD, dir, dir, unix.O_RDONLY|unix.O_DIRECTORY)
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return l, fmt.Errorf("%w: %w", ErrUnsafeDir, err)
-	}
+	d, err := openNamed(filepath.Clean(dir))
 	if err != nil {
-		return l, fmt.Errorf("open the state directory: %w", err)
+		return l, err
 	}
 	defer d.Close()
-	f, _, err := openState(d, dir, unix.O_RDONLY)
+	return d.inspect()
+}
+
+// Inspect reads the state file, as the function Inspect does.
+func (x Examination) Inspect() (Loaded, error) {
+	if x.Missing {
+		return Loaded{}, fmt.Errorf("state directory: %w", fs.ErrNotExist)
+	}
+	return x.dir.inspect()
+}
+
+func (d *Dir) inspect() (l Loaded, err error) {
+	f, _, err := d.openState(os.O_RDONLY)
 	if err != nil {
 		return l, err
 	}
@@ -41,7 +49,7 @@ func Inspect(dir string) (l Loaded, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l, err = inspect(osFile{f}, fp); err != nil {
+	if l, err = inspect(osFile{File: f}, fp); err != nil {
 		return l, err
 	}
 	if st.Uid != uint32(os.Geteuid()) {

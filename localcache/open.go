@@ -28,44 +28,44 @@ func Open(dir string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	f, made, err := openState(d, dir, unix.O_RDWR)
+	f, made, err := d.openState(os.O_RDWR)
 	if err != nil {
+		d.Close()
 		return nil, err
 	}
-	c, err := openLocked(d, f, made)
+	c, err := d.openLocked(f, made)
 	if err != nil {
-		osFile{f}.Close()
+		osFile{f, d}.Close()
 		return nil, err
 	}
+	c.dir = d
 	return c, nil
 }
 
-// openLocked locks f, the state file in d, and reads it.
-func openLocked(d, f *os.File, made bool) (*Cache, error) {
-	if err := lock(f, d.Name()); err != nil {
+// openLocked locks f, the state file, and reads it.
+func (d *Dir) openLocked(f *os.File, made bool) (*Cache, error) {
+	if err := lock(f, d.path); err != nil {
 		return nil, err
 	}
-	st, err := checkState(d, f)
+	st, err := d.checkState(f)
 	if err != nil {
 		return nil, err
 	}
 	if made && st.Size == 0 { // else another process has locked and written the file before
-		if err := preallocate(osFile{f}); err != nil {
-			// There is no room. Remove the file, because it would look like a truncated one.
-			unix.Unlinkat(int(d.Fd()), stateName, 0)
+		if err := preallocate(osFile{f, d}); err != nil {
+			_ = d.root.Remove(stateName) // there is no room, and the file would look like a truncated one
 			return nil, err
 		}
 	}
 	// Sync even if the file was there: the process that created it may have died before it synced the directory.
-	if err := d.Sync(); err != nil {
+	if err := d.self.Sync(); err != nil {
 		return nil, fmt.Errorf("sync the state directory: %w", err)
 	}
 	fp, err := readFingerprint(f)
 	if err != nil {
 		return nil, err
 	}
-	return New(osFile{f}, fp)
+	return New(osFile{f, d}, fp)
 }
 
 // lock locks the state file and does not wait. It returns ErrLocked if another process has the lock.
@@ -84,16 +84,20 @@ func lock(f *os.File, dir string) error {
 	return nil
 }
 
-// osFile implements File with a file of the operating system.
-type osFile struct{ *os.File }
+// osFile implements File with the state file of a directory, which it owns. Only for reading, dir may be nil.
+type osFile struct {
+	*os.File
+	dir *Dir
+}
 
 func (f osFile) Datasync() error { return datasync(f.File) }
 
-// Close unlocks the file before it closes it. A child that this program is starting has a copy of
+// Close closes the directory, unlocks the file and closes it. A child that this program is starting has a copy of
 // the open file until its exec, and would keep the lock as long.
 func (f osFile) Close() error {
+	closing := f.dir.Close() // before another process may get the lock
 	_ = retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) })
-	return f.File.Close()
+	return errors.Join(f.File.Close(), closing)
 }
 
 func (f osFile) Size() (int64, error) {
@@ -106,19 +110,12 @@ func (f osFile) Size() (int64, error) {
 
 // Remove is part of File.
 func (f osFile) Remove() error {
-	d, err := os.Open(filepath.Dir(f.Name()))
-	if err != nil {
-		return fmt.Errorf("delete the state file: %w", err)
-	}
-	defer d.Close()
-	if err = checkNamed(d, f.File); err == nil {
-		err = unix.Unlinkat(int(d.Fd()), stateName, 0)
+	err := f.dir.checkNamed(f.File)
+	if err == nil {
+		err = f.dir.Remove(stateName)
 	}
 	if err != nil {
 		return fmt.Errorf("delete the state file: %w", err)
-	}
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync the state directory: %w", err)
 	}
 	return nil
 }

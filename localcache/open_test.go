@@ -174,7 +174,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Errorf("beside another process: %v", err)
 	}
 	t.Log(err)
-	if x, err := Examine(dir); err != nil || x.Locked != (runtime.GOOS == "linux") {
+	if x, err := examine(t, dir); err != nil || x.Locked != (runtime.GOOS == "linux") {
 		t.Errorf("Examine: locked %v, %v", x.Locked, err)
 	}
 	end() // as after kill -9, nothing is left behind

@@ -60,6 +60,7 @@ func drainNode(c *cli.Context) error {
 		return usageError("--timeout must be positive, not %s", timeout)
 	}
 	x, err := localcache.Examine(dir)
+	defer x.Close()
 	switch {
 	case err != nil:
 		return stateError(dir, err)
@@ -88,16 +89,16 @@ func drainNode(c *cli.Context) error {
 	case err != nil:
 		return err
 	}
-	return reportDrained(c, dir, time.Since(began))
+	return reportDrained(c, x, time.Since(began))
 }
 
 var errStillRuns = errors.New("the process still runs")
 
 // reportDrained prints what the node has left in its state directory.
-func reportDrained(c *cli.Context, dir string, took time.Duration) error {
-	left, err := localcache.Inspect(dir)
+func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration) error {
+	left, err := x.Inspect()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
-		return stateError(dir, err)
+		return stateError(x.Place, err)
 	}
 	text := "it holds no worker any more"
 	if left.Status == localcache.StatusRecord {

@@ -25,6 +25,7 @@ func TestDoctorReportsDiskFaults(t *testing.T) {
 	look := func(timeout time.Duration) []Finding {
 		cfg := Config{StateDir: dir, Timeout: timeout}
 		d := examine(t.Context(), cfg)
+		defer d.look.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		return checkDir(ctx, cfg, d)

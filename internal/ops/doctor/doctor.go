@@ -88,6 +88,7 @@ type Config struct {
 func Run(ctx context.Context, cfg Config) Report {
 	begin := time.Now()
 	dir := examine(ctx, cfg)
+	defer dir.look.Close()
 	parts := []func(context.Context) []Finding{
 		func(ctx context.Context) []Finding { return checkServers(ctx, cfg) },
 		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dir) },

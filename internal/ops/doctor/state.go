@@ -46,7 +46,7 @@ func examineDir(path string) stateDir {
 	if d.look, d.err = localcache.Examine(path); d.err != nil || d.look.Missing {
 		return d
 	}
-	d.loaded, d.bad = localcache.Inspect(path)
+	d.loaded, d.bad = d.look.Inspect()
 	if d.bad == nil {
 		d.record, d.bad = node.DecodeRecord(d.loaded.Record)
 	}
@@ -61,7 +61,7 @@ func checkDir(ctx context.Context, cfg Config, d stateDir) []Finding {
 		return []Finding{unreadable(d)}
 	}
 	found := []Finding{judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look)}
-	took, err := bounded(ctx, func() ([]time.Duration, error) { return localcache.TrySync(d.look.Place, syncs) })
+	took, err := bounded(ctx, func() ([]time.Duration, error) { return d.look.TrySync(syncs) })
 	return append(found, judgeSyncs(d.path, took, err))
 }
 

@@ -1,0 +1,87 @@
+package localcache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Dir is an open state directory. Every file of it is opened, replaced and removed through this handle. So all of them
+// stay together if somebody renames the directory, and makes another one under its path.
+//
+// After Close nothing is written any more, so that a write that hung meanwhile does not touch what the next process
+// has written.
+type Dir struct {
+	root *os.Root
+	self *os.File // the directory itself: for syncs, and for its metadata
+	path string   // under which it was opened. It is for messages only
+}
+
+// openHandle opens a directory, and follows symbolic links.
+func openHandle(path string) (*Dir, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	self, err := root.Open(".")
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &Dir{root, self, path}, nil
+}
+
+// Close closes the handle. It does not wait for calls that are under way.
+func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.self.Close()) }
+
+// ReadFile returns the content of a file. The error is fs.ErrNotExist if there is none.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	data, err := d.root.ReadFile(name)
+	return data, d.named(err)
+}
+
+// Replace replaces a file durably: after a crash the file has either content. There must be one call at a time for
+// each name.
+func (d *Dir) Replace(name string, data []byte) error {
+	next := name + ".new"
+	// A write of an earlier process may hang in a file of this name, and must not get into the new content.
+	if err := d.root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.named(err)
+	}
+	f, err := d.root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return d.named(err)
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	//mutant:s31-journal-by-path by seqsim -> if err := os.Rename(d.path+"/"+next, d.path+"/"+name); err != nil {
+	if err := d.root.Rename(next, name); err != nil {
+		return err
+	}
+	return d.self.Sync()
+}
+
+// Remove removes a file durably. It is no error if there is none.
+func (d *Dir) Remove(name string) error {
+	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.named(err)
+	}
+	return d.self.Sync()
+}
+
+// named returns err with the whole path of the file that it names.
+func (d *Dir) named(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(d.path, e.Path), Err: e.Err}
+	}
+	return err
+}

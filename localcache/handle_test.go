@@ -1,0 +1,91 @@
+//go:build linux || darwin
+
+package localcache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Every file goes along with the directory, whatever stands at its old path.
+func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
+	for name, again := range map[string]func(path string) error{
+		"nothing":             func(string) error { return nil },
+		"an empty directory":  func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file":              func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a link to elsewhere": func(path string) error { return os.Symlink(os.TempDir(), path) },
+		"another node's directory": func(path string) error {
+			c, err := Open(path)
+			return errors.Join(err, c.Dir().Replace("journal", []byte("theirs")), c.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			c := mustOpen(t, dir)
+			do(t, c.Dir().Replace("journal", []byte("old")), c.Dir().Replace("cache", []byte("old")))
+			do(t, os.Rename(dir, dir+".old"), again(dir))
+			do(t, c.Dir().Replace("journal", []byte("new")), c.Dir().Remove("cache"), c.Dir().Remove("none"))
+			mustSave(t, c, sample())
+			if data, err := c.Dir().ReadFile("journal"); err != nil || string(data) != "new" {
+				t.Errorf("%q, %v", data, err)
+			}
+			if data, err := os.ReadFile(dir + ".old/journal"); err != nil || string(data) != "new" {
+				t.Errorf("at its new path: %q, %v", data, err)
+			}
+			if _, err := c.Dir().ReadFile("cache"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("after it was removed: %v", err)
+			}
+			data, err := os.ReadFile(filepath.Join(dir, "journal"))
+			if name == "another node's directory" && (err != nil || string(data) != "theirs") ||
+				name != "another node's directory" && err == nil {
+				t.Errorf("at its old path: %q, %v", data, err)
+			}
+			do(t, c.Remove(), c.Close())
+			if _, err := os.Lstat(filepath.Join(dir+".old", stateName)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the state file was not deleted: %v", err)
+			}
+		})
+	}
+}
+
+// A directory that was deleted takes no more files, and nothing comes to be at its path.
+func TestDeletedDirectoryTakesNoFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c := mustOpen(t, dir)
+	do(t, os.RemoveAll(dir), os.Mkdir(dir, 0o700))
+	if err := c.Dir().Replace("journal", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// A process that has given its directory up leaves the files to the next one, also if its last write hung until then.
+func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	c := mustOpen(t, dir)
+	d := c.Dir()
+	do(t, d.Replace("journal", []byte("first")))
+	hung, err := d.root.OpenFile("journal.new", os.O_WRONLY|os.O_CREATE, 0o600)
+	do(t, err, c.Close())
+	next := mustOpen(t, dir)
+	do(t, next.Dir().Replace("journal", []byte("next")))
+	_, err = hung.WriteString("first, again")
+	do(t, err, hung.Close())
+	for what, err := range map[string]error{
+		"rename":  d.root.Rename("journal.new", "journal"),
+		"replace": d.Replace("journal", []byte("first, again")),
+		"remove":  d.Remove("journal"),
+	} {
+		if !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if data, err := next.Dir().ReadFile("journal"); err != nil || string(data) != "next" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
