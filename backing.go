@@ -85,11 +85,14 @@ func (b *backing) openStore(cfg Config) error {
 }
 
 func (b *backing) close() {
+	if b.temporary != "" {
+		if b.cache != nil {
+			_ = b.cache.Remove()
+		}
+		_ = os.Remove(b.temporary) // unless it has files that are not ours
+	}
 	if b.cache != nil {
 		_ = b.cache.Close()
-	}
-	if b.temporary != "" {
-		_ = os.RemoveAll(b.temporary)
 	}
 }
 
@@ -110,12 +113,4 @@ func hintReconnects(ctx context.Context, zk *store.ZK, hint chan<- struct{}) {
 		default:
 		}
 	}
-}
-
-// file returns the path of a file in the state directory, "" if there is no lasting directory.
-func (c Config) file(name string) string {
-	if c.StateDir == "" {
-		return ""
-	}
-	return filepath.Join(c.StateDir, name)
 }

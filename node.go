@@ -130,13 +130,16 @@ func (n *Node) assemble() error {
 		}
 		return creds
 	})
+	var dir seq.Dir
+	if n.cfg.StateDir != "" {
+		dir = n.backing.cache.Dir()
+	}
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
 		Mono: timeguard.System().Boot, Quick: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
-		WitnessFile: n.cfg.file("sequences.cache"), JournalFile: n.cfg.file("sequences.journal"),
-		Trace: n.cfg.trace, Log: n.log.Named("sequences"),
+		Dir: dir, Trace: n.cfg.trace, Log: n.log.Named("sequences"),
 	})
 	return nil
 }

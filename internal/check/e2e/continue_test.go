@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -82,3 +84,32 @@ const firstValue = 1500 * time.Millisecond
 
 // few is the most values that are missing after kill -9 if a node issues about one a second.
 const few = 3
+
+// Somebody renames the directory of a node that runs, and the old path is made again: nothing of the node lands there,
+// and a start with the renamed directory issues no value again.
+func TestNodeWhoseDirectoryIsRenamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, zktest.Single(t).Addr())
+	n := s.started().ready()
+	order := s.sequence("order")
+	order.first(n)
+	for range 3 {
+		old := n.dir + ".old"
+		if err := errors.Join(os.Rename(n.dir, old), os.Mkdir(n.dir, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		order.from(n, 20)
+		n.kill()
+		if names, err := os.ReadDir(n.dir); err != nil || len(names) > 0 {
+			t.Errorf("the new directory has %v, %v", names, err)
+		}
+		if err := errors.Join(os.RemoveAll(n.dir), os.Rename(old, n.dir)); err != nil {
+			t.Fatal(err)
+		}
+		n.start().ready()
+		before := order.highest()
+		if v := order.first(n); v <= before || v > before+40 {
+			t.Errorf("it goes on at %d after %d", v, before)
+		}
+	}
+}

@@ -39,10 +39,10 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 // What a write of the journal costs a node that issues from a thousand sequences, without the disk.
 func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	i := New(Config{Store: nil, Now: func() int64 { return 0 }, Mono: func() int64 { return 1e9 }})
-	i.journal = &journal{woken: make(chan struct{}, 1), write: func(data []byte) error {
+	i.journal = newJournal(&memDir{fails: func(data []byte) error {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil
-	}}
+	}})
 	i.journal.begun, i.journal.node = true, "node"
 	var all []*segment
 	for k := range 1000 {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -107,24 +105,20 @@ func FuzzFiles(f *testing.F) {
 	f.Add(mustMarshal(w))
 	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7,"held":[{"name":"order","id":"i",` +
 		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}]}`))
-	path := filepath.Join(f.TempDir(), "file")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		save := func(data []byte) {
-			if err := os.WriteFile(path, append([]byte(checksum(data)+"\n"), data...), 0o600); err != nil {
+		dir := &memDir{files: map[string][]byte{witnessName: checked(data), journalName: checked(data)}}
+		if w, ok := loadWitness(dir); ok {
+			if err := saveWitness(dir, w); err != nil {
 				t.Fatal(err)
 			}
-		}
-		save(data)
-		if w, ok := loadWitness(path); ok {
-			save(mustMarshal(w))
-			if again, ok := loadWitness(path); !ok || !bytes.Equal(mustMarshal(again), mustMarshal(w)) {
+			if again, ok := loadWitness(dir); !ok || !bytes.Equal(mustMarshal(again), mustMarshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			New(Config{Now: func() int64 { return 1e12 }, Mono: func() int64 { return 1e9 }}).remember(w)
 			return
 		}
 		i := New(Config{Now: func() int64 { return 1e12 }, Mono: func() int64 { return 1e9 }, Boot: "b",
-			JournalFile: path})
+			Dir: dir})
 		i.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
 		m, ok := i.named("order").mode.(*segment)

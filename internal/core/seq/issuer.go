@@ -107,12 +107,11 @@ type Config struct {
 	Retry func(most time.Duration) time.Duration
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
 	Parallel int
-	// WitnessFile is where the node keeps what it knows of the records, for its next start. "": nowhere.
-	WitnessFile string
-	// JournalFile is where the node keeps the positions that it holds, for its next start. "": nowhere.
-	JournalFile string
-	Trace       coordinator.Trace // may be nil
-	Log         hclog.Logger      // may be nil
+	// Dir is where the node keeps what it knows of the records, and the positions that it holds, for its next start.
+	// nil: nowhere.
+	Dir   Dir
+	Trace coordinator.Trace // may be nil
+	Log   hclog.Logger      // may be nil
 }
 
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
@@ -140,7 +139,6 @@ type Issuer struct {
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
 
-	given atomic.Bool // the state directory was given up: see inTime
 	// quotaTold is the time of the last log line about a quota, ns of the monotonic clock. 0: there was none.
 	quotaTold atomic.Int64
 
@@ -182,7 +180,7 @@ type Issuer struct {
 	swept int64
 }
 
-// New returns an Issuer. It knows the sequences in WitnessFile, and no values that it may issue.
+// New returns an Issuer. It knows the sequences of the witness file, and no values that it may issue.
 func New(cfg Config) *Issuer {
 	if cfg.Nonce == nil {
 		process := nonce()[:processLen]
@@ -207,15 +205,13 @@ func New(cfg Config) *Issuer {
 		beside: func(f func()) { go f() }, each: atOnce,
 		wakeAt: i.wakeAt,
 	}
-	i.keep = func(w Witness) error { return saveWitness(cfg.WitnessFile, w, &i.given) }
-	if cfg.WitnessFile == "" {
-		i.keep = func(Witness) error { return nil }
-	}
-	if cfg.JournalFile != "" {
-		i.journal = newJournal(cfg.JournalFile, &i.given)
-	}
-	if w, ok := loadWitness(cfg.WitnessFile); ok {
-		i.remember(w)
+	i.keep = func(Witness) error { return nil }
+	if dir := cfg.Dir; dir != nil {
+		i.keep = func(w Witness) error { return saveWitness(dir, w) }
+		i.journal = newJournal(dir)
+		if w, ok := loadWitness(dir); ok {
+			i.remember(w)
+		}
 	}
 	return i
 }

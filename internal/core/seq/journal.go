@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -19,10 +17,8 @@ import (
 // only positions at or above the bound. So a process that ends at any moment has issued nothing that the file has.
 // A bound is raised in the file first, and lowered in memory first.
 type journal struct {
-	// write replaces the file durably, and remove removes it durably.
-	write  func([]byte) error
-	remove func() error
-	woken  chan struct{} // capacity 1: a sequence comes near its bound
+	dir   Dir
+	woken chan struct{} // capacity 1: a sequence comes near its bound
 
 	// count is that of the last write that succeeded. The state file repeats it (S31). read is its journalFile.Read.
 	count atomic.Uint64
@@ -64,27 +60,21 @@ type held struct {
 	Blocks      []positions.Block `json:"blocks"`
 }
 
-// newJournal returns the journal at path, with what the process before left there. given: the node has given its
-// state directory up.
-func newJournal(path string, given *atomic.Bool) *journal {
-	j := &journal{woken: make(chan struct{}, 1)}
-	j.write = func(data []byte) error { return replaceFile(path, data, given) }
-	j.remove = func() error {
-		if given.Load() {
-			return errTooLate
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return syncDir(filepath.Dir(path))
-	}
-	if data, ok := readChecked(path); ok {
+// newJournal returns the journal in a directory, with what the process before left there.
+func newJournal(dir Dir) *journal {
+	j := &journal{dir: dir, woken: make(chan struct{}, 1)}
+	data, err := readChecked(dir, journalName)
+	if j.blank = errors.Is(err, fs.ErrNotExist); err == nil {
 		j.load(data)
 	}
-	_, err := os.Lstat(path)
-	j.blank = errors.Is(err, fs.ErrNotExist)
 	return j
 }
+
+// write replaces the file durably.
+func (j *journal) write(data []byte) error { return j.dir.Replace(journalName, checked(data)) }
+
+// remove removes the file durably.
+func (j *journal) remove() error { return j.dir.Remove(journalName) }
 
 // load takes over the content of the file. A file that cannot be read is as good as none.
 func (j *journal) load(data []byte) {

@@ -3,8 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +13,9 @@ import (
 // again begins a new process of a node on its directory. resumed: it has resumed its worker.
 func (a *actor) again(resumed bool) {
 	w, known := a.is.witness()
-	found, count := a.journal, a.is.JournalCount()
-	a.restart("")
-	a.openJournal(found)
+	count := a.is.JournalCount()
+	a.restart()
+	a.openJournal(a.dir)
 	a.cluster.Resumed, a.cluster.Journal = resumed, count
 	if known {
 		a.is.remember(w)
@@ -28,7 +26,7 @@ func (a *actor) again(resumed bool) {
 func newJournaled(t *testing.T) (*stage, *actor) {
 	s := newStage(t)
 	a := s.newNode()
-	a.openJournal(nil)
+	a.openJournal(&memDir{})
 	s.run(stageConfirm + time.Second)
 	s.create("order", plain(), settings(1000))
 	for range 40 {
@@ -118,8 +116,7 @@ func TestJournalWithoutZooKeeper(t *testing.T) {
 func TestJournalOnABrokenDisk(t *testing.T) {
 	_, a := newJournaled(t)
 	broken := errors.New("input/output error")
-	a.is.journal.write = func([]byte) error { return broken }
-	a.is.journal.remove = func() error { return broken }
+	a.dir.fails = func([]byte) error { return broken }
 	var last int64
 	for range 10 {
 		c := a.ask("order", 1, false).finish()
@@ -238,30 +235,13 @@ func TestJournalHasANewBlock(t *testing.T) {
 	}
 }
 
-// A process that has given its directory up leaves the journal to the next one.
-func TestJournalIsLeftToTheNextProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sequences.journal")
-	var given atomic.Bool
-	j := newJournal(path, &given)
-	if err := j.write([]byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	given.Store(true)
-	if j.write([]byte("old")) == nil || j.remove() == nil {
-		t.Error("it goes on writing")
-	}
-	if data, ok := readChecked(path); !ok || string(data) != "{}" {
-		t.Errorf("%q", data)
-	}
-}
-
 // Giving back ends although the disk hangs.
 func TestGiveBackOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a := newJournaled(t)
 		hangs := make(chan struct{})
 		defer close(hangs)
-		a.is.journal.write = func([]byte) error { <-hangs; return nil }
+		a.dir.fails = func([]byte) error { <-hangs; return nil }
 		ended := make(chan struct{})
 		go func() {
 			_ = a.is.giveBack(context.Background())
@@ -279,16 +259,20 @@ func TestGiveBackOnADiskThatHangs(t *testing.T) {
 // the journal has what the node holds again, although nobody asks for values.
 func TestJournalOnAFullDisk(t *testing.T) {
 	s, a := newJournaled(t)
-	write := a.is.journal.write
-	a.is.journal.write = func([]byte) error { return errors.New("no space left") }
+	a.dir.fails = func(data []byte) error {
+		if data == nil {
+			return nil
+		}
+		return errors.New("no space left")
+	}
 	first := a.ask("order", 10, false).first()
 	var again bool
 	for range 5 {
 		again = a.is.saveJournal()
 		s.now += 1000
 	}
-	if a.is.journal.write = write; a.journal != nil || !again {
-		t.Fatalf("the journal still has positions that were issued: %s, %v", a.journal, again)
+	if a.dir.fails = nil; len(a.dir.files) > 0 || !again {
+		t.Fatalf("the journal still has positions that were issued: %s, %v", a.dir.files, again)
 	}
 	for s.now += 2000; again; s.now += 1000 {
 		again = a.is.saveJournal()

@@ -14,7 +14,7 @@ func TestClocksThatRunApart(t *testing.T) {
 		s, nodes := newTicks(t, lease, 2)
 		a, b := nodes[0], nodes[1]
 		a.rate = 0.95
-		a.restart("")
+		a.restart()
 		s.run(4 * time.Second)
 		m := a.owner("ticks")
 		s.pass(lease / 3)
@@ -226,7 +226,7 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 		if err := a.is.giveBack(context.Background()); err != nil {
 			s.t.Fatal(err)
 		}
-		a.restart("")
+		a.restart()
 	}
 	copied := s.mem.Snapshot()
 	a.store.Partition()
@@ -256,7 +256,7 @@ func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 	s, nodes := newTicks(t, DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	a.rate = 0.4
-	a.restart("")
+	a.restart()
 	s.run(8 * time.Second)
 	m := a.owner("ticks")
 	a.store.Partition()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -80,9 +79,9 @@ func startLive(t *testing.T, st store.Store) liveNode {
 	began := time.Now()
 	n.is = New(Config{
 		Store: st, Tenure: n, Follow: 200 * time.Millisecond,
-		JournalFile: filepath.Join(t.TempDir(), "sequences.journal"),
-		Now:         func() int64 { return time.Now().UnixMilli() },
-		Mono:        func() int64 { return int64(time.Since(began)) + 1 },
+		Dir:  &memDir{},
+		Now:  func() int64 { return time.Now().UnixMilli() },
+		Mono: func() int64 { return int64(time.Since(began)) + 1 },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

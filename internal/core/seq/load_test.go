@@ -107,7 +107,7 @@ func TestNodeIssuesForADayWithoutZooKeeper(t *testing.T) {
 	const perSecond, day = 1000, 24 * time.Hour
 	s := newStage(t)
 	a := s.newNode()
-	a.openJournal(nil)
+	a.openJournal(&memDir{})
 	s.run(stageConfirm + time.Second)
 	set := settings(1_000_000)
 	set.SupplyMs, set.HoldMs = day.Milliseconds(), (25 * time.Hour).Milliseconds()

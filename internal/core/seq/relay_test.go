@@ -18,7 +18,7 @@ func newLinked(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) 
 	s, all := newTicks(t, lease, nodes)
 	for k, a := range all {
 		a.address, a.pass = fmt.Sprintf("n%d:1", k), a.passTo
-		a.restart("")
+		a.restart()
 	}
 	s.run(8 * time.Second)
 	return s, all

@@ -106,7 +106,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	a.gone()
 	b := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0007", address: "b:1"}
 	b.pass = func(context.Context, string, string, int64) (int64, error) { return 0, ErrNotAsked }
-	b.restart("")
+	b.restart()
 	s.nodes = append(s.nodes, b)
 	s.ordered("ticks", DefaultLease, 1000)
 	s.create("order", plain(), settings(1000))
@@ -209,7 +209,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			a.mem.Wipe()
 			createCluster(a.mem.Session())
 			a.noteLoss()
-			a.restart("")
+			a.restart()
 			a.is.wakeAt(a.is.named("ticks"), soon)
 		},
 	} {

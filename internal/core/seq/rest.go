@@ -165,7 +165,6 @@ func (i *Issuer) inTime(f func() error) error {
 	case err := <-ended:
 		return err
 	case <-late.C:
-		i.given.Store(true)
 		return errors.New("the state directory does not answer")
 	}
 }

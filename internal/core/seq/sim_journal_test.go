@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,42 +10,50 @@ import (
 
 // openJournal returns the journal of a process on the directory of the node. Its disk fails sometimes.
 func (n *simNode) openJournal() *journal {
-	j := &journal{woken: make(chan struct{}, 1), blank: n.disk.journal == nil}
-	is := func() *Issuer { return n.is }
-	j.write = func(data []byte) error {
-		if n.is.journal != j {
-			n.h.violated("journal", "a process that has ended writes")
-		}
-		if n.goOnWhileWriting(is()); n.is.journal != j {
-			return errKilled
-		}
-		fails := n.h.rng.IntN(4*n.h.faulty) == 0
-		if !fails || n.h.rng.IntN(2) == 0 {
-			n.disk.journal = data
-			n.disk.copies = append(n.disk.copies, data)
-		}
-		if n.goOnWhileWriting(is()); n.is.journal != j {
-			return errKilled
-		}
-		if fails {
-			return errors.New("the disk fails")
-		}
-		return nil
+	d := &simProcessDir{Dir: n.openDir(), n: n}
+	d.j = newJournal(d)
+	return d.j
+}
+
+// simProcessDir is the directory of one process. It fails sometimes, and other things happen meanwhile.
+type simProcessDir struct {
+	Dir
+	n *simNode
+	j *journal
+}
+
+func (d *simProcessDir) Replace(name string, data []byte) error {
+	n := d.n
+	if n.is.journal != d.j {
+		n.h.violated("journal", "a process that has ended writes")
 	}
-	j.remove = func() error {
-		if n.is.journal != j {
-			return errKilled
-		}
-		if n.h.rng.IntN(3) == 0 {
-			return errors.New("the disk fails")
-		}
-		n.disk.journal = nil
-		return nil
+	if n.goOnWhileWriting(n.is); n.is.journal != d.j {
+		return errKilled
 	}
-	if n.disk.journal != nil {
-		j.load(n.disk.journal)
+	fails := n.h.rng.IntN(4*n.h.faulty) == 0
+	if !fails || n.h.rng.IntN(2) == 0 {
+		n.disk.copies = append(n.disk.copies, data)
+		if err := d.Dir.Replace(name, data); err != nil {
+			return err
+		}
 	}
-	return j
+	if n.goOnWhileWriting(n.is); n.is.journal != d.j {
+		return errKilled
+	}
+	if fails {
+		return errors.New("the disk fails")
+	}
+	return nil
+}
+
+func (d *simProcessDir) Remove(name string) error {
+	if d.n.is.journal != d.j {
+		return errKilled
+	}
+	if d.n.h.rng.IntN(3) == 0 {
+		return errors.New("the disk fails")
+	}
+	return d.Dir.Remove(name)
 }
 
 var errKilled = errors.New("the process was killed")
@@ -113,9 +122,10 @@ func (n *simNode) setBack() {
 	}
 	var f journalFile
 	old := n.disk.copies[n.h.rng.IntN(len(n.disk.copies))]
-	if err := json.Unmarshal(old, &f); err == nil && f.Count < n.disk.count {
+	_, content, _ := bytes.Cut(old, []byte("\n"))
+	if err := json.Unmarshal(content, &f); err == nil && f.Count < n.disk.count {
 		n.h.note("the journal of node %d is put back to write %d", n.id, f.Count)
-		n.disk.journal = old
+		n.disk.put(old)
 	}
 }
 

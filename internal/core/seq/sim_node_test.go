@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/localcache"
 )
 
 // simNode is a node with a fake tenure. It stands for packages node and coordinator: it writes its slot at each
@@ -19,6 +20,7 @@ type simNode struct {
 	boots  int
 	since  int64 // when the machine started, ms
 	disk   simDisk
+	dir    *localcache.Cache // open, if the directory is on the file system
 
 	slot    string
 	claim   simClaim
@@ -66,12 +68,13 @@ type simDisk struct {
 	confirmed int64
 	boots     int
 	witness   *Witness
-	// self is the identity of the node. journal is the journal, and count what the state file says of it. copies are
-	// earlier contents.
-	self    string
-	journal []byte
-	count   uint64
-	copies  [][]byte
+	// self is the identity of the node. count is what the state file says of the journal. copies are earlier journals.
+	self   string
+	count  uint64
+	copies [][]byte
+	// at is where the directory is on the file system. "": it is in memory, as files.
+	at    string
+	files *memDir
 }
 
 func (h *history) addNode() {
@@ -96,9 +99,9 @@ func (n *simNode) start(resumes bool) {
 	if !resumes {
 		h := n.h
 		h.identities++
-		n.disk = simDisk{self: fmt.Sprint(n.id, "-", h.identities)}
+		n.disk = h.newDisk(fmt.Sprint(n.id, "-", h.identities))
 		if len(h.nodes) > 0 && h.rng.IntN(4) == 0 { // somebody has copied a directory
-			n.disk.journal = h.nodes[h.rng.IntN(len(h.nodes))].disk.journal
+			n.disk.put(h.nodes[h.rng.IntN(len(h.nodes))].disk.journal())
 		}
 	}
 	n.resumed = resumes

@@ -59,6 +59,7 @@ func TestSimulation(t *testing.T) {
 // playHistory plays the history of a seed.
 func playHistory(seed uint64) (h *history) {
 	h = newHistory(seed)
+	defer h.removeBase()
 	defer func() {
 		if r := recover(); r != nil {
 			h.violated("panic", "%v\n%s", r, debug.Stack())

@@ -49,6 +49,8 @@ type history struct {
 	purged             map[string]bool   // names that were forgotten, and may have another life
 	drift              bool              // the clocks of machines run apart
 	faulty             int               // one call in faulty is lost, twice that and so on
+	base               string            // where the real directories are. "": the directories are in memory
+	paths              int               // that were made in base
 }
 
 type simCopy struct {
@@ -73,6 +75,9 @@ func newHistory(seed uint64) *history {
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
 	h.leaps = h.rng.IntN(4) == 0
 	h.lease, h.drift = []int64{1000, 3000, 6000}[h.rng.IntN(3)], h.rng.IntN(2) == 0
+	if seed%4 == 2 {
+		h.makeBase()
+	}
 	h.mem = store.NewMem(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
 	createCluster(h.mem.Session())
@@ -214,6 +219,9 @@ func (h *history) turn() {
 	keeps := h.seed%8 == 7
 	n := h.nodes[h.rng.IntN(len(h.nodes))]
 	free := !h.mustNotice(n)
+	if h.base != "" && h.rng.IntN(12) == 0 {
+		h.moveDirectory(n)
+	}
 	switch k := h.rng.IntN(100); {
 	case k < 60:
 		h.request(n)

@@ -1,10 +1,12 @@
 package seq
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -42,8 +44,8 @@ type actor struct {
 	cluster ClusterInfo
 	// fenced: the node has lost its worker, and has no other one yet.
 	fenced bool
-	// journal is the content of the journal, if the node has one: see openJournal.
-	journal []byte
+	// dir is the state directory, if the node has one: see openJournal.
+	dir *memDir
 	// clock is how far the wall clock is ahead, in ms. rate is that of the boot clock, 0 for a right one.
 	clock int64
 	rate  float64
@@ -88,17 +90,17 @@ func (s *stage) newNode() *actor {
 		}
 		return a.calls(c)
 	})
-	a.restart("")
+	a.restart()
 	s.nodes = append(s.nodes, a)
 	a.round()
 	return a
 }
 
-// restart begins a new process, which remembers what is in the witness file.
-func (a *actor) restart(witness string) {
+// restart begins a new process, which remembers nothing.
+func (a *actor) restart() {
 	a.store.Expire()
 	a.is = New(Config{
-		Store: a.store, Tenure: a, By: "node", WitnessFile: witness, Boot: "boot",
+		Store: a.store, Tenure: a, By: "node", Boot: "boot",
 		Now:      func() int64 { return simEpoch + a.now + a.clock },
 		Mono:     func() int64 { return int64(float64(a.now+1) * cmp.Or(a.rate, 1) * 1e6) },
 		Parallel: 1, Address: a.address, Pass: a.pass,
@@ -107,15 +109,65 @@ func (a *actor) restart(witness string) {
 	a.is.relay.beside = func(f func()) { a.flights = append(a.flights, f) }
 }
 
-// openJournal gives a process that has just begun a journal with this content.
-func (a *actor) openJournal(found []byte) {
-	j := &journal{woken: make(chan struct{}, 1), blank: found == nil}
-	j.write = func(data []byte) error { a.journal = data; return nil }
-	j.remove = func() error { a.journal = nil; return nil }
-	if a.cluster.Self = cmp.Or(a.cluster.Self, a.slot); found != nil {
-		j.load(found)
+// openJournal gives a process that has just begun the journal of a directory.
+func (a *actor) openJournal(dir *memDir) {
+	a.cluster.Self = cmp.Or(a.cluster.Self, a.slot)
+	a.dir, a.is.journal = dir, newJournal(dir)
+}
+
+// restartWith begins a new process, which remembers a witness that was written into a file.
+func (a *actor) restartWith(w Witness) {
+	a.t.Helper()
+	dir := &memDir{}
+	if err := saveWitness(dir, w); err != nil {
+		a.t.Fatal(err)
 	}
-	a.is.journal = j
+	w, ok := loadWitness(dir)
+	if !ok {
+		a.t.Fatal("the witness cannot be read")
+	}
+	a.restart()
+	a.is.remember(w)
+}
+
+// memDir is a state directory in memory. fails, if it is not nil, is asked before each change: for the new content, nil
+// to remove the file.
+type memDir struct {
+	files map[string][]byte
+	fails func(data []byte) error
+}
+
+func (d *memDir) ReadFile(name string) ([]byte, error) {
+	if data, ok := d.files[name]; ok {
+		return bytes.Clone(data), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (d *memDir) Replace(name string, data []byte) error {
+	if err := d.failed(data); err != nil {
+		return err
+	}
+	if d.files == nil {
+		d.files = map[string][]byte{}
+	}
+	d.files[name] = bytes.Clone(data)
+	return nil
+}
+
+func (d *memDir) Remove(name string) error {
+	if err := d.failed(nil); err != nil {
+		return err
+	}
+	delete(d.files, name)
+	return nil
+}
+
+func (d *memDir) failed(data []byte) error {
+	if d.fails == nil {
+		return nil
+	}
+	return d.fails(data)
 }
 
 // raise raises the incarnation, unless it is above known.

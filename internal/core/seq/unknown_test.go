@@ -2,8 +2,6 @@ package seq
 
 import (
 	"fmt"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,11 +87,7 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	}
 	s.run(4 * time.Second)
 	w, _ := a.is.witness()
-	file := filepath.Join(t.TempDir(), "sequences.cache")
-	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
-		t.Fatal(err)
-	}
-	a.restart(file)
+	a.restartWith(w)
 	b = s.node()
 	s.lose(copied, 9)
 	b.is.known.state.Changes, b.is.byName = w.State.Changes-100, nil // it knows nothing of the change
@@ -120,7 +114,7 @@ func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
 func TestNobodyKnowsTheSequenceTime(t *testing.T) {
 	for name, left := range map[string]func(s *stage, a *actor) *actor{
 		"the finder has lost its witness": func(_ *stage, a *actor) *actor {
-			a.restart("")
+			a.restart()
 			a.noteLoss()
 			return a
 		},
@@ -154,13 +148,9 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 	b := s.node()
 	s.create("other", plain(), settings(10))
 	s.run(4 * time.Second)
-	file := t.TempDir() + "/sequences.cache"
 	w, ok := b.is.witness()
 	if !ok {
 		t.Fatal("no witness")
-	}
-	if err := saveWitness(file, w, new(atomic.Bool)); err != nil {
-		t.Fatal(err)
 	}
 	b.gone()
 	s.create("order", plain(), settings(10))
@@ -178,7 +168,7 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 	s.lose(last, 9)
 	a.noteLoss()
 	s.run(stageConfirm + 5*time.Second)
-	b.restart(file)
+	b.restartWith(w)
 	s.nodes = append(s.nodes, b)
 	s.run(time.Minute)
 	_ = a.is.giveBack(t.Context())

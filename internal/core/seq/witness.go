@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -186,9 +183,9 @@ func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
 }
 
 // loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.
-func loadWitness(path string) (w Witness, ok bool) {
-	data, ok := readChecked(path)
-	if !ok || json.Unmarshal(data, &w) != nil {
+func loadWitness(dir Dir) (w Witness, ok bool) {
+	data, err := readChecked(dir, witnessName)
+	if err != nil || json.Unmarshal(data, &w) != nil {
 		return Witness{}, false
 	}
 	if w.Incarnation < 0 || w.State.Cluster == "" {
@@ -208,55 +205,38 @@ func loadWitness(path string) (w Witness, ok bool) {
 }
 
 // saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
-// power (S25). It does not if the node has given the directory up meanwhile: the next process may have written the
-// file.
-func saveWitness(path string, w Witness, given *atomic.Bool) error {
-	return replaceFile(path, mustMarshal(w), given)
+// power (S25).
+func saveWitness(dir Dir, w Witness) error { return dir.Replace(witnessName, checked(mustMarshal(w))) }
+
+// Dir is the state directory. *localcache.Dir implements it.
+type Dir interface {
+	// ReadFile returns fs.ErrNotExist if there is no such file.
+	ReadFile(name string) ([]byte, error)
+	// Replace and Remove are durable when they return nil. Each has one call at a time for each name.
+	Replace(name string, data []byte) error
+	Remove(name string) error
 }
 
-// readChecked reads a file that replaceFile wrote. ok is false if it is missing or damaged.
-func readChecked(path string) (data []byte, ok bool) {
-	data, err := os.ReadFile(path)
+// The files of sequences in the state directory: see Witness and journal.
+const witnessName, journalName = "sequences.cache", "sequences.journal"
+
+var errDamagedFile = errors.New("damaged")
+
+// readChecked reads a file that has what checked returned.
+func readChecked(dir Dir, name string) ([]byte, error) {
+	data, err := dir.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
 	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	return data, err == nil && string(sum) == checksum(data)
+	if string(sum) != checksum(data) {
+		return nil, errDamagedFile
+	}
+	return data, nil
 }
 
-// replaceFile replaces a file of the state directory durably, unless the node has given that up (given).
-func replaceFile(path string, data []byte, given *atomic.Bool) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append([]byte(checksum(data)+"\n"), data...))
-	if err == nil {
-		err = f.Sync()
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return err
-	}
-	if given.Load() {
-		return errTooLate
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// errTooLate: the node has given its state directory up.
-var errTooLate = errors.New("too late")
-
-// syncDir makes a file's new name durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+// checked returns the content of a file with its checksum.
+func checked(data []byte) []byte { return append([]byte(checksum(data)+"\n"), data...) }
 
 // checksum returns the first line of a witness file or a journal. A damaged file could put back a wrong next position.
 func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) }
