@@ -95,7 +95,8 @@ func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
 	}
 	since := m.at(now.Boot, now.Wall)
 	// This process may go on from a moment of that one: see Continue. Then it knows what ZooKeeper's leader has shown.
-	return Moment{m.Boot, m.Wall, max(m.Least, now.Least-(since.Least-m.Least)), min(m.Most, now.Most-(since.Most-m.Most))}
+	return Moment{m.Boot, m.Wall, max(m.Least, now.Least-(since.Least-m.Least)),
+		min(m.Most, now.Most-(since.Most-m.Most))}
 }
 
 // Acknowledged corrects both clocks by the stamps of two writes of this node, and returns the latter with corrected
