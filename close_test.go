@@ -145,7 +145,7 @@ func TestOpenThatIsCutReleasesItsWorker(t *testing.T) {
 	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
 	cut := cfg
 	cut.StateDir = ""
-	for range 3 { // alone, so that no peer can vouch, and each of them waits for the confirming time
+	for range 3 { // each of them waits for the confirming time
 		if n, err := Open(within(t, 400*time.Millisecond), cut); err == nil {
 			t.Error("the node did not confirm its worker")
 			_ = n.Close(t.Context())

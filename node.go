@@ -54,8 +54,7 @@ var _ ids.Source = (*Node)(nil)
 //   - A node that starts again with its StateDir before its lease has expired is ready within some
 //     10 ms. After a crash it first waits for up to Config.Reserve. Without ZooKeeper it takes 1.5 s
 //     more.
-//   - Every other node is ready after the cluster's confirming time, 12 s by default. If another
-//     node has run for longer than that, it takes a heartbeat or two, 3 to 6 s by default.
+//   - Every other node is ready after the cluster's confirming time, 12 s by default.
 //
 // The ctx of Open does not end the node later. Close does.
 func Open(ctx context.Context, cfg Config) (*Node, error) {

@@ -29,7 +29,7 @@ func (ch Chain) with(sent, acked int64, version int32, heartbeat time.Duration) 
 
 // goesOn reports whether a write that is acknowledged at now continues the chain.
 func (ch Chain) goesOn(now int64, heartbeat time.Duration) bool {
-	//mutant:c13-chain-over-a-gap by sim -> return ch.Sent != 0
+	//mutant:c13-chain-over-a-gap by TestLateRestartConfirms -> return ch.Sent != 0
 	return ch.Sent != 0 && now >= ch.Sent && now-ch.Sent <= gap(heartbeat)
 }
 

@@ -127,8 +127,8 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
 	}
-	//mutant:c4-unacknowledged-bound by sim -> h.beforeWrite(d, e); h.LeaseUntil = d.slot.LeaseUntil
-	h.beforeWrite(d, e)
+	//mutant:c4-unacknowledged-bound by sim -> h.confirmAt, h.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
+	h.confirmAt = d.confirmAt // counts once the write is sent: it may arrive although its answer is lost
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written {
@@ -143,7 +143,7 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	}
 	h.traceBeat(d, v, after, e, beat)
 	if beat.Wait > 0 {
-		h.confirmAfter(beat.Wait, true)
+		h.confirmAfter(beat.Wait)
 	}
 	beat.Clock = h.co.setReading(e.now, after)
 	h.co.rtt = max(0, beat.Clock.Acked-e.now)
@@ -161,10 +161,10 @@ type decision struct {
 	slot     Slot
 	confirms bool
 	cluster  Cluster
-	// lapsed: the lease had run out, so the confirming time begins anew. wait is the confirming time from this write
-	// on.
-	lapsed bool
-	wait   wait
+	// lapsed: the lease had run out, so the confirming time begins anew. confirmAt is its end from this write on, ns of
+	// the boot clock.
+	lapsed    bool
+	confirmAt int64
 }
 
 // plan decides what to write. v has a cluster and a slot, and both are ours.
@@ -182,25 +182,24 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 		// day: another slot may be free.
 		return decision{fenced: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), wait: hold.wait}
+	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: hold.confirmAt}
 	// afterWrite or writeNextTerm found that our last write must not stay confirmed: write it again, unconfirmed.
-	takeBack := found.Confirmed && hold.wait.firm && e.boot < hold.wait.until
+	takeBack := found.Confirmed && e.boot < hold.confirmAt
 	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
 	// never confirm.
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
 	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
 	if d.lapsed {
-		d.wait = e.firmWait(*v.cl)
+		d.confirmAt = e.confirmAt(*v.cl)
 	}
 	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A lapsed lease
 	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
-	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.wait, *v.cl, e) &&
+	d.confirms = hold.stage != confirmed && (d.lapsed || !found.Confirmed) && hold.mayConfirm(d.confirmAt, *v.cl, e) &&
 		!hold.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.lapsed || d.confirms
 	d.slot = hold.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
 	d.slot.State, d.slot.Confirmed = r.State, confirmed
-	d.slot.UnbrokenMs, d.slot.HeardAt = hold.Heard.Unbroken(e.boot, e.beat).Milliseconds(), hold.heardAt
 	return d
 }
 
@@ -221,12 +220,6 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, hor
 	}
 	s.inherit(old, e.now)
 	return s
-}
-
-// beforeWrite takes over what counts once a write is sent: it may arrive although its answer is lost.
-func (hold *holdState) beforeWrite(d decision, e evidence) {
-	hold.beyond = hold.beyond || d.slot.LeaseUntil > e.horizon.usable
-	hold.wait = d.wait
 }
 
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
@@ -259,13 +252,12 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 // The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 // The loop in Heartbeat writes it again, unconfirmed.
 func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
-	hold.heardAt = after.Mzxid
 	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
 	lapsed := d.lapsed
 	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
 		if d.slot.Confirmed {
-			hold.wait = e.firmWait(*v.cl)
+			hold.confirmAt = e.confirmAt(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have
 			// confirmed before that (C3). hold.bound stays, so that the next look finds the same.
 			return Beat{}, errTakeBack

@@ -54,9 +54,8 @@ func (h *Hold) IsConfirmed() bool { return h.stage == confirmed }
 // Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
 func (h *Hold) Alone() bool { return h.stage == alone }
 
-// ConfirmAt returns the earliest time at which the slot may be confirmed without the word of peers, ns of the boot
-// clock.
-func (h *Hold) ConfirmAt() int64 { return h.wait.until }
+// ConfirmAt returns the earliest time at which the slot may be confirmed, ns of the boot clock.
+func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
 
 // GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
 // there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
@@ -111,7 +110,7 @@ func (h *Hold) begin(how string, cl Cluster, e evidence, old, slot Slot, version
 	h.acknowledge()
 	h.Incarnation = cl.Incarnation
 	h.Heard = h.Heard.with(e.boot, h.co.Boot(), version, h.co.Interval)
-	h.bound, h.beyond = slot.LeaseUntil, slot.LeaseUntil > e.horizon.usable
+	h.bound = slot.LeaseUntil
 	h.co.hold = h
 	h.traceGrant(how, cl, e, old, slot, version)
 }
@@ -127,6 +126,4 @@ func (c Claim) nextClaim() Claim {
 }
 
 // confirmAfter makes the slot wait for the confirming time d from now on.
-func (h *Hold) confirmAfter(d time.Duration, firm bool) {
-	h.stage, h.wait = confirming, wait{h.co.Boot() + int64(d), firm}
-}
+func (h *Hold) confirmAfter(d time.Duration) { h.stage, h.confirmAt = confirming, h.co.Boot()+int64(d) }

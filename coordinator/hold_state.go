@@ -22,9 +22,9 @@ type holdState struct {
 	granted []string // the nonces of the grants that this process has made
 	// startedFrom is the generation of the local record from which the process went on alone. Valid in that stage.
 	startedFrom uint64
-	// wait: beforeWrite sets the planned one, which counts if the answer is lost. confirmAfter sets it once a write
-	// that begins a confirming time was acknowledged, and afterWrite sets it together with errTakeBack.
-	wait wait
+	// confirmAt is the end of the confirming time (C10), ns of the boot clock. A record that is confirmed earlier must
+	// be written again, unconfirmed.
+	confirmAt int64
 	sinceGrant
 }
 
@@ -32,27 +32,10 @@ type holdState struct {
 type sinceGrant struct {
 	// bound is the lease bound of the last write whose leader time was compared with the bound before it. 0: none was.
 	bound int64
-	// heardAt is the transaction of our last acknowledged heartbeat. 0: there was none.
-	heardAt int64
 	// word records whether all live peers have written their slots since.
-	word word
-	// beyond: our lease reaches a horizon that the peers may not have read, so no peer can vouch (C23).
-	beyond bool
-	doubt  doubt
+	word  word
+	doubt doubt
 }
-
-// wait is the confirming time of a slot (C10).
-type wait struct {
-	// until is the end of the confirming time, ns of the boot clock. If the wait is firm, peers cannot make it shorter,
-	// and a record that is confirmed earlier must be written again, unconfirmed: the lease had run out, or a restart
-	// was late.
-	until int64
-	firm  bool
-}
-
-// mayEnd reports whether the slot may be confirmed at boot, ns of the boot clock. vouched: the peers have shown that
-// ZooKeeper had lost nothing.
-func (w wait) mayEnd(boot int64, vouched bool) bool { return boot >= w.until || !w.firm && vouched }
 
 // evidence has the inputs of a decision, besides the hold and what was read.
 type evidence struct {
@@ -88,8 +71,8 @@ func (e evidence) judgedBy(r Report) evidence {
 	return e
 }
 
-// firmWait returns the confirming time of a slot whose lease had run out. It begins now.
-func (e evidence) firmWait(cl Cluster) wait { return wait{e.boot + int64(cl.ConfirmTime()), true} }
+// confirmAt returns the end of a confirming time that begins now, ns of the boot clock.
+func (e evidence) confirmAt(cl Cluster) int64 { return e.boot + int64(cl.ConfirmTime()) }
 
 // usableHorizon returns the highest lease bound that a record may get. A lease that is not confirmed yet may reach the
 // horizon of cl at once (C23).
@@ -100,11 +83,10 @@ func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
 	return max(e.horizon.usable, cl.Horizon)
 }
 
-// mayConfirm reports whether the slot may be confirmed now, if its confirming time is wait. While registration is
-// frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had run out waits as a
-// new node does: somebody else may have held the slot meanwhile, or may be about to come back to a ZooKeeper that has
-// lost them.
-func (hold holdState) mayConfirm(wait wait, cl Cluster, e evidence) bool {
-	return wait.mayEnd(e.boot, hold.vouched()) &&
-		(!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
+// mayConfirm reports whether the slot may be confirmed now, if its confirming time ends at confirmAt. While
+// registration is frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had
+// run out waits as a new node does: somebody else may have held the slot meanwhile, or may be about to come back to a
+// ZooKeeper that has lost them.
+func (hold holdState) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
+	return e.boot >= confirmAt && (!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
 }

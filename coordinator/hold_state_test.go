@@ -117,21 +117,13 @@ var plans = map[string]struct {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, confirming, 0
 	}, lapsed: true, h: -5, waits: planConfirm},
 	"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
-		t.wait.until, t.wait.firm, t.stage = e.boot+1, true, confirming
+		t.confirmAt, t.stage = e.boot+1, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
 	"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		t.wait.until, t.wait.firm, v.slot.Confirmed, t.stage = e.boot, true, false, confirming
+		t.confirmAt, v.slot.Confirmed, t.stage = e.boot, false, confirming
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage, t.wait.until = false, false, confirming, e.boot+1
-	}, h: 60_000},
-	"and for which peers vouch": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
-		t.wait.until, t.word.vouched = e.boot+1, true
-	}, confirmed: true, confirms: true, h: 60_000},
-	"but not after its lease had run out": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		v.slot.Confirmed, t.stage, t.wait.until, t.wait.firm, t.word.vouched = false, confirming, e.boot+1, true,
-			true
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.boot+1
 	}, h: 60_000},
 }
 
@@ -167,8 +159,7 @@ func TestPlan(t *testing.T) {
 			raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
-		hold.beforeWrite(p, e)
-		if left := hold.wait.until - e.boot; row.waits > 0 && (left != row.waits*1e6 || !hold.wait.firm) {
+		if left := p.confirmAt - e.boot; row.waits > 0 && left != row.waits*1e6 {
 			t.Errorf("%s: may confirm in %d ns", name, left)
 		}
 	}
@@ -246,7 +237,7 @@ func TestPlanProperties(t *testing.T) {
 			planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
-		hold.wait = wait{e.boot + small("not before")*1e6, true}
+		hold.confirmAt = e.boot + small("not before")*1e6
 		if !yes("compared") {
 			hold.bound = 0
 		}
@@ -278,7 +269,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
 		floor := hold.Floor
-		hold.beforeWrite(p, e)
+		hold.confirmAt = p.confirmAt
 		beat, err := hold.afterWrite(p, v, after, e)
 		switch again := err != nil; {
 		case again && !p.slot.Confirmed:

@@ -141,10 +141,6 @@ type Slot struct {
 	State string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
-	// UnbrokenMs is the age, in ms, of the holder's Chain when this record was sent. HeardAt is ZooKeeper's transaction
-	// number of the heartbeat before that; 0: not known.
-	UnbrokenMs int64 `json:"unbroken_ms,omitempty"`
-	HeardAt    int64 `json:"heard_at,omitempty"`
 	Followed
 	Labels
 

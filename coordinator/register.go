@@ -20,7 +20,7 @@ const growMost = 1024
 // Register acquires a slot for a new node. cl is the cluster's record, as the caller has just read it. Register creates
 // a ticket, calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at
 // the ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that
-// confirms the slot, unless a peer vouches for ZooKeeper before.
+// confirms the slot.
 //
 // The Hold keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
@@ -217,7 +217,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	h.confirmAfter(cl.ConfirmTime(), false)
+	h.confirmAfter(cl.ConfirmTime())
 	return nil
 }
 

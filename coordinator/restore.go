@@ -68,6 +68,7 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 		return Beat{}, err
 	}
 	h.begin("restored", cl, e, old, slot, version)
+	h.confirmAt = 0 // of the record that is lost
 	written, err := h.co.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err

@@ -106,7 +106,6 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
 	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
-	d.slot.UnbrokenMs = h.Heard.Unbroken(e.boot, e.beat).Milliseconds()
 	written, _, err := c.write(ctx, d, v, h.Worker)
 	if err != nil {
 		return 0, err
@@ -125,7 +124,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		confirm = v.cl.ConfirmTime()
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.confirmAfter(confirm, confirmed && confirm > 0)
+	h.confirmAfter(confirm)
 	return confirm, nil
 }
 

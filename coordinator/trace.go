@@ -36,7 +36,7 @@ func (h *Hold) traceBeat(d decision, v view, after store.Stat, e evidence, b Bea
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
 	h.co.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
-		"confirms", d.confirms, "firm", d.wait.firm, "wait_ms", b.Wait.Milliseconds(), "unbroken_ms", d.slot.UnbrokenMs,
+		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
 		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
 		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.boot)

@@ -25,8 +25,6 @@ type word struct {
 	many bool
 	// othersTake: one of them may take values of named sequences. read: all of this has been read.
 	othersTake, read bool
-	// vouched: one of them has shown, too, that ZooKeeper had lost nothing for the confirming time before.
-	vouched bool
 }
 
 // mostAsked is the most live peers whose word a node waits for. In larger clusters it waits for the confirming time: a
@@ -48,14 +46,6 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
 
-// vouches reports whether a peer has had a heartbeat acknowledged after our first one, and sent this record with a
-// chain older than a confirming time (C11). The record's last write does not count: it may have been late.
-func (w word) vouches(peer Slot, cl Cluster) bool {
-	//mutant:c11-young-chain-vouches by sim -> unbroken := true
-	unbroken := peer.UnbrokenMs >= cl.ConfirmTime().Milliseconds()
-	return unbroken && peer.HeardAt > w.zxid && peer.Confirmed && !peer.Stopped && !peer.Released
-}
-
 // relyAt returns when a node need not wait for its peers' word any more, ns of the boot clock.
 func (w word) relyAt(confirm time.Duration) int64 {
 	switch {
@@ -67,11 +57,10 @@ func (w word) relyAt(confirm time.Duration) int64 {
 	return w.began + int64(confirm)
 }
 
-// Waits reports whether this node waits for its peers' word, or for one of them to vouch.
+// Waits reports whether this node waits for its peers' word.
 func (h *Hold) Waits() bool {
 	w := h.word
-	return w.session != 0 && !w.many && (!w.all || !w.vouched && h.stage != confirmed) &&
-		h.co.Boot() < w.began+int64(h.co.mine.ConfirmTime())
+	return w.session != 0 && !w.many && !w.all && h.co.Boot() < w.began+int64(h.co.mine.ConfirmTime())
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
@@ -89,29 +78,17 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	for i, worker := range peers {
 		paths[i] = SlotPath(worker)
 	}
-	all, vouched, takes, w := true, false, false, h.word
+	all, takes, w := true, false, h.word
 	err := eachRecord(ctx, c.Store, paths, func(_ int, r store.Record) bool {
 		s := parseSlot(r.Data)
-		given := r.Found && w.given(s, r.Stat, h.Incarnation)
-		all = all && given
-		vouched = vouched || w.vouches(s, c.mine)
+		all = all && r.Found && w.given(s, r.Stat, h.Incarnation)
 		takes = takes || r.Found && s.Takes && !s.Stopped && !s.Released
 		return true
 	})
 	if err == nil {
-		h.word.all, h.word.vouched = all, all && vouched
-		h.word.othersTake, h.word.read = takes, true
+		h.word.all, h.word.othersTake, h.word.read = all, takes, true
 	}
 	return err
-}
-
-// vouched reports whether the peers have shown that ZooKeeper had lost nothing when this node took its slot. Then it
-// need not wait for the confirming time.
-func (hold holdState) vouched() bool { return hold.word.vouched && !hold.beyond }
-
-// MayConfirm reports whether the next heartbeat may confirm the slot.
-func (h *Hold) MayConfirm() bool {
-	return h.stage == confirming && h.wait.mayEnd(h.co.Boot(), h.vouched())
 }
 
 // RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has

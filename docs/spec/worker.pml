@@ -54,7 +54,7 @@ typedef Node {
   bit mine;           /* it has issued x */
   byte bound;         /* the lease bound of its last acknowledged write */
   byte wait;          /* until when it waits before it confirms. 255: from the acknowledgement on */
-  bit firm, doubt;    /* the lease had ended: by its clock, by the leader's */
+  bit doubt;          /* the lease had ended by the leader's clock */
   mtype req = none;   /* the write that is under way: over which record it was planned, and the new one */
   byte rnonce, rold, rlease, rinc;
   bit rwas, rconf
@@ -80,7 +80,7 @@ Node node[2];
 #define fits ((z.nonce == n.rnonce && z.lease == n.rold && z.confirmed == n.rwas || \
   n.req == acquire && !rule(C8) || n.req == heartbeat && !rule(C13)) && \
   (c.inc == n.rinc || n.req == heartbeat && !confirms))
-inline end() { n.mine = 0; n.bound = 0; n.wait = 0; n.firm = 0; n.doubt = 0 }
+inline end() { n.mine = 0; n.bound = 0; n.wait = 0; n.doubt = 0 }
 inline forget() {
   n.nonce = 0; n.pending = 0; n.term = 0; n.lease = 0; n.inc = 0; n.ever = 0; n.above = 0; n.disk = 0; end() }
 /* An unacknowledged grant is found in ZooKeeper by its nonce, which the directory has (C9). */
@@ -105,7 +105,7 @@ inline put(Conf) {
 /* A restart. If the record is confirmed and the lease runs, the next heartbeat confirms. Else the node waits. */
 inline nextterm() {
   late = rule(C26) && leader >= (n.ever -> n.lease : z.lease); conf = z.confirmed && leased;
-  put(conf); n.st = confirming; n.doubt = late; n.firm = conf; n.wait = (conf && !late -> 0 : now + CONFIRM);
+  put(conf); n.st = confirming; n.doubt = late; n.wait = (conf && !late -> 0 : now + CONFIRM);
   late = 0; conf = 0
 }
 /* A heartbeat or a new holder's record arrives. late: the lease had ended by the leader's clock. */
@@ -150,16 +150,16 @@ proctype Holder(byte i; byte ahead) {
        if :: rule(C24) && (!leased || rule(C26) && (n.doubt || leader >= n.lease)) ->
             forget(); n.st = seeking; printf("| node %d finds a loss of data, and gives the worker up\n", i)
        :: else -> printf("| node %d finds a loss of data, and puts its record back\n", i);
-            put(1); n.lease = z.lease; n.st = holding
+            put(1); n.lease = z.lease; n.wait = 0; n.st = holding
        fi }
   :: d_step { (n.st == confirming || n.st == holding) && idle && looksours && !(ours && older) ->
-       lapsed = rule(C26) && clock >= z.lease || z.confirmed && n.firm && now < n.wait;
+       lapsed = rule(C26) && clock >= z.lease || z.confirmed && now < n.wait;
        conf = !lapsed && (z.confirmed || n.st == confirming && (now >= n.wait || !rule(C10)) &&
          (!closed || leased && !n.doubt)); if
        :: !n.ever && closed -> forget(); n.st = seeking; printf("| node %d gives the worker up in the freeze\n", i)
        :: else -> if :: clock + LEASE > z.lease || clock + LEASE != n.lease && !rule(C3) ||
                   conf != z.confirmed || conf && (n.st == confirming || z.lease > n.lease) ->
-                 adopt(); send(heartbeat, conf); if :: lapsed -> n.wait = 255; n.firm = 1 :: else fi;
+                 adopt(); send(heartbeat, conf); if :: lapsed -> n.wait = 255 :: else fi;
                  if :: !rule(C4) && conf -> n.lease = n.rlease :: else fi;
                  printf("| node %d sends a heartbeat: lease bound %d, confirmed %d\n", i, n.rlease, conf)
                :: else fi
@@ -181,12 +181,12 @@ proctype Holder(byte i; byte ahead) {
        if
        :: n.req == acquire -> n.st = confirming; n.wait = now + CONFIRM;
             n.nonce = n.pending; n.pending = 0; n.term = z.term; n.bound = n.rlease
-       :: n.req == heartbeat && late -> n.doubt = 1; n.firm = 1; n.wait = now + CONFIRM;
+       :: n.req == heartbeat && late -> n.doubt = 1; n.wait = now + CONFIRM;
             if :: !n.rconf -> n.st = confirming; n.bound = n.rlease :: else fi
        :: n.req == heartbeat && !late && n.rconf -> if :: !leased -> n.above = n.above || x < clock :: else fi;
             if :: n.st == confirming && top && !n.above -> printf("| an earlier floor was higher\n"); assert(0)
                :: n.st == confirming && (!top || n.above) -> top = n.above :: else fi;  /* floors rise */
-            n.lease = n.rlease; n.bound = n.rlease; n.ever = 1; n.wait = 0; n.firm = 0; n.doubt = 0; n.st = holding
+            n.lease = n.rlease; n.bound = n.rlease; n.ever = 1; n.wait = 0; n.doubt = 0; n.st = holding
        :: n.req == heartbeat && !late && !n.rconf -> n.st = confirming; n.bound = n.rlease;
             if :: n.wait == 255 -> n.wait = now + CONFIRM :: else fi
        fi; late = 0; done() }

@@ -15,7 +15,6 @@ type process struct {
 	floor, lease    int64
 	recordConfirmed bool
 	waitFrom        int64            // when the confirming time began, ns
-	firstBeat       *Line            // of the present grant
 	versions        map[int64]bool   // of the slot, as this process has left it
 	tenure          *tenure          // the last one
 	ends            map[int64]*Line  // of tenures, by worker
@@ -77,7 +76,7 @@ func newNode(file string) *node {
 func (x *at) grant() {
 	p := x.process
 	n := x.node()
-	p.node, p.floor, p.lease, p.firstBeat, p.waitFrom = n, x.int("floor"), x.int("own_lease"), nil, x.boot
+	p.node, p.floor, p.lease, p.waitFrom = n, x.int("floor"), x.int("own_lease"), x.boot
 	if p.save == nil {
 		p.save = n.save
 	}
@@ -96,10 +95,7 @@ func (x *at) beat() {
 	p, worker := x.process, x.int("worker")
 	p.floor, p.recordConfirmed = x.int("floor"), x.is("confirmed")
 	p.versions[x.int("read")+1] = true
-	if p.firstBeat == nil {
-		p.firstBeat = x.Line
-	}
-	x.w.beats, x.node().beats = append(x.w.beats, x.Line), append(x.node().beats, x.Line)
+	x.node().beats = append(x.node().beats, x.Line)
 	p.stage, p.since = confirming, x.Line
 	if p.recordConfirmed {
 		p.stage, p.lease = confirmed, x.int("lease")
@@ -216,24 +212,6 @@ func (x *at) outdated() bool {
 
 // waited reports whether the confirming time has passed before the write was sent.
 func waited(x *at) bool { return x.int("sent")-x.waitFrom >= int64(x.w.cluster.Confirm) }
-
-// vouched reports whether a peer has had a heartbeat acknowledged since the first one of this grant, with a chain of
-// heartbeats that is older than the confirming time by now.
-func vouched(x *at) bool {
-	if x.firstBeat == nil {
-		return false
-	}
-	for _, b := range slices.Backward(x.w.beats) {
-		if b.boot < x.firstBeat.int("sent") {
-			return false
-		}
-		began := b.int("sent") - b.int("unbroken_ms")*1e6
-		if b.run != x.run && b.int("inc") == x.int("inc") && x.int("sent")-began >= int64(x.w.cluster.Confirm) {
-			return true
-		}
-	}
-	return false
-}
 
 // disjoint judges the ranges of all tenures of each worker: the promise itself. Limit 2 of safety.md is excepted.
 func (w *world) disjoint() {

@@ -63,15 +63,10 @@ var table = map[string]row{
 	"beat": {from: confirming + " " + confirmed, changes: (*at).beat, rules: []rule{
 		{"C3", "the lease bound does not go down",
 			func(x *at) bool { return x.int("lease") >= max(x.int("found_lease"), x.lease) }, nil},
-		{"C10", "the node waits for the confirming time, and no word of peers " +
-			"shortens it after a lease has run out", func(x *at) bool {
-			return waited(x) || !x.is("firm")
-		}, func(x *at) bool { return x.is("confirms") }},
+		{"C10", "the node waits for the confirming time", waited, func(x *at) bool { return x.is("confirms") }},
 		{"C10", "only a write that confirms makes a record confirmed",
 			func(x *at) bool { return x.recordConfirmed || waited(x) },
 			func(x *at) bool { return x.is("confirmed") && !x.is("confirms") }},
-		{"C11", "a peer has written since, and its heartbeats have had no gap for the confirming time", vouched,
-			func(x *at) bool { return x.is("confirms") && !waited(x) && !x.is("firm") }},
 		{"C13", "a heartbeat is a versioned write", func(x *at) bool { return x.int("version") == x.int("read")+1 },
 			func(x *at) bool { return x.is("exact") }},
 		{"C19", "a heartbeat writes over a record of the node only",

@@ -96,8 +96,7 @@ type world struct {
 	cluster Cluster
 	runs    map[string]*process
 	nodes   map[string]*node
-	tenures map[int64][]*tenure // by worker
-	beats   []*Line
+	tenures map[int64][]*tenure   // by worker
 	freezes map[int64]*Line       // by incarnation: the last step that froze registration
 	blocks  map[string][]*block   // by the ID of the record
 	owners  map[string]*ownership // by name: the last one

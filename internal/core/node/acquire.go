@@ -231,7 +231,6 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
 	n.mu.Unlock()
-	n.keeper.lastWait = confirm
 	claim := n.hold.Held()
 	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
 	return n.beginTenure()

@@ -114,12 +114,7 @@ func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
 	if err := n.showLive(ctx, beat.Shown); err != nil {
 		return err
 	}
-	waited := !n.hold.MayConfirm()
-	err := n.judgeClock(ctx, beat.Clock)
-	if waited && n.hold.MayConfirm() {
-		wake(n.wakeKeeper) // a peer has vouched: confirm at once
-	}
-	return err
+	return n.judgeClock(ctx, beat.Clock)
 }
 
 // acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the
@@ -152,9 +147,6 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 	defer n.mu.Unlock()
 	if n.alone {
 		n.log.Info("reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
-	}
-	if beat.Wait > 0 || n.alone { // a restart that is reported only now has begun its own wait, which may be 0
-		n.keeper.lastWait = beat.Wait
 	}
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
 		reason := "ZooKeeper lost data"

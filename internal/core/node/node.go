@@ -67,9 +67,7 @@ type Node struct {
 // mu all the same, for other fields beside it.
 type keeper struct {
 	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
-	answered int64
-	// lastWait is the confirming time that the slot waited for last. 0: none.
-	lastWait  time.Duration
+	answered  int64
 	rounds    timeguard.Rounds
 	toRelease []oldHold
 }

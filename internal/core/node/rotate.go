@@ -16,8 +16,9 @@ import (
 const maxRotations = 4
 
 // rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for longer than
-// limits.RotateBehind and the last confirming time. ZooKeeper and most peers must agree with the new time. The old slot
-// is released at the end of what was issued for it. If no fresh slot can be acquired, the node waits for its clock.
+// limits.RotateBehind, and for longer than the confirming time, which a fresh slot costs. ZooKeeper and most peers must
+// agree with the new time. The old slot is released at the end of what was issued for it. If no fresh slot can be
+// acquired, the node waits for its clock.
 func (n *Node) rotateIfBehind(ctx context.Context) error {
 	old, behind := n.mayRotate()
 	if old == nil {
@@ -61,7 +62,7 @@ func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
 	}
 	agreed := n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && !n.skew.wrong
 	behind = n.refusalDuration(n.held)
-	if n.store.err != nil || !agreed || behind <= max(limits.RotateBehind, n.keeper.lastWait) {
+	if n.store.err != nil || !agreed || behind <= max(limits.RotateBehind, n.cluster.ConfirmTime()) {
 		return nil, 0
 	}
 	since := n.now() - n.cluster.LeaseMs

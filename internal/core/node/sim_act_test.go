@@ -44,9 +44,12 @@ func (s *sim) act() {
 	case n < 89:
 		p.session.Lag()
 	case n < 91:
-		if d := time.Duration(s.between(1, 100)) * time.Second; s.chance(3) {
+		switch d := time.Duration(s.between(1, 100)) * time.Second; s.rng.IntN(4) {
+		case 0:
 			s.sleep(m, d)
-		} else {
+		case 1:
+			s.pause(m, s.drawPause(), s.chance(2))
+		default:
 			s.standStill(m, d)
 		}
 	case n < 93:
@@ -76,11 +79,6 @@ func (s *sim) remember() {
 	if s.recent = append(s.recent, s.mem.Snapshot()); len(s.recent) > 3 {
 		s.recent = s.recent[1:]
 	}
-}
-
-func (s *sim) standStill(m *machine, d time.Duration) {
-	s.note("%s: stands still for %s", m.name, d)
-	m.paused = max(m.paused, s.now+int64(d))
 }
 
 // live lets time pass for d, in steps of about the length given. Processes do what is due, and
@@ -178,7 +176,7 @@ func (s *sim) disaster(m *machine) {
 			s.step(m, time.Duration(s.between(1, 90))*time.Minute)
 		}
 	case 5, 6, 7: // the clock is set right
-		s.step(m, -time.Duration(m.skew))
+		s.step(m, -time.Duration(m.skew()))
 	case 8:
 		if m.proc == nil {
 			s.note("%s: disk lost", m.name)

@@ -29,7 +29,7 @@ func (s *sim) kill(p *process, power bool) {
 	s.ends(p)
 	if power {
 		p.machine.boots++
-		p.machine.rebooted += int64(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
+		p.machine.boot.lost += int64(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
 		p.machine.disk.Crash()
 	}
 }

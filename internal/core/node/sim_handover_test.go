@@ -122,7 +122,7 @@ func (s *sim) playLateRelease() bool {
 			reached = s.takes(b, w)
 		}
 		s.note("%s: goes on", a.name)
-		a.machine.paused = 0
+		a.machine.wake()
 		return store.NoFault
 	}}
 	s.stop(a)

@@ -3,8 +3,6 @@ package node
 import (
 	"slices"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Events and scenarios about clocks and processes that are worse than usual when ZooKeeper loses data.
@@ -20,7 +18,11 @@ func (s *sim) stallsInside(p *process) {
 	}
 	d := s.upTo(pick(s, 3*s.heartbeat, 2*s.confirm, min(s.lease, time.Minute)))
 	s.depth++
-	s.standStill(p.machine, d)
+	if s.chance(3) {
+		s.pause(p.machine, d, s.chance(2))
+	} else {
+		s.standStill(p.machine, d)
+	}
 	s.live(d, s.heartbeat/2)
 	s.depth--
 	s.stillThere(p)
@@ -204,101 +206,5 @@ func (s *sim) playAllKilled() bool {
 		}
 	}
 	s.watch(s.confirm + 4*time.Second)
-	return true
-}
-
-// playLateVouch: a holder stands still inside a heartbeat. Meanwhile a node takes a worker, confirms and is cut off.
-// Then data from before that is put back, which has the holder's record as the heartbeat expects it. A new node takes
-// the worker, and the heartbeat arrives. The cut-off node comes back in time.
-func (s *sim) playLateVouch() bool {
-	s.mend()
-	p := s.holder()
-	if p == nil {
-		return false
-	}
-	a := s.witness(p.machine)
-	if a == nil {
-		return false
-	}
-	w := a.held()
-	a.n.cfg.ReleaseOnExit = true
-	s.stop(a)
-	if !s.workers[w].record.released {
-		return false
-	}
-	s.newDisk(a.machine)
-	s.live(s.upTo(s.heartbeat), s.heartbeat)
-	s.keep(p)
-	copied, reached := s.mem.Snapshot(), false
-	var c *process
-	var lost, before int64
-	p.trap = &trap{on: writes(p.held()), before: func() store.Fault {
-		s.standStill(p.machine, time.Hour)
-		if c = s.queue(s.other(p.machine), w, 5*time.Second); c != nil && s.serves(c, s.confirm+6*time.Second) {
-			before = s.incarnation()
-			s.snapshot = copied
-			s.cutOff(c)
-			s.restoreSnapshot()
-			s.forget()
-			lost, reached = s.now, true
-			s.deadline = lost + int64(s.confirm) - int64(s.upTo(s.confirm/2)) - 20e6
-			s.quietly(func() {
-				if d := s.queue(s.other(p.machine, c.machine), w, time.Second); d != nil {
-					s.keep(d)
-				}
-			})
-		}
-		p.machine.wake()
-		return store.NoFault
-	}}
-	s.live(s.upTo(s.heartbeat), s.heartbeat)
-	s.keep(p)
-	p.trap = nil
-	if !reached {
-		s.over = s.over || lost != 0
-		return false
-	}
-	for s.now < s.deadline && !s.done() {
-		s.fine()
-		s.burst(c)
-	}
-	s.noticed([]*machine{c.machine}, before)
-	s.deadline = 0
-	s.watch(s.confirm + 3*time.Second)
-	return true
-}
-
-// playVouched: ZooKeeper is put back to data in which a worker is free. Its holder is cut off and comes back in time. A
-// new node takes the worker, while a peer that stays connected sends its heartbeats.
-func (s *sim) playVouched() bool {
-	s.mend()
-	b, w := s.taken()
-	if b == nil {
-		return false
-	}
-	p := s.witness(b.machine)
-	if p == nil || s.snapshot == nil {
-		return false
-	}
-	s.watch(s.upTo(2 * s.heartbeat))
-	if b.dead || p.dead || s.snapshot == nil {
-		return false
-	}
-	before := s.incarnation()
-	s.cutOff(b)
-	s.restoreSnapshot()
-	s.forget()
-	s.deadline = s.now + int64(s.confirm) - int64(s.upTo(s.confirm*3/4)) - 20e6
-	s.aim(w)
-	if d := s.start(s.other(b.machine, p.machine)); d != nil {
-		s.keep(d)
-	}
-	for s.now < s.deadline && !s.done() {
-		s.fine()
-		s.burst(b)
-	}
-	s.noticed([]*machine{b.machine, p.machine}, before)
-	s.deadline = 0
-	s.watch(s.confirm + 3*time.Second)
 	return true
 }

@@ -116,7 +116,7 @@ func (s *sim) startIn(m *machine, mem *store.Mem) *process {
 	p.n.coord.RetryAfter = 997 * time.Millisecond
 	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
 	m.proc = p
-	s.note("%s: starts, clock %+dms", p.name, m.skew/1e6)
+	s.note("%s: starts, clock %+dms", p.name, m.skew()/1e6)
 	s.within(p, &p.keeping, func() {
 		p.attempt, err = p.n.begin()
 		if err != nil {
@@ -264,7 +264,7 @@ func (s *sim) keep(p *process) {
 			}
 			return
 		}
-		phase, term, at, confirmed := p.n.phase, p.n.claim.Term, p.held(), p.n.confirmed
+		phase, term, at := p.n.phase, p.n.claim.Term, p.held()
 		err := p.n.step(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
@@ -276,10 +276,6 @@ func (s *sim) keep(p *process) {
 			s.exits(p, err)
 		case phase != p.n.phase || term != p.n.claim.Term || at != p.held():
 			s.note("%s: %s", p.name, p.n.Worker())
-		}
-		if !confirmed && p.n.confirmed && p.Boot() < p.n.hold.ConfirmAt() {
-			s.note("%s: a peer has vouched", p.name)
-			s.vouched++
 		}
 	})
 }

@@ -112,13 +112,9 @@ func TestSimulation(t *testing.T) {
 		}
 		t.Fatalf("%s\nseed %d: %s\nplay it again: %s", tail(text), total.seed, s.wrong, replay(total.seed))
 	}
-	t.Logf("%d histories, %d IDs, %d nodes that peers vouched for, %s each", total.histories, total.ids, total.vouched,
-		total.each())
+	t.Logf("%d histories, %d IDs, %s each", total.histories, total.ids, total.each())
 	if total.ids == 0 && count >= 50 {
 		t.Error("no node has issued an ID")
-	}
-	if total.vouched == 0 && count >= 500 && *simWorld == "" {
-		t.Error("no peer has vouched")
 	}
 	for _, st := range scenarios {
 		n := total.played[st.name]
@@ -137,7 +133,6 @@ type total struct {
 	ids       int
 	ahead     int
 	rolled    int
-	vouched   int
 	played    map[string]int
 	seed      uint64 // of the first that failed, by number
 	failed    *sim
@@ -154,7 +149,6 @@ func (t *total) add(seed uint64, s *sim) {
 	t.ids += s.ids
 	t.ahead += s.ahead
 	t.rolled += s.rolled
-	t.vouched += s.vouched
 	for name, n := range s.played {
 		t.played[name] += n
 	}

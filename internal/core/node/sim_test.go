@@ -9,8 +9,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/testkit/memfile"
-	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -104,7 +102,6 @@ type sim struct {
 	recent    []*store.MemSnapshot
 	starts    int
 	calls     int
-	vouched   int                 // nodes that have confirmed because a peer has vouched
 	sessions  []*store.MemSession // of processes that have ended
 	played    map[string]int      // scenarios reached, by name
 
@@ -123,57 +120,6 @@ type line struct {
 func (l line) String() string {
 	return fmt.Sprintf("%11.4fs %s%s", float64(l.now%1e15)/1e9, strings.Repeat("  ", l.depth),
 		fmt.Sprintf(l.format, l.args...))
-}
-
-// machine is a disk, a clock, and the process that runs on them, nil if none does.
-type machine struct {
-	s       *sim
-	name    string
-	skew    int64 // wall clock minus true time, ns
-	lowest  int64 // the lowest skew so far
-	disk    *memfile.File
-	print   localcache.Fingerprint
-	durable diskLook
-	saved   localcache.Record // last durable one
-	trouble trouble
-	// stall, if not nil, is called during the next sync.
-	stall func()
-	proc  *process
-	runs  int
-	boots int
-	// rebooted is how much less the boot clock reads than true time, ns.
-	rebooted int64
-	// paused is until when the machine stands still (SIGSTOP, a stalled host, suspend), true
-	// time in ns. Only its clocks run until then.
-	paused int64
-	// slept is how long the machine was suspended before sleepFrom, ns. The latest suspend
-	// lasts from sleepFrom to sleepUntil, true time in ns.
-	slept, sleepFrom, sleepUntil int64
-}
-
-// Wall, Boot and Mono make a machine the timeguard.Clock of its processes.
-func (m *machine) Wall() int64 { return m.s.now + m.skew }
-func (m *machine) Boot() int64 { return m.s.now - m.rebooted }
-func (m *machine) Mono() int64 {
-	return m.s.now - m.slept - max(0, min(m.s.now, m.sleepUntil)-m.sleepFrom)
-}
-
-// sleep suspends a machine for d: its monotonic clock stands still as well.
-func (s *sim) sleep(m *machine, d time.Duration) {
-	s.note("%s: suspended for %s", m.name, d)
-	m.slept = s.now - m.Mono()
-	m.sleepFrom, m.sleepUntil = s.now, s.now+int64(d)
-	m.paused = m.sleepUntil + 1e6 // the issuing clock samples by then
-}
-
-// wake ends a standstill early. After a suspend it lets 1 ms pass on all clocks. Otherwise the
-// issuing clock, which samples by the monotonic clock, would not notice the suspend.
-func (m *machine) wake() {
-	m.paused = 0
-	if m.s.now < m.sleepUntil {
-		m.sleepUntil = max(m.s.now, m.sleepFrom)
-		m.s.now += 1e6
-	}
 }
 
 func newSim(seed uint64) *sim {
@@ -247,32 +193,4 @@ func (s *sim) note(format string, args ...any) {
 func (s *sim) elect() {
 	s.epoch++
 	s.mem.SetEpoch(s.epoch)
-}
-
-// step moves a machine's wall clock by d. It lets 1 ms pass, so that the issuing clock takes a
-// sample and notices the step.
-func (s *sim) step(m *machine, d time.Duration) {
-	s.note("%s: clock steps by %s", m.name, d)
-	s.setSkew(m, m.skew+int64(d))
-	s.now += 1e6
-}
-
-// drift moves a machine's wall clock ahead by d, in steps that the issuing clock follows.
-func (s *sim) drift(m *machine, d time.Duration) {
-	s.note("%s: clock gains %s", m.name, d)
-	for d > 0 {
-		by := min(d, 900*time.Millisecond)
-		d -= by
-		s.setSkew(m, m.skew+int64(by))
-		s.now += 1e6
-		if m.proc != nil {
-			m.proc.n.clock.Now()
-		}
-	}
-}
-
-func (s *sim) setSkew(m *machine, skew int64) {
-	m.skew = skew
-	m.lowest = min(m.lowest, skew)
-	s.lowest, s.highest = min(s.lowest, skew), max(s.highest, skew)
 }
