@@ -17,7 +17,8 @@ export class Call {
   constructor(
     readonly query: Query<unknown>,
     readonly timeoutMs: number,
-    private readonly finish: (error: Error | undefined, values: bigint[]) => void,
+    /** Takes the values, or without them an error, which may be anything if a signal has it as its reason. */
+    private readonly finish: (values: bigint[] | undefined, error: unknown) => void,
   ) {
     this.deadline = performance.now() + timeoutMs;
   }
@@ -28,20 +29,48 @@ export class Call {
     // The timer keeps the process alive while the call waits. If the program kept the event loop busy, the reply may
     // have arrived meanwhile: setImmediate lets it be read first.
     this.#timer = setTimeout(() => setImmediate(expire), Math.ceil(this.timeoutMs));
-    if (signal === undefined) return;
-    const abort = () => this.end(signal.reason as Error);
-    signal.addEventListener("abort", abort, { once: true });
-    this.#stopListening = () => signal.removeEventListener("abort", abort);
+    if (signal !== undefined) this.#stopListening = listen(signal, this);
   }
 
-  /** Ends the call with an error or with values, unless it has ended. */
-  end(error: Error | undefined, values: bigint[] = []): void {
+  /** Ends the call with values, unless it has ended. */
+  end(values: bigint[]): void {
+    this.#settle(values, undefined);
+  }
+
+  /** Ends the call with an error, unless it has ended. */
+  fail(error: unknown): void {
+    this.#settle(undefined, error);
+  }
+
+  #settle(values: bigint[] | undefined, error: unknown): void {
     if (this.settled) return;
     this.settled = true;
     clearTimeout(this.#timer);
     this.#stopListening?.();
-    this.finish(error, values);
+    this.finish(values, error);
   }
+}
+
+/** The calls that each signal ends. They share a listener, because Node.js warns of a leak if there are more than ten. */
+const listening = new WeakMap<AbortSignal, Set<Call>>();
+
+/** Lets a signal end a call. Returns a function that undoes it. */
+function listen(signal: AbortSignal, call: Call): () => void {
+  const calls = listening.get(signal) ?? new Set<Call>();
+  if (calls.size === 0) {
+    listening.set(signal, calls);
+    signal.addEventListener("abort", abort);
+  }
+  calls.add(call);
+  return () => {
+    calls.delete(call);
+    if (calls.size === 0) signal.removeEventListener("abort", abort);
+  };
+}
+
+function abort({ target }: Event): void {
+  const signal = target as AbortSignal;
+  for (const call of listening.get(signal) ?? []) call.fail(signal.reason);
 }
 
 /** One node's try at a call. `shareMs` is how long the node may be silent, `failures` its failures before. */

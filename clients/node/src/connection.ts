@@ -16,6 +16,7 @@ export interface Listener {
 export class Connection {
   ended = false;
   readonly #socket: Socket;
+  readonly #closed: Promise<void>;
   readonly #lines = new Lines();
   readonly #connectBy: number;
   #ready = false;
@@ -43,6 +44,7 @@ export class Connection {
       this.#ready = true;
       this.#flush();
     });
+    this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
     const closed = () => this.#fail(new Error(`connection closed by ${endpoint.name}`));
     this.#socket.on("end", closed).on("close", closed);
     // This listener stays for ever: an error without one would end the process.
@@ -61,8 +63,8 @@ export class Connection {
     this.ended = true;
     clearTimeout(this.#timer);
     this.#unsent = this.#sent = [];
-    if (this.#socket.closed) return Promise.resolve();
-    return new Promise((resolve) => this.#socket.once("close", resolve).destroy());
+    this.#socket.destroy();
+    return this.#closed;
   }
 
   #flush(): void {

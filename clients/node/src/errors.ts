@@ -1,7 +1,21 @@
 import type { Refusal } from "./protocol.js";
 
+/**
+ * Makes an `Error` whose fields arrive in another thread. Of what V8 itself marks as an error, `postMessage` and
+ * `structuredClone` pass on only the message, the stack and the cause. Of any other object they pass on the fields.
+ */
+const CloneableError = function (this: Error, message: string) {
+  this.name = (new.target as { prototype: Error }).prototype.name;
+  this.message = message;
+  Error.captureStackTrace(this, new.target);
+} as unknown as new (message: string) => Error;
+CloneableError.prototype = Object.create(Error.prototype, {
+  // Programs that look for errors in this way find it.
+  [Symbol.toStringTag]: { value: "Error" },
+}) as Error;
+
 /** The base of all errors of this package. Wrong arguments are a `TypeError` or a `RangeError` instead. */
-export class FlakedError extends Error {
+export class FlakedError extends CloneableError {
   /** The code of the last refusal, such as `NOTREADY`, if a node refused. docs/protocol.md lists the codes. */
   readonly code: string | undefined;
   /** The reason in that refusal, such as `no-sequence` or `frozen`. */
@@ -11,7 +25,8 @@ export class FlakedError extends Error {
 
   /** @internal */
   constructor(message: string, refusal?: Pick<FlakedError, "code" | "reason" | "retryAfterMs">, cause?: Error) {
-    super(message, cause && { cause });
+    super(message);
+    if (cause) Object.defineProperty(this, "cause", { value: cause, configurable: true, writable: true });
     this.code = refusal?.code;
     this.reason = refusal?.reason;
     this.retryAfterMs = refusal?.retryAfterMs;

@@ -30,9 +30,9 @@ export class Pool {
       const timeoutMs = checkMs("timeoutMs", options.timeoutMs, this.config.timeoutMs);
       if (this.closed) throw new ClosedError("the client is closed. Make a new Client");
       options.signal?.throwIfAborted();
-      const call: Call = new Call(query, timeoutMs, (error, values) => {
+      const call: Call = new Call(query, timeoutMs, (values, error) => {
         this.#calls.delete(call);
-        return error ? reject(error) : resolve(query.result(values));
+        return values ? resolve(query.result(values)) : reject(error);
       });
       if (!forStock) call.await(() => this.#giveUp(call, "answered"), options.signal);
       this.#calls.add(call);
@@ -44,7 +44,7 @@ export class Pool {
   async close(): Promise<void> {
     this.closed = true;
     clearTimeout(this.#timer);
-    for (const call of this.#calls) call.end(new ClosedError("the client is closed. Make a new Client"));
+    for (const call of this.#calls) call.fail(new ClosedError("the client is closed. Make a new Client"));
     const connections = this.#nodes.flatMap(({ connection, probe }) => [connection, probe]);
     await Promise.all(connections.map(async (each) => each?.close()));
   }
@@ -76,7 +76,7 @@ export class Pool {
     return {
       answered: ({ call, reply }) => {
         this.#restore(node);
-        call.end(undefined, reply.values);
+        call.end(reply.values);
       },
       refused: (request, refusal) => this.#refused(node, request, refusal),
       lost: (requests, error, hurried) => {
@@ -95,7 +95,7 @@ export class Pool {
     const error = new RefusedError(node.endpoint.name, refusal);
     const aboutSequence = call.query.ofSequence && reason !== undefined;
     const final = code === "ERR" || code === "NOPERM";
-    if (final || (aboutSequence && (code !== "NOTREADY" || lasting.has(reason)))) return call.end(error);
+    if (final || (aboutSequence && (code !== "NOTREADY" || lasting.has(reason)))) return call.fail(error);
     call.lastError = error;
     if (aboutSequence) call.refusedBy.add(node);
     else this.#fail(node, error, false, failures);
@@ -145,7 +145,7 @@ export class Pool {
     const error = call.lastError;
     const why = error?.message ?? `${this.#nodes.map(({ endpoint }) => endpoint.name).join(", ")} did not answer`;
     const text = `no flaked node ${what} within ${call.timeoutMs} ms: ${why}`;
-    call.end(new UnavailableError(text, error instanceof RefusedError ? error : undefined, error));
+    call.fail(new UnavailableError(text, error instanceof RefusedError ? error : undefined, error));
   }
 
   /** Asks failed nodes whether they are ready again, so that no call has to try. */
@@ -158,16 +158,16 @@ export class Pool {
 
   #startProbe(node: Node, failures: number): void {
     const { nodeTimeoutMs } = this.config;
-    const call = new Call(queryReady, nodeTimeoutMs, (error) => {
+    const call = new Call(queryReady, nodeTimeoutMs, (values, error) => {
       void probe.close();
       node.probe = undefined;
-      if (error === undefined) this.#restore(node);
-      else this.#fail(node, error, false, failures);
+      if (values) this.#restore(node);
+      else this.#fail(node, error as Error, false, failures);
     });
     const probe = new Connection(node.endpoint, this.config, {
-      answered: () => call.end(undefined),
-      refused: (_, refusal) => call.end(new RefusedError(node.endpoint.name, refusal)),
-      lost: (_, error) => call.end(error),
+      answered: () => call.end([]),
+      refused: (_, refusal) => call.fail(new RefusedError(node.endpoint.name, refusal)),
+      lost: (_, error) => call.fail(error),
     });
     node.probe = probe;
     probe.send(new Request(call, nodeTimeoutMs, failures));

@@ -36,15 +36,16 @@ export abstract class Source {
     if (stock === undefined || this.pool.closed) return this.pool.call(this.#one, options);
     checkMs("timeoutMs", options.timeoutMs, 1);
     options.signal?.throwIfAborted();
-    const now = performance.now();
+    const asked = performance.now();
+    const taken = stock.take(asked);
     // The request for the stock goes out after that of the call, so that the stock has the later values.
-    const value = stock.take(now) ?? this.pool.call(this.#one, options);
+    const call = taken ?? this.pool.call(this.#one, options);
     const more = stock.lacks(mostValues);
     if (more > 0) {
-      const filled = (values: bigint[]) => stock.filled(values, now);
+      const filled = (values: bigint[]) => stock.filled(values, asked, performance.now());
       this.pool.call(queryMany(this.#verb, more), {}, true).then(filled, () => filled([]));
     }
-    return value;
+    return taken ?? stock.exchange(await call, asked, performance.now());
   }
 
   /** Returns n numbers of one node, or fails as `next` does and returns none. n is 1 to 10,000. */

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { test } from "node:test";
+import { inspect, promisify } from "node:util";
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { Client, ClosedError, FlakedError, RefusedError, UnavailableError } from "../dist/index.mjs";
 import { startFake } from "./fake.mjs";
 
@@ -86,6 +89,33 @@ test("a call leaves no listener at its signal", async (t) => {
   assert.equal(listeners, 0);
 });
 
+test("an abort ends all calls with the signal, whatever its reason is", async (t) => {
+  const { fake, client } = await start(t, { reply: () => undefined });
+  for (const reason of [new Error("enough"), null, 0, ""]) {
+    const abort = new AbortController();
+    const calls = Array.from({ length: 3 }, () => client.next({ signal: abort.signal }));
+    await fake.requested(fake.requests.length + 3);
+    abort.abort(reason);
+    assert.deepEqual(
+      (await Promise.allSettled(calls)).map((call) => [call.status, call.reason]),
+      Array(3).fill(["rejected", reason]),
+    );
+  }
+});
+
+test("many calls with one signal, and many closes, cause no warning of a leak", async (t) => {
+  const warnings = [];
+  const warned = (warning) => warnings.push(warning.message);
+  process.on("warning", warned);
+  t.after(() => process.off("warning", warned));
+  const { client } = await start(t);
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 20 }, () => client.next({ signal })));
+  await Promise.all(Array.from({ length: 20 }, () => client.close()));
+  await new Promise((resolve) => setImmediate(resolve)); // warnings come in a later turn
+  assert.deepEqual(warnings, []);
+});
+
 test("close fails calls that wait, and later ones", async (t) => {
   const { fake, client } = await start(t, { reply: () => undefined });
   const waiting = [client.next(), client.nextMany(3), client.sequence("order").next()];
@@ -138,6 +168,18 @@ test("prefetched values need no request, and each is given once", async (t) => {
   assert.ok(fake.requests.length < 200, `${fake.requests.length} requests`);
 });
 
+test("values of a client rise, though calls overtake the request for the stock", async (t) => {
+  const { client } = await start(t, {}, { prefetch: 10, maxAgeMs: 60_000 });
+  const task = async () => {
+    const ids = [];
+    for (let i = 0; i < 500; i++) ids.push(await client.next());
+    for (let i = 1; i < ids.length; i++) assert.ok(ids[i] > ids[i - 1], `${ids[i]} after ${ids[i - 1]}`);
+    return ids;
+  };
+  const ids = (await Promise.all([task(), task(), task()])).flat();
+  assert.equal(new Set(ids).size, 1500);
+});
+
 test("errors have their class, their name and the node's words", async (t) => {
   const refusal = "-ERR reason=no-sequence no sequence order";
   const { fake, client } = await start(t, { reply: (line) => (line === "GET" ? "-NOTREADY starting" : refusal) });
@@ -164,6 +206,49 @@ test("errors have their class, their name and the node's words", async (t) => {
   assert.equal(unavailable.code, "NOTREADY");
   assert.ok(unavailable.cause instanceof RefusedError);
   assert.match(unavailable.message, /within 100 ms: 127\.0\.0\.1:\d+ answered -NOTREADY starting$/);
+});
+
+test("errors keep their fields on the way to another thread", async (t) => {
+  const { client } = await start(t, {
+    reply: (line) =>
+      line === "GET" ? "-NOTREADY reason=starting retry_after_ms=900 wait" : "-ERR reason=no-sequence no",
+  });
+  const refused = await client
+    .sequence("order")
+    .next()
+    .catch((error) => error);
+  const unavailable = await client.next({ timeoutMs: 100 }).catch((error) => error);
+  await client.close();
+  const closed = await client.next().catch((error) => error);
+  const of = ({ name, message, code, reason, retryAfterMs }) => ({ name, message, code, reason, retryAfterMs });
+  for (const error of [refused, unavailable, closed]) {
+    const { port1, port2 } = new MessageChannel();
+    port1.postMessage(error);
+    const { message } = receiveMessageOnPort(port2);
+    port1.close();
+    assert.deepEqual(of(message), of(error));
+    assert.ok(error instanceof Error && Object.prototype.toString.call(error) === "[object Error]");
+    assert.ok(inspect(error).replace(" [Error]", "").includes(`${error.name}: ${error.message}`), inspect(error));
+    assert.ok(!JSON.stringify(error).includes("    at "), "JSON tells no stack");
+  }
+  assert.deepEqual(of(unavailable), {
+    ...of(unavailable),
+    code: "NOTREADY",
+    reason: "starting",
+    retryAfterMs: 900,
+  });
+});
+
+test("an error that nobody catches keeps its fields on the way out of a worker thread", async (t) => {
+  const { fake } = await start(t, { reply: () => "-ERR reason=no-sequence no" });
+  const worker = new Worker(
+    `const { Client } = require(${JSON.stringify(join(import.meta.dirname, "../dist/index.js"))});
+     new Client({ addresses: [require("node:worker_threads").workerData] }).sequence("order").next();`,
+    { eval: true, workerData: fake.address },
+  );
+  const [error] = await once(worker, "error");
+  assert.ok(error instanceof Error);
+  assert.deepEqual([error.code, error.reason], ["ERR", "no-sequence"]);
 });
 
 test("a stack trace has the function that called", async (t) => {
@@ -228,4 +313,16 @@ test("a connection that breaks ends no program", async (t) => {
   child.stdin.write("end\n");
   const [code] = await once(child, "close");
   assert.equal(code, 0);
+});
+
+test("neither workers of a cluster nor threads share prefetched values or connections", async (t) => {
+  const { fake } = await start(t);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    join(import.meta.dirname, "workers.mjs"),
+    fake.address,
+  ]);
+  const ids = stdout.trim().split("\n");
+  assert.equal(ids.length, 5 * 20);
+  assert.equal(new Set(ids).size, ids.length);
+  assert.equal(fake.connections, 5);
 });

@@ -16,7 +16,7 @@ export async function startFake({ first = 1, reply } = {}) {
   fake.count = count;
   const server = createServer((socket) => {
     fake.connections++;
-    fake.sockets.add(socket);
+    fake.sockets.add(socket.setNoDelay(true));
     let rest = "";
     socket.on("error", () => undefined).on("close", () => fake.sockets.delete(socket));
     socket.on("data", (chunk) => {

@@ -76,18 +76,45 @@ test("a paused node is asked after its pause, and a slow one at any time", () =>
 });
 
 test("the stock gives values in order, each once, and none that is too old", () => {
-  const stock = new Stock(4, 1000);
-  assert.equal(stock.take(0), undefined);
+  let now = 0;
+  const stock = new Stock(4, 1000, () => 1e12 + now);
+  const take = (at) => stock.take((now = at));
+  const filled = (values, at) => stock.filled(values, at, (now = at));
+  assert.equal(take(0), undefined);
   assert.equal(stock.lacks(100), 4);
   assert.equal(stock.lacks(100), 0, "one request at a time");
-  stock.filled([1n, 2n, 3n, 4n], 0);
-  assert.deepEqual([stock.take(1), stock.lacks(100), stock.take(1), stock.lacks(100)], [1n, 0, 2n, 2]);
-  stock.filled([5n, 6n], 500);
-  assert.deepEqual([stock.take(1000), stock.take(1001), stock.take(1500)], [3n, 5n, 6n]);
-  assert.equal(stock.take(1500), undefined);
+  filled([1n, 2n, 3n, 4n], 0);
+  assert.deepEqual([take(1), stock.lacks(100), take(1), stock.lacks(100)], [1n, 0, 2n, 2]);
+  filled([5n, 6n], 500);
+  assert.deepEqual([take(1000), take(1001), take(1500)], [3n, 5n, 6n]);
+  assert.equal(take(1500), undefined);
   assert.equal(stock.lacks(3), 3, "at most as many as one request may ask for");
-  stock.filled([], 1600);
+  filled([], 1600);
   assert.equal(stock.lacks(100), 4, "a request that failed is repeated");
+});
+
+test("the stock dies if the clocks have moved apart by more than its age", () => {
+  for (const [passed, wallPassed, want] of [
+    [500, 500, 1n],
+    [500, 1400, 1n],
+    [500, 1600, undefined],
+    [500, -600, undefined],
+    [-4000, 100, undefined],
+  ]) {
+    let wall = 1e12;
+    const stock = new Stock(4, 1000, () => wall);
+    stock.filled([1n, 2n], 5000, 5000);
+    wall += wallPassed;
+    assert.equal(stock.take(5000 + passed), want, `${passed} ${wallPassed}`);
+  }
+});
+
+test("a call gets a lower value that came while it was under way", () => {
+  const stock = new Stock(4, 1000, () => 1e12);
+  assert.equal(stock.exchange(7n, 0, 0), 7n);
+  stock.filled([1n, 2n], 0, 0);
+  assert.deepEqual([stock.exchange(3n, 0, 0), stock.exchange(4n, 0, 0), stock.take(0)], [1n, 2n, 3n]);
+  assert.equal(stock.exchange(2n, 0, 0), 2n);
 });
 
 test("addresses", () => {
