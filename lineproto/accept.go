@@ -18,8 +18,8 @@ const (
 	acceptBackoffMin = 5 * time.Millisecond
 	acceptBackoffMax = time.Second
 
-	// maxRefusing bounds, for each listener, the connections over MaxConns that are
-	// being told BUSY. Further ones are closed without a reply.
+	// maxRefusing bounds the connections over MaxConns that are being told BUSY. Further
+	// ones are closed without a reply.
 	maxRefusing = 256
 )
 
@@ -62,10 +62,7 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		}
 		open := c.open.Add(1)
 		if open == 1 {
-			select {
-			case e.came <- struct{}{}:
-			default:
-			}
+			e.srv.sweeper.wake()
 		}
 		if open <= limit {
 			if refused > 0 {
@@ -75,12 +72,12 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 			e.admit(calls, nc)
 			continue
 		}
-		c.open.Add(-1)
 		c.refused.Add(1)
 		if refused++; refused == 1 {
 			log.Warn("refusing connections", "max_conns", limit)
 		}
 		e.refuse(nc)
+		c.open.Add(-1) // after refuse has counted it, so that the sweep does not fall asleep between
 	}
 }
 
@@ -90,10 +87,10 @@ func (e *engine) admit(calls context.Context, nc net.Conn) {
 	c.total.Add(1)
 	due := int64(unlimited)
 	if e.srv.cfg.Authenticate != nil {
-		due = e.auth
+		due = e.srv.sweeper.auth
 	}
 	if e.srv.crowded() {
-		due = min(due, e.firstByte)
+		due = min(due, e.srv.sweeper.firstByte)
 	}
 	if e.loop.take(nc, due, false) {
 		runtime.Gosched() // while clients come one after the other, the loop goes first
@@ -110,16 +107,17 @@ func (e *engine) admit(calls context.Context, nc net.Conn) {
 // refuse answers a connection over MaxConns with BUSY and closes it. accept does not
 // wait for that.
 func (e *engine) refuse(nc net.Conn) {
-	if e.refusing.Add(1) > maxRefusing {
-		e.refusing.Add(-1)
+	refusing, due := &e.srv.refusing, e.srv.sweeper.linger
+	if refusing.Add(1) > maxRefusing {
+		refusing.Add(-1)
 		nc.Close()
 		return
 	}
-	if e.loop.take(nc, e.linger, true) {
+	if e.loop.take(nc, due, true) {
 		return
 	}
-	e.start(nc, e.linger, func(c *conn) {
-		defer e.refusing.Add(-1)
+	e.start(nc, due, func(c *conn) {
+		defer refusing.Add(-1)
 		if _, err := nc.Write(e.srv.busy(nil)); err == nil {
 			c.linger()
 		}

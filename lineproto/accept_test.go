@@ -12,7 +12,8 @@ const busyLine = "-BUSY too many connections limit=2\r"
 // TestConnectionLimit: a connection over MaxConns is told BUSY and closed. Refused
 // clients that keep their side open keep nobody from being served.
 func TestConnectionLimit(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
+		t.Parallel()
 		r := w.serve(t, Config{MaxConns: 2})
 		a, b := r.dial(t), r.dial(t)
 		a.send("GET\n")
@@ -28,6 +29,8 @@ func TestConnectionLimit(t *testing.T) {
 		if c := r.Counters(); c.ConnsOpen != 2 || c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
 			t.Fatalf("%+v", c)
 		}
+
+		until(t, "the refused ones are closed", func() bool { return r.refusing.Load() == 0 })
 
 		a.send("QUIT\n")
 		a.wantEOF()

@@ -37,8 +37,7 @@ type Config struct {
 	Authenticate func(token []byte) (rights *sequence.Rights, ok bool)
 	// MaxConns is how many connections may be open at once over all listeners, at least
 	// 1. Further ones are told BUSY and closed. 0 means 10,000. For connections that
-	// are being refused, the process needs up to 256 descriptors more for each
-	// listener.
+	// are being refused, the process needs up to 256 descriptors more.
 	MaxConns int
 	// IdleTimeout closes connections that have been sent no reply for this long, the longest
 	// idle ones first, while more than half of MaxConns are open or unfinished requests use

@@ -50,14 +50,14 @@ func newConn(e *engine, nc net.Conn) *conn {
 // begin sets the deadline of the client's first request, and of its token if it needs
 // one: this many ticks from now.
 func (c *conn) begin(ticks int64) {
-	c.until = c.e.tick.Load() + ticks
+	c.until = c.s.srv.sweeper.tick.Load() + ticks
 	c.due.Store(c.until)
 }
 
 // extend moves the deadline to this many ticks from now. Before the client has
 // authenticated, the deadline never exceeds until.
 func (c *conn) extend(ticks int64) {
-	due := c.e.tick.Load() + ticks
+	due := c.s.srv.sweeper.tick.Load() + ticks
 	if c.s.locked() {
 		due = min(due, c.until)
 	}
@@ -214,7 +214,7 @@ func (c *conn) flush() bool {
 	if !c.s.gather() {
 		return false
 	}
-	c.extend(c.e.write)
+	c.extend(c.s.srv.sweeper.write)
 	_, err := c.nc.Write(c.s.out)
 	c.extend(unlimited)
 	c.s.out = c.s.out[:0]
@@ -248,7 +248,7 @@ func (c *conn) lingerOn(nc net.Conn, deadline time.Time) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	c.due.Store(c.e.tick.Load() + c.e.linger)
+	c.due.Store(c.s.srv.sweeper.tick.Load() + c.s.srv.sweeper.linger)
 	nc.SetReadDeadline(deadline) // replaces drain's deadline
 	for {
 		if _, err := nc.Read(c.in[:]); err != nil {

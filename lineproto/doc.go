@@ -27,7 +27,8 @@ package lineproto
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
 //     request.go, order.go, sequences.go);
-//   - an engine owns sockets, buffers and deadlines (engine.go, accept.go). On Linux an
+//   - an engine owns the sockets and buffers of a listener (engine.go, accept.go). The
+//     server ends connections that are past a deadline (sweep.go). On Linux an
 //     event loop serves plain connections (loop_linux.go, looprun_linux.go,
 //     loopio_linux.go, loopend_linux.go). A goroutine serves each other connection
 //     (conn.go).

@@ -97,7 +97,7 @@ func TestDrainAnswers(t *testing.T) {
 // TestDrainTimeout: neither a Backend that makes no IDs nor a client that
 // does not read keeps Serve from returning.
 func TestDrainTimeout(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
 		b, reached, _ := dry()
 		r := w.serve(t, Config{Backend: b, DrainTimeout: 100 * time.Millisecond})
 		for range 5 {

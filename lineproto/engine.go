@@ -19,42 +19,16 @@ type engine struct {
 	draining atomic.Bool
 	// stopWaits is closed when connections must no longer wait for sequences.
 	stopWaits chan struct{}
-	// tick counts the rounds of the sweeper. Connections keep their deadlines in ticks,
-	// because reading the tick is one atomic load.
-	tick  atomic.Int64
-	every time.Duration // between ticks
-	// Time limits of connections, in ticks. idle is the least time after which an idle one must make room.
-	idle, firstByte, auth, write, linger int64
-
-	refusing atomic.Int64  // connections being told BUSY
-	cut      atomic.Int64  // connections that draining has cut
-	came     chan struct{} // capacity 1: the first connection has come
+	cut       atomic.Int64 // connections that draining has cut
 
 	wg    sync.WaitGroup // goroutines of connections, and of the loop
-	mu    sync.Mutex     // guards conns
+	mu    sync.Mutex     // guards conns and idle
 	conns map[*conn]struct{}
+	idle  []int64 // the dues of connections of the loop that may have to make room
 }
-
-// lingerTime is how long the server goes on reading from a connection that it ends, so
-// that the client receives the last reply.
-const lingerTime = time.Second
 
 func newEngine(s *Server) *engine {
-	c := &s.cfg
-	// A tenth of the shortest timeout in Config, so that none of them is late by more
-	// than a fifth. It is at most half of lingerTime.
-	every := min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
-	e := &engine{srv: s, every: every, stopWaits: make(chan struct{}), came: make(chan struct{}, 1),
-		conns: make(map[*conn]struct{})}
-	e.idle, e.firstByte = e.ticks(c.IdleTimeout), e.ticks(c.FirstByteTimeout)
-	e.auth, e.write, e.linger = e.ticks(c.AuthTimeout), e.ticks(c.WriteTimeout), e.ticks(lingerTime)
-	return e
-}
-
-// ticks returns the least number of ticks that last at least d, wherever between two
-// ticks d begins. sweep makes no tick shorter than every.
-func (e *engine) ticks(d time.Duration) int64 {
-	return int64((d+e.every-1)/e.every) + 1
+	return &engine{srv: s, stopWaits: make(chan struct{}), conns: make(map[*conn]struct{})}
 }
 
 // start runs f for a new connection in a goroutine, and closes the connection when f
@@ -87,40 +61,6 @@ func (e *engine) each(f func(c *conn)) {
 // A deadline of longAgo interrupts reads and writes that are under way. noDeadline
 // removes it.
 var longAgo, noDeadline = time.Unix(1, 0), time.Time{}
-
-// sweep interrupts connections that are past their due tick, until stop is closed. One
-// timer serves all connections, so no request sets one. Deadlines count ticks, so a
-// process that was stopped for a while does not find all of its connections overdue.
-func (e *engine) sweep(stop <-chan struct{}) {
-	t := time.NewTimer(e.every)
-	defer t.Stop()
-	for {
-		if e.srv.counters.open.Load()+e.refusing.Load() == 0 { // a node that nobody uses sleeps
-			select {
-			case <-stop:
-				return
-			case <-e.came:
-			}
-		}
-		// A ticker would follow a late tick with a short one.
-		t.Reset(e.every)
-		select {
-		case <-stop:
-			return
-		case <-t.C:
-		}
-		now := e.tick.Add(1)
-		e.loop.sweepSoon()
-		surplus := e.surplus(now, func(yield func(int64) bool) {
-			e.each(func(c *conn) { yield(c.due.Load()) })
-		})
-		e.each(func(c *conn) {
-			if surplus.ends(c.due.Load(), now) {
-				c.nc.SetDeadline(longAgo)
-			}
-		})
-	}
-}
 
 // drain ends all connections. accept must have returned before. Requests may wait for a
 // sequence during half of DrainTimeout. Before drain cuts connections it calls cancel, which

@@ -151,20 +151,31 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 type wire struct {
 	network    string
 	goroutines bool
+	also       string // the kind of a second listener's sockets. "" means that there is none
 }
 
 func (w wire) String() string {
-	return w.network + "/" + map[bool]string{false: "loops", true: "goroutines"}[w.goroutines]
+	return w.network + w.also + "/" + map[bool]string{false: "loops", true: "goroutines"}[w.goroutines]
 }
 
 // wires runs a test over each wire. Clients must see no difference between them.
 func wires(t *testing.T, test func(t *testing.T, w wire)) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, goroutines := range []bool{false, true} {
-			w := wire{network, goroutines}
+			w := wire{network: network, goroutines: goroutines}
 			t.Run(w.String(), func(t *testing.T) { test(t, w) })
 		}
 	}
+}
+
+// limitWires runs a test of a limit over each wire, and over two listeners that clients use in turn. A limit must
+// hold at each of them.
+func limitWires(t *testing.T, test func(t *testing.T, w wire)) {
+	wires(t, func(t *testing.T, w wire) {
+		test(t, w)
+		w.also = map[string]string{"tcp": "unix", "unix": "tcp"}[w.network]
+		t.Run("and "+w.also, func(t *testing.T) { test(t, w) })
+	})
 }
 
 // running is a server on which Serve runs.
@@ -175,11 +186,18 @@ type running struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when Serve has returned err
 	err     error
+
+	also  *running     // the same server on a second listener, or nil
+	dials atomic.Int64 // so far
 }
 
 // stop drains and returns Serve's error. It may be called again.
 func (r *running) stop() error {
 	r.cancel()
+	if r.also != nil {
+		r.also.cancel()
+		<-r.also.done
+	}
 	<-r.done
 	return r.err
 }
@@ -218,7 +236,12 @@ func (w wire) listen(t testing.TB) net.Listener {
 func (w wire) serve(t testing.TB, cfg Config) *running {
 	t.Helper()
 	cfg.Goroutines = w.goroutines
-	return serveOn(t, newTestServer(t, cfg), w.listen(t))
+	s := newTestServer(t, cfg)
+	r := serveOn(t, s, w.listen(t))
+	if w.also != "" {
+		r.also = serveOn(t, s, wire{network: w.also}.listen(t))
+	}
+	return r
 }
 
 // client is a connection whose failed reads and writes fail the test. They fail 30 s
@@ -236,8 +259,12 @@ type stream interface {
 	SetReadBuffer(bytes int) error
 }
 
+// dial connects to the listener. If there are two, it connects to each of them in turn.
 func (r *running) dial(t testing.TB) *client {
 	t.Helper()
+	if r.also != nil && r.dials.Add(1)%2 == 0 {
+		r = r.also
+	}
 	nc, err := net.Dial(r.network, r.addr)
 	if err != nil {
 		t.Fatal(err)

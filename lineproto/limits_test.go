@@ -60,7 +60,8 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 // Long replies that clients do not read count under the same bound. A client beyond it is cut off.
 func TestUnreadRepliesShareTheMemoryLimit(t *testing.T) {
 	echo := request("ECHO", strings.Repeat("x", 60_000))
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
+		t.Parallel()
 		r := w.serve(t, Config{})
 		// silent returns a connection that has sent so many requests that replies are stuck.
 		silent := func() net.Conn {
@@ -124,7 +125,7 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 // client that has sent one stays.
 func TestAuthTimeout(t *testing.T) {
 	const limit = 200 * time.Millisecond
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
 		r := w.serve(t, Config{Authenticate: isGood, AuthTimeout: limit})
 		good := r.dial(t)
 		good.send("AUTH good\n")

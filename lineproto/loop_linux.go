@@ -30,13 +30,12 @@ type loop struct {
 	wakefd  int // an eventfd: there is mail
 	timerfd int // the end of a pause
 
-	conns []*loopConn // by descriptor
-	open  int         // open connections
-	gen   int32       // of the connection adopted last
-	swept int         // descriptors that the sweep has looked at
-	// surplus are the idle connections that the sweep has yet to close.
-	surplus surplus
-	stage   stage // of draining
+	conns   []*loopConn // by descriptor
+	open    int         // open connections
+	gen     int32       // of the connection adopted last
+	swept   int         // descriptors that the sweep has looked at
+	surplus *surplus    // of the sweep
+	stage   stage       // of draining
 
 	queue turns[*loopConn] // connections with more work than a turn
 	// taken is how many IDs requests have got in this round when they were read.
@@ -67,6 +66,7 @@ type mail struct {
 	arrived []*loopConn // new
 	woken   []*loopConn // their sessions have been woken
 	sweep   bool
+	surplus *surplus
 	stage   stage
 }
 
@@ -172,5 +172,5 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 	return true
 }
 
-func (l *loop) sweepSoon()      { l.post(func(m *mail) { m.sweep = true }) }
-func (l *loop) drainTo(s stage) { l.post(func(m *mail) { m.stage = s }) }
+func (l *loop) sweepSoon(room *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, room }) }
+func (l *loop) drainTo(s stage)         { l.post(func(m *mail) { m.stage = s }) }

@@ -37,7 +37,7 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
-	due += l.e.tick.Load()
+	due += l.e.srv.sweeper.tick.Load()
 	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv, loop: true}, due: due, until: due}
 	c.place.owner = c
 	c.s.conn = c
@@ -49,7 +49,7 @@ func (c *loopConn) wake() { c.l.post(func(m *mail) { m.woken = append(m.woken, c
 
 // extend does what conn.extend does.
 func (c *loopConn) extend(ticks int64) {
-	c.due = c.l.e.tick.Load() + ticks
+	c.due = c.s.srv.sweeper.tick.Load() + ticks
 	if c.s.locked() {
 		c.due = min(c.due, c.until)
 	}

@@ -16,7 +16,7 @@ func (l *loop) linger(c *loopConn) {
 	}
 	c.state = connLingering
 	c.rest = nil
-	c.due = l.e.tick.Load() + l.e.linger
+	c.due = c.s.srv.sweeper.tick.Load() + c.s.srv.sweeper.linger
 }
 
 // close closes a connection and takes it out of the queue.
@@ -32,7 +32,7 @@ func (l *loop) close(c *loopConn) {
 	unix.Close(c.fd)
 	l.open--
 	if c.refused {
-		l.e.refusing.Add(-1)
+		l.e.srv.refusing.Add(-1)
 	} else {
 		l.e.srv.counters.open.Add(-1)
 	}
@@ -42,19 +42,26 @@ func (l *loop) close(c *loopConn) {
 // connection with replies that its client has not read takes 40 us to close.
 const closedInARound = 8
 
-// dues returns the due ticks of the connections that may be idle.
-func (l *loop) dues(yield func(int64) bool) {
+// beginSweep makes sweep look at all connections. While the server is crowded, it also reports those that may
+// have to make room.
+func (l *loop) beginSweep(room *surplus) {
+	l.swept, l.surplus = 0, room
+	if room == nil {
+		return
+	}
+	var idle []int64
 	for _, c := range l.conns {
-		if c != nil && c.state == connReading && !yield(c.due) {
-			return
+		if c != nil && c.state == connReading && l.e.srv.sweeper.mayEnd(c.due) {
+			idle = append(idle, c.due)
 		}
 	}
+	l.e.report(idle)
 }
 
 // sweep closes connections that are past their due tick, and those that must make room, beginning
 // with descriptor l.swept. The next call goes on where this one stops.
 func (l *loop) sweep() {
-	now, counters := l.e.tick.Load(), &l.e.srv.counters
+	now, counters := l.e.srv.sweeper.tick.Load(), &l.e.srv.counters
 	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
 		c := l.conns[l.swept]
 		if c == nil || c.due >= unlimited && c.state != connReading || !l.surplus.ends(c.due, now) {

@@ -194,7 +194,7 @@ func (l *loop) blocked(c *loopConn) {
 		return
 	}
 	c.state = connWriting
-	c.extend(l.e.write)
+	c.extend(l.e.srv.sweeper.write)
 	l.ask(c, unix.EPOLLOUT)
 }
 

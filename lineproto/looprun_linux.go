@@ -105,7 +105,7 @@ func (l *loop) obey(m mail) {
 		}
 	}
 	if m.sweep {
-		l.swept, l.surplus = 0, l.e.surplus(l.e.tick.Load(), l.dues)
+		l.beginSweep(m.surplus)
 	}
 	if m.stage > l.stage {
 		l.stage = m.stage

@@ -17,7 +17,7 @@ func newLoop(*engine) (*loop, error) { return nil, errors.ErrUnsupported }
 func (*loop) start(context.Context, *sync.WaitGroup)         {}
 func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }
 func (*loop) free()                                          {}
-func (*loop) sweepSoon()                                     {}
+func (*loop) sweepSoon(*surplus)                             {}
 func (*loop) drainTo(stage)                                  {}
 
 func limitUnsent(*net.TCPConn) {}

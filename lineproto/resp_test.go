@@ -83,7 +83,7 @@ func TestLongArrays(t *testing.T) {
 				}
 			}
 			for _, goroutines := range []bool{false, true} {
-				w := wire{"tcp", goroutines}
+				w := wire{network: "tcp", goroutines: goroutines}
 				c := w.serve(t, Config{}).dial(t)
 				c.send(in)
 				c.CloseWrite()

@@ -22,6 +22,7 @@ type Server struct {
 	table []command
 	// help and helpRESP are the lines of HELP in the two framings.
 	help, helpRESP []string
+	sweeper        sweeper // each request reads its tick, and writes the counters below
 
 	began    time.Time
 	counters counters
@@ -30,6 +31,7 @@ type Server struct {
 	backlog  atomic.Int64 // IDs that accepted orders lack
 	tcpPort  atomic.Int64 // of the first TCP listener, 0 if there is none
 	relay    relay        // turns of connections with goroutines
+	refusing atomic.Int64 // connections being told BUSY
 
 	closeOnce sync.Once
 	closed    chan struct{} // by CloseListeners
@@ -51,6 +53,7 @@ func New(cfg Config) (*Server, error) {
 		closed: make(chan struct{}),
 		table:  commandTable(),
 	}
+	s.sweeper.configure(&s.cfg)
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
 	s.counters.requests = make([][numResults]atomic.Int64, len(s.table)+1)
 	s.outBufs.New = func() any { b := make([]byte, 0, outBuf); return &b }
@@ -95,10 +98,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	e.openLoop(l, log)
 	defer e.loop.free()
 	e.loop.start(calls, &e.wg)
+	s.join(e)
+	defer s.leave(e)
 	accepted := make(chan error, 1)
 	go func() { accepted <- e.accept(ctx, calls, l, log) }()
-	swept, stopSweep := make(chan struct{}), make(chan struct{})
-	go func() { defer close(swept); e.sweep(stopSweep) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", MaxBatch)
 
 	var err error
@@ -119,8 +122,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 
 	e.drain(cancel)
-	close(stopSweep)
-	<-swept
 	log.Info("stopped listening", "cut_conns", e.cut.Load())
 	if err != nil {
 		return fmt.Errorf("accept on %v: %w", l.Addr(), err)

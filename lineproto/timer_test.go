@@ -43,10 +43,44 @@ func ask(t *testing.T, nc net.Conn, request, reply string) {
 	}
 }
 
+// oneOrTwo runs a test in synctest's time with one listener, and with two. The client of the other listener is there
+// first and asks each minute. others is 1 then, else 0.
+func oneOrTwo(t *testing.T, cfg Config, test func(t *testing.T, r *running, l *pipeListener, others int64)) {
+	for others, name := range []string{"one", "two"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := cfg
+				cfg.MaxConns += others
+				l, s := newPipeListener(), newTestServer(t, cfg)
+				r := serveOn(t, s, l)
+				if others > 0 {
+					first := newPipeListener()
+					serveOn(t, s, first)
+					synctest.Wait()
+					nc, end := first.dial(), make(chan struct{})
+					ask(t, nc, "PING\n", "PONG\n")
+					go func() {
+						defer nc.Close()
+						for {
+							select {
+							case <-end:
+								return
+							case <-time.After(time.Minute):
+								ask(t, nc, "PING\n", "PONG\n")
+							}
+						}
+					}()
+					defer close(end)
+				}
+				test(t, r, l, int64(others))
+			})
+		})
+	}
+}
+
 func TestIdleTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newPipeListener()
-		r := serveOn(t, newTestServer(t, Config{MaxConns: 1}), l) // one connection is a crowd
+	// One connection is a crowd.
+	oneOrTwo(t, Config{MaxConns: 1}, func(t *testing.T, r *running, l *pipeListener, others int64) {
 		nc := l.dial()
 		ask(t, nc, "PING\n", "PONG\n")
 		time.Sleep(9 * time.Minute)
@@ -69,16 +103,14 @@ func TestIdleTimeout(t *testing.T) {
 		within(t, "trickle", time.Since(start), 10*time.Minute, 10*time.Minute+11*time.Second)
 
 		synctest.Wait()
-		if c := r.Counters(); c.ConnsIdle != 2 || c.ConnsOpen != 0 {
+		if c := r.Counters(); c.ConnsIdle != 2 || c.ConnsOpen != others {
 			t.Fatalf("%+v", c)
 		}
 	})
 }
 
 func TestWriteTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newPipeListener()
-		r := serveOn(t, newTestServer(t, Config{}), l)
+	oneOrTwo(t, Config{MaxConns: 100}, func(t *testing.T, r *running, l *pipeListener, others int64) {
 		for _, request := range []string{"GET\n", "GET 10000\n", strings.Repeat("GET\n", 250)} {
 			nc := l.dial()
 			time.Sleep(time.Minute + 100*time.Millisecond) // off the sweeper's ticks
@@ -87,12 +119,12 @@ func TestWriteTimeout(t *testing.T) {
 			}
 			before := r.Counters().ConnsSlow
 			time.Sleep(5 * time.Second)
-			if c := r.Counters(); c.ConnsOpen != 1 || c.ConnsSlow != before {
+			if c := r.Counters(); c.ConnsOpen != others+1 || c.ConnsSlow != before {
 				t.Fatalf("after 5 s: %+v", c)
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if c := r.Counters(); c.ConnsOpen != 0 || c.ConnsSlow != before+1 {
+			if c := r.Counters(); c.ConnsOpen != others || c.ConnsSlow != before+1 {
 				t.Fatalf("after 6 s: %+v", c)
 			}
 		}

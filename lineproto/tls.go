@@ -71,7 +71,7 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	if !ok {
 		return true
 	}
-	c.due.Store(c.e.tick.Load() + c.e.firstByte)
+	c.due.Store(c.s.srv.sweeper.tick.Load() + c.s.srv.sweeper.firstByte)
 	err := t.HandshakeContext(ctx)
 	if err == nil {
 		c.begin(then)

@@ -60,6 +60,9 @@ func TestPlainClientOfTLS(t *testing.T) {
 // It keeps its place for FirstByteTimeout, not IdleTimeout.
 func TestTLSHandshakeTimeout(t *testing.T) {
 	r, config := serveTLS(t, Config{FirstByteTimeout: 200 * time.Millisecond, MaxConns: 20})
+	plain := serveOn(t, r.Server, wire{network: "unix"}.listen(t)).dial(t) // is there first, at another listener
+	plain.send("PING\n")
+	plain.want("PONG")
 	var slow []*client
 	for range 5 {
 		slow = append(slow, r.dial(t)) // says nothing

@@ -9,7 +9,7 @@ import (
 // TestUnreadRepliesAreBounded: for a client that does not read, the server makes few
 // IDs, because neither it nor the kernel keeps much output.
 func TestUnreadRepliesAreBounded(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
 		// IDs have 19 digits, as in production: 20 bytes a line.
 		b := &fakeBackend{maxRun: 4096}
 		b.last.Store(1_234_567_890_123_000_000)

@@ -160,7 +160,7 @@ func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
 		Backend: front, Sequences: sequences, Status: front.status, Authenticate: p.access.Authenticate(),
-		MaxConns: p.maxConns(len(p.listeners), p.log), AdminHint: p.adminHint(), Logger: p.log,
+		MaxConns: p.maxConns(p.log), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
 		front.admin = p.adminServer(p.running, front.server, p.access, p.events, p.log)

@@ -10,18 +10,18 @@ const (
 	// ownFiles is the number of files that a node needs besides connections for IDs: its log, its state, its
 	// connections to ZooKeeper and those of its admin port.
 	ownFiles = 42
-	// refusedFiles is the most connections that a listener holds for a moment, to answer that they are too many.
+	// refusedFiles is the most connections that the node holds for a moment, to answer that they are too many.
 	refusedFiles = 256
 )
 
 // maxConns returns how many connections the node serves at once. It warns if the limit on open files
 // allows fewer than usual.
-func (o options) maxConns(listeners int, log hclog.Logger) int {
+func (o options) maxConns(log hclog.Logger) int {
 	limit, known := openFiles()
 	if !known {
 		return mostConns
 	}
-	conns := connsWithin(limit, listeners)
+	conns := connsWithin(limit)
 	if conns < mostConns {
 		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or "+
 			"ulimit -Hn in a shell",
@@ -32,10 +32,10 @@ func (o options) maxConns(listeners int, log hclog.Logger) int {
 
 // connsWithin returns how many connections a process with this limit on open files can serve. If the limit is
 // very low, connections for IDs get a quarter of it.
-func connsWithin(limit uint64, listeners int) int {
-	others := uint64(ownFiles + refusedFiles*listeners)
+func connsWithin(limit uint64) int {
+	const others = ownFiles + refusedFiles
 	if limit > mostConns+others {
 		return mostConns
 	}
-	return max(1, int(limit)-int(others), int(limit)/4)
+	return max(1, int(limit)-others, int(limit)/4)
 }

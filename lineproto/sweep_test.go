@@ -23,7 +23,7 @@ func TestIdleConnectionStaysWhileThereIsRoom(t *testing.T) {
 
 // TestWaitingConnectionIsNotIdle: no timeout ends a connection that waits for the node.
 func TestWaitingConnectionIsNotIdle(t *testing.T) {
-	wires(t, func(t *testing.T, w wire) {
+	limitWires(t, func(t *testing.T, w wire) {
 		f := asleep()
 		r := w.serve(t, Config{Sequences: f, IdleTimeout: 50 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
 			MaxConns: 2})
@@ -42,4 +42,41 @@ func TestWaitingConnectionIsNotIdle(t *testing.T) {
 		c.want("1")
 		until(t, "they are counted", func() bool { return r.Counters().ConnsIdle == 3 })
 	})
+}
+
+// TestTheIdlestMakeRoomAtAllListeners: as many idle connections are closed as are over half of MaxConns, the longest
+// idle ones, whichever listener has them.
+func TestTheIdlestMakeRoomAtAllListeners(t *testing.T) {
+	for _, goroutines := range []bool{false, true} {
+		w := wire{network: "tcp", goroutines: goroutines}
+		t.Run(w.String(), func(t *testing.T) {
+			r := w.serve(t, Config{MaxConns: 8, IdleTimeout: 100 * time.Millisecond})
+			other := serveOn(t, r.Server, w.listen(t))
+			pass := func(ticks int64) {
+				from := r.sweeper.tick.Load()
+				until(t, "ticks pass", func() bool { return r.sweeper.tick.Load() >= from+ticks })
+			}
+			speak := func(c *client) *client {
+				t.Helper()
+				c.send("PING\n")
+				c.want("PONG")
+				return c
+			}
+			oldest := []*client{speak(r.dial(t)), speak(r.dial(t))}
+			pass(1)
+			kept := []*client{speak(other.dial(t)), speak(other.dial(t))}
+			pass(20) // all are idle for long
+			for i, c := range oldest {
+				kept = append(kept, speak(other.dial(t))) // one more than half
+				c.wantEOF()
+				pass(5)
+				if n := r.Counters().ConnsIdle; n != int64(i+1) {
+					t.Fatalf("%d connections were closed, want %d", n, i+1)
+				}
+			}
+			for _, c := range kept {
+				speak(c)
+			}
+		})
+	}
 }

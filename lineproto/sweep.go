@@ -1,0 +1,199 @@
+package lineproto
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sweeper ends the connections of all listeners of a Server that are past a time limit, and idle ones that must make
+// room. One timer serves all connections, so no request sets one.
+//
+// It counts ticks, and connections keep their deadlines in ticks: reading the tick is one atomic load. A process
+// that was stopped for a while does not find all of its connections overdue.
+type sweeper struct {
+	tick  atomic.Int64
+	every time.Duration // between ticks
+	// Time limits of connections, in ticks. idle is the least time after which an idle one must make room.
+	idle, firstByte, auth, write, linger int64
+
+	came chan struct{} // capacity 1: the server has its first connection
+
+	mu      sync.Mutex           // guards engines and end
+	engines map[*engine]struct{} // one for each listener on which Serve runs
+	end     func()               // ends the goroutine and returns when it has ended. Set while there are engines
+}
+
+// lingerTime is how long the server goes on reading from a connection that it ends, so
+// that the client receives the last reply.
+const lingerTime = time.Second
+
+// configure sets the time limits of a Config.
+func (w *sweeper) configure(c *Config) {
+	// A tenth of the shortest timeout in Config, so that none of them is late by more
+	// than a fifth. It is at most half of lingerTime.
+	w.every = min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
+	w.idle, w.firstByte = w.ticks(c.IdleTimeout), w.ticks(c.FirstByteTimeout)
+	w.auth, w.write, w.linger = w.ticks(c.AuthTimeout), w.ticks(c.WriteTimeout), w.ticks(lingerTime)
+	w.came = make(chan struct{}, 1)
+	w.engines = make(map[*engine]struct{})
+}
+
+// ticks returns the least number of ticks that last at least d, wherever between two
+// ticks d begins. sweep makes no tick shorter than every.
+func (w *sweeper) ticks(d time.Duration) int64 {
+	return int64((d+w.every-1)/w.every) + 1
+}
+
+// wake makes the sweep go on, which sleeps while there are no connections.
+func (w *sweeper) wake() {
+	select {
+	case w.came <- struct{}{}:
+	default:
+	}
+}
+
+// join includes the connections of an engine in the sweep. The first engine starts it.
+func (s *Server) join(e *engine) {
+	w := &s.sweeper
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.engines) == 0 {
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		w.end = func() { close(stop); <-stopped }
+		go func() {
+			defer close(stopped)
+			s.sweep(stop)
+			w.wake() // a sweep that began meanwhile, if this one has taken its wake-up
+		}()
+	}
+	w.engines[e] = struct{}{}
+}
+
+// leave takes an engine out of the sweep. The last one ends it.
+func (s *Server) leave(e *engine) {
+	w := &s.sweeper
+	w.mu.Lock()
+	delete(w.engines, e)
+	last, end := len(w.engines) == 0, w.end
+	w.mu.Unlock()
+	if last {
+		end()
+	}
+}
+
+// sweep makes a round in every tick until stop is closed.
+func (s *Server) sweep(stop <-chan struct{}) {
+	w := &s.sweeper
+	t := time.NewTimer(w.every)
+	defer t.Stop()
+	for {
+		if s.counters.open.Load()+s.refusing.Load() == 0 { // a node that nobody uses sleeps
+			select {
+			case <-stop:
+				return
+			case <-w.came:
+			}
+		}
+		// A ticker would follow a late tick with a short one.
+		t.Reset(w.every)
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+			s.round()
+		}
+	}
+}
+
+// round ends the connections of all engines that are past their due tick, and those that must make room.
+func (s *Server) round() {
+	w := &s.sweeper
+	now := w.tick.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var room *surplus
+	if s.crowded() {
+		room = s.surplus()
+	}
+	for e := range w.engines {
+		e.loop.sweepSoon(room)
+		e.each(func(c *conn) {
+			if room.ends(c.due.Load(), now) {
+				c.nc.SetDeadline(longAgo)
+			}
+		})
+	}
+}
+
+// unlimited is the number of ticks of a connection that may be idle for as long as there is
+// room. Its due tick is unlimited plus the tick since which it is idle, and never comes.
+const unlimited = math.MaxInt64 / 2
+
+// crowded reports whether more than half of the connections, or of the memory for unfinished
+// requests, are in use.
+func (s *Server) crowded() bool {
+	return s.counters.open.Load() > int64(s.cfg.MaxConns/2) || s.gathered.Load() > maxGathered/2
+}
+
+// mayEnd reports whether a connection with this due has been idle for IdleTimeout: idle ticks.
+func (w *sweeper) mayEnd(due int64) bool {
+	return due >= unlimited && due-unlimited+w.idle <= w.tick.Load()
+}
+
+// surplus are the idle connections that must make room in one round: as many as left says, of those
+// whose due is limit at most. It is nil while the server is not crowded.
+type surplus struct {
+	limit int64
+	left  atomic.Int64
+}
+
+// surplus returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
+// of MaxConns. Loops report theirs in each round, so those of the round before count.
+func (s *Server) surplus() *surplus {
+	var idle []int64
+	for e := range s.sweeper.engines {
+		idle = append(idle, e.reported()...)
+		e.each(func(c *conn) {
+			if due := c.due.Load(); s.sweeper.mayEnd(due) {
+				idle = append(idle, due)
+			}
+		})
+	}
+	n := int(s.counters.open.Load()) - s.cfg.MaxConns/2
+	if n <= 0 || n > len(idle) { // n <= 0: memory is short
+		n = len(idle)
+	}
+	r := &surplus{}
+	if n > 0 {
+		slices.Sort(idle)
+		r.limit = idle[n-1]
+	}
+	r.left.Store(int64(n))
+	return r
+}
+
+// report keeps the dues of idle connections of the loop, for the next round of the sweep.
+func (e *engine) report(idle []int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.idle = idle
+}
+
+// reported returns what the loop has reported, and forgets it.
+func (e *engine) reported() (idle []int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	idle, e.idle = e.idle, nil
+	return idle
+}
+
+// ends reports whether a connection with this due must end, and takes it off the surplus.
+func (r *surplus) ends(due, now int64) bool {
+	if due <= now {
+		return true
+	}
+	return r != nil && due >= unlimited && due <= r.limit && r.left.Add(-1) >= 0
+}
