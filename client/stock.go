@@ -33,7 +33,7 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 	defer s.mu.Unlock()
 	for len(s.parcels) > 0 {
 		p := &s.parcels[0]
-		if now.Sub(p.asked) <= s.maxAge {
+		if fresh(now.Sub(p.asked), now.Round(0).Sub(p.asked.Round(0)), s.maxAge) {
 			id, ok = p.ids[0], true
 			p.ids = p.ids[1:]
 			s.have--
@@ -52,6 +52,12 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 		more = s.size - s.have
 	}
 	return id, ok, more
+}
+
+// fresh reports whether IDs may still be used after a time by the monotonic and by the wall clock. If the clocks have
+// moved apart, the process was resumed from a snapshot, perhaps more than once.
+func fresh(monotonic, wall, maxAge time.Duration) bool {
+	return monotonic <= maxAge && (wall-monotonic).Abs() <= maxAge
 }
 
 // filled ends a call for more IDs. Without ids the call has failed.

@@ -41,6 +41,26 @@ func TestStock(t *testing.T) {
 	take(400, 0, 4)
 }
 
+func TestStockDiesIfTheClocksHaveMovedApart(t *testing.T) {
+	const maxAge = time.Second
+	for _, c := range []struct {
+		monotonic, wall time.Duration
+		want            bool
+	}{
+		{0, 0, true},
+		{maxAge, maxAge, true},
+		{maxAge + 1, maxAge + 1, false},
+		{maxAge / 2, maxAge * 3 / 2, true},
+		{maxAge / 2, maxAge*3/2 + 1, false},
+		{maxAge / 2, -maxAge/2 - 1, false},
+		{0, time.Hour, false},
+	} {
+		if got := fresh(c.monotonic, c.wall, maxAge); got != c.want {
+			t.Errorf("fresh after %v, %v by the wall clock: %v", c.monotonic, c.wall, got)
+		}
+	}
+}
+
 // endsLater is a context that ends after Err was called once.
 type endsLater struct {
 	context.Context
