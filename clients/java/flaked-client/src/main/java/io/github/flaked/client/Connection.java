@@ -35,7 +35,7 @@ final class Connection {
         this.pool = pool;
         if (pool.options.token() != null) {
             Request auth = new Request(
-                    new Query("AUTH " + pool.options.token(), 1, 0, false), this, pool.options.nodeTimeout());
+                    new Query("AUTH " + pool.options.token(), 1, 0, false), this, pool.options.nodeTimeout(), null);
             auth.whenComplete((ok, e) -> Optional.ofNullable(e).ifPresent(this::end));
             unsent.add(auth);
         }

@@ -23,6 +23,8 @@ final class Pool {
     private final LongAdder calls = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private volatile boolean closed;
+    private volatile int life; // counts the times when this process may have been copied
+    private final Object checkpoint = Checkpoint.register(this::beginAnew);
 
     /** What all connections have in common. The token and tls may be null. */
     record Options(String token, SSLContext tls, long nodeTimeout) {}
@@ -31,13 +33,15 @@ final class Pool {
     private static final class Call {
         final Query query;
         final long deadline;
+        final Stock stock; // must be filled when the call is sent, null if there is none
         final Set<Node> refused = new HashSet<>(); // by these nodes, for a reason that is about the sequence
         long retryAfter; // how long to wait when all have refused
         long resumeAt; // when that has passed
         Throwable error; // of the last node that was asked
 
-        Call(Query query, long timeout) {
+        Call(Query query, long timeout, Stock stock) {
             this.query = query;
+            this.stock = stock;
             deadline = now() + timeout;
         }
     }
@@ -52,11 +56,16 @@ final class Pool {
         return System.nanoTime() - START;
     }
 
-    /** Makes a call of the program. A value that was prefetched answers it, unless that is -1. */
-    long[] call(Query query, long timeout, long prefetched) {
+    /** Makes a call of the program. A value of the stock answers it, unless that is null or empty. */
+    long[] call(Query query, long timeout, Stock stock) {
         calls.increment();
         try {
-            return prefetched < 0 || closed ? ask(new Call(query, timeout)) : new long[] {prefetched};
+            long prefetched = stock == null || closed ? -1 : stock.take();
+            if (prefetched < 0) {
+                return ask(new Call(query, timeout, stock));
+            }
+            stock.fill();
+            return new long[] {prefetched};
         } catch (FlakedException e) {
             failures.increment();
             throw e;
@@ -73,6 +82,9 @@ final class Pool {
                 Request request = choose(call);
                 try {
                     request.connection.send(request);
+                    if (call.stock != null) {
+                        call.stock.fill(); // with values above that of the call
+                    }
                     long[] values = request.connection.await(request, call.deadline);
                     settle(call, request, null);
                     return values;
@@ -93,7 +105,7 @@ final class Pool {
 
     /** Asks one node, and reports whether one can be asked now. The consumer gets the values, or none. */
     boolean prefetch(Query query, Consumer<long[]> consumer) {
-        Call call = new Call(query, 2 * options.nodeTimeout());
+        Call call = new Call(query, 2 * options.nodeTimeout(), null);
         Request request = request(call, now());
         return request != null && start(call, request, consumer);
     }
@@ -139,7 +151,7 @@ final class Pool {
         long half = Math.max((call.deadline - now) / 2, 25 * Check.MS);
         boolean alone = nodes.stream().allMatch(other -> other == node || other.error != null);
         long share = Math.min(options.nodeTimeout(), alone ? Long.MAX_VALUE : half);
-        return new Request(call.query, connection(node, call.query.ofSequence() ? 1 : 0), share);
+        return new Request(call.query, connection(node, call.query.ofSequence() ? 1 : 0), share, call.stock);
     }
 
     private Connection connection(Node node, int which) {
@@ -180,8 +192,8 @@ final class Pool {
                 probe.connection.watch(probe);
             } else if (node.error != null && node.until <= now && nodes.stream().anyMatch(each -> each.error == null)) {
                 Query ready = new Query("READY", 1, 0, false);
-                Request next = node.probe = new Request(ready, connection(node, 2), options.nodeTimeout());
-                start(new Call(ready, 0), next, ok -> {
+                Request next = node.probe = new Request(ready, connection(node, 2), options.nodeTimeout(), null);
+                start(new Call(ready, 0, null), next, ok -> {
                     node.probe = null;
                     next.connection.end(new EOFException());
                 });
@@ -194,12 +206,26 @@ final class Pool {
                 calls.sum(), failures.sum(), nodes.stream().map(Node::stats).toList());
     }
 
+    int life() {
+        return life;
+    }
+
+    /** Drops all stocks and connections: a copy of the process has them, too. Calls are sent again. */
+    private synchronized void beginAnew() {
+        life++;
+        endConnections();
+    }
+
     /** Ends all connections. Calls fail with a {@link ClosedException}. */
     synchronized void close() {
         closed = true;
+        endConnections();
+        notifyAll();
+    }
+
+    private void endConnections() {
         for (Node node : nodes) {
             Stream.of(node.connections).filter(Objects::nonNull).forEach(each -> each.end(new EOFException()));
         }
-        notifyAll();
     }
 }

@@ -13,9 +13,11 @@ final class Request extends CompletableFuture<long[]> {
     final int failures; // how often it had failed before
     volatile long since = Pool.now(); // when the request was made, then when it was sent
     int missing; // lines of the reply
+    private final Stock stock; // whose lower values come first, or null
     private final long[] values;
 
-    Request(Query query, Connection connection, long share) {
+    Request(Query query, Connection connection, long share, Stock stock) {
+        this.stock = stock;
         this.query = query;
         this.connection = connection;
         this.share = share;
@@ -34,6 +36,9 @@ final class Request extends CompletableFuture<long[]> {
         }
         boolean accepted = query.accept(line, values, (query.lines() - missing) * query.perLine());
         if (accepted && --missing == 0) {
+            if (stock != null && !isDone()) {
+                values[0] = stock.exchange(values[0], since);
+            }
             complete(values);
         }
         return accepted;

@@ -23,14 +23,14 @@ public final class Sequence extends Source {
     public long next(String key) {
         String rule = "a key must begin with a letter, go on with letters, digits and _ . : -, and have at most 64";
         Check.require(key.matches("[A-Za-z][A-Za-z0-9_.:-]{0,63}"), rule);
-        return stock.pool.call(Query.values(stock.verb + " " + key, 1), timeout, -1)[0];
+        return stock.pool.call(Query.values(stock.verb + " " + key, 1), timeout, null)[0];
     }
 
     /** Returns the ends of 1 to 1,000,000 values that follow each other. */
     public Range range(int n) {
         Check.count("the number of values", n, 1, 1_000_000);
         Query query = new Query(stock.verb.replaceFirst("NEXT", "RANGE") + " " + n, 1, 2, true);
-        long[] ends = stock.pool.call(query, timeout, -1);
+        long[] ends = stock.pool.call(query, timeout, null);
         return new Range(ends[0], ends[1]);
     }
 }

@@ -19,12 +19,12 @@ public abstract sealed class Source permits FlakedClient, Sequence {
      * @throws ClosedException if the client is closed
      */
     public long next() {
-        return stock.pool.call(one, timeout, stock.size == 0 ? -1 : stock.take())[0];
+        return stock.pool.call(one, timeout, stock.size == 0 ? null : stock)[0];
     }
 
     /** Returns 1 to 10,000 numbers of one request, never prefetched ones. It ends as {@link #next()} does. */
     public long[] next(int n) {
         Check.count("the number of values", n, 1, 10_000);
-        return stock.pool.call(Query.values(stock.verb, n), timeout, -1);
+        return stock.pool.call(Query.values(stock.verb, n), timeout, null);
     }
 }

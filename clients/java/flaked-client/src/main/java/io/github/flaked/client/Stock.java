@@ -1,7 +1,8 @@
 package io.github.flaked.client;
 
 import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.Deque;
+import java.util.function.LongSupplier;
 import java.util.stream.LongStream;
 
 /** Values that were requested in advance. */
@@ -9,11 +10,13 @@ final class Stock {
     final int size;
     final Pool pool;
     final String verb; // GET, or NEXT and the name of a sequence
+    LongSupplier wallClock = System::currentTimeMillis; // tests have their own
     private final long maxAge;
-    private final Queue<Value> values = new ArrayDeque<>();
+    private final Deque<Value> values = new ArrayDeque<>();
     private boolean filling; // a request for the stock is under way
 
-    private record Value(long value, long askedAt) {}
+    /** A value, by how much the wall clock was ahead when it came, and the life of the process that asked for it. */
+    private record Value(long value, long askedAt, long ahead, int life) {}
 
     Stock(Pool pool, String verb, int size, long maxAge) {
         this.pool = pool;
@@ -22,27 +25,70 @@ final class Stock {
         this.maxAge = maxAge;
     }
 
-    /** Takes a value that is not too old, or returns -1. Requests more if half or less is left. */
+    /** Takes a value that is not too old, or returns -1. */
     long take() {
+        Value value = poll();
+        return value == null ? -1 : value.value;
+    }
+
+    private synchronized Value poll() {
         long now = Pool.now();
+        long ahead = ahead(now);
         Value value;
+        do {
+            value = values.poll();
+            // If the clocks have moved apart, the process was resumed from a snapshot, perhaps more than once.
+        } while (value != null
+                && (now - value.askedAt > maxAge
+                        || Math.abs(ahead - value.ahead) > maxAge
+                        || value.life != pool.life()));
+        return value;
+    }
+
+    private long ahead(long now) {
+        return wallClock.getAsLong() * Check.MS - now;
+    }
+
+    synchronized boolean hasValues() {
+        return !values.isEmpty();
+    }
+
+    /** Requests more if half or less is left. A call that found the stock empty must have been sent before. */
+    void fill() {
+        long now = Pool.now();
+        int life = pool.life();
         int missing;
         synchronized (this) {
-            do {
-                value = values.poll();
-            } while (value != null && now - value.askedAt > maxAge);
             boolean no = filling || Thread.currentThread().isInterrupted(); // see Pool.ask
             missing = no || values.size() > size / 2 ? 0 : size - values.size();
             filling |= missing > 0;
         }
-        if (missing > 0 && !pool.prefetch(Query.values(verb, Math.min(missing, 10_000)), more -> add(more, now))) {
-            add(new long[0], now);
+        if (missing > 0
+                && !pool.prefetch(Query.values(verb, Math.min(missing, 10_000)), more -> add(more, now, life))) {
+            add(new long[0], now, life);
         }
-        return value == null ? -1 : value.value;
     }
 
-    private synchronized void add(long[] more, long askedAt) {
+    private synchronized void add(long[] more, long askedAt, int life) {
         filling = false;
-        LongStream.of(more).forEach(value -> values.add(new Value(value, askedAt)));
+        long ahead = ahead(Pool.now());
+        LongStream.of(more).forEach(value -> values.add(new Value(value, askedAt, ahead, life)));
+    }
+
+    /**
+     * Returns a value that a call has got, or a lower one of the stock, which then keeps the other one. The call found
+     * the stock empty. Values that were on their way then have come before its own.
+     */
+    synchronized long exchange(long value, long askedAt) {
+        Value first = poll();
+        if (first == null) {
+            return value;
+        }
+        if (first.value > value) {
+            values.addFirst(first);
+            return value;
+        }
+        values.add(new Value(value, askedAt, ahead(Pool.now()), first.life));
+        return first.value;
     }
 }

@@ -14,6 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /** A node that counts from 1, or one that reads and never answers. */
 final class FakeNode implements AutoCloseable {
     final CountDownLatch asked = new CountDownLatch(1);
+    final AtomicLong connections = new AtomicLong();
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final AtomicLong last = new AtomicLong();
     private final boolean silent;
@@ -23,6 +24,8 @@ final class FakeNode implements AutoCloseable {
         daemon(() -> {
             while (true) {
                 Socket socket = listener.accept();
+                socket.setTcpNoDelay(true);
+                connections.incrementAndGet();
                 daemon(() -> serve(socket));
             }
         });

@@ -151,7 +151,7 @@ class PartsTest {
             long second = TimeUnit.SECONDS.toNanos(1);
             Connection connection =
                     new Connection(new Node(address), new Pool(List.of(address), new Pool.Options(null, null, second)));
-            Request[] requests = Stream.generate(() -> new Request(Query.values("NEXT x", 1), connection, second))
+            Request[] requests = Stream.generate(() -> new Request(Query.values("NEXT x", 1), connection, second, null))
                     .limit(3)
                     .toArray(Request[]::new);
             // The reader stays in the first reply, and the end of the connection in the second request.
