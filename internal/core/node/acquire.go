@@ -150,6 +150,9 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	lost, err := n.joinCluster(joinCtx, a)
+	if err := n.checkEra(); err != nil {
+		return err // before anything is written with such a time
+	}
 	o := outcome{err: err, lost: lost, leased: n.leased()}
 	next := a.move(o)
 	// Looking through a thousand slots of a slow ensemble takes long.
@@ -239,6 +242,9 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 // beginTenure creates the tenure of the hold. The tenure issues nothing until publish has put it into serving.
 func (n *Node) beginTenure() error {
 	claim := n.hold.Held()
+	if err := n.checkEra(); err != nil {
+		return err
+	}
 	if err := n.checkStart(claim.Floor); err != nil {
 		return err
 	}

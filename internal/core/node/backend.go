@@ -62,7 +62,7 @@ func (n *Node) explain(t *tenure, err error) error {
 		n.behindOnce(behind.Behind)
 		return newRefusal(Refusal{Cause: CauseClockBehind, Behind: behind.Behind})
 	case errors.Is(err, worker.ErrTimeExhausted):
-		return newRefusal(Refusal{Cause: CauseTimeUsedUp})
+		return newRefusal(Refusal{Cause: CauseTimeUsedUp, Era: era(n.peek().layout)})
 	case errors.Is(err, worker.ErrLimit):
 		return n.atBound()
 	case errors.Is(err, worker.ErrClosed):

@@ -73,6 +73,8 @@ type Refusal struct {
 	Behind time.Duration
 	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for CauseClockWrong.
 	Offset time.Duration
+	// Era is the times that IDs of the layout can have, in words, for CauseTimeUsedUp.
+	Era string
 
 	reply *ids.ReplyError
 }
@@ -101,7 +103,11 @@ func (r *Refusal) words() *ids.ReplyError {
 	case CauseLostWorker:
 		return replies.New(ids.FENCED, "this node lost its worker and is registering as a new one")
 	case CauseTimeUsedUp:
-		return replies.New(ids.EXHAUSTED, "the layout's time field is used up")
+		text := "the layout's time field is used up"
+		if r.Era != "" {
+			text += ": IDs have times " + r.Era
+		}
+		return replies.New(ids.EXHAUSTED, text)
 	case CauseSequences:
 		return replies.New(ids.NOTREADY, "starting: another node takes values of named sequences, and this one does "+
 			"soon reason="+string(r.Cause))

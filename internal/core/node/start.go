@@ -3,10 +3,12 @@ package node
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
 )
 
 // begin returns the first attempt, made from the local record in the state directory. A start that must
@@ -106,6 +108,26 @@ func (n *Node) checkStart(floor int64) error {
 			wait, patience)}
 	}
 	return nil
+}
+
+// checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
+// records: a machine without a battery for its clock starts in 1970.
+func (n *Node) checkEra() error {
+	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
+		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
+			"(NTP) and start again. If it is right, use a cluster with another layout",
+			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
+	}
+	return nil
+}
+
+// inEra reports whether the layout can hold a time, Unix ms.
+func inEra(l worker.Layout, ms int64) bool { return ms >= l.Epoch && ms < l.Expires().UnixMilli() }
+
+// era returns the times that IDs of a layout can have, in words.
+func era(l worker.Layout) string {
+	return fmt.Sprintf("from %s to %s", time.UnixMilli(l.Epoch).UTC().Format(time.DateOnly),
+		l.Expires().UTC().Format(time.DateOnly))
 }
 
 // startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
