@@ -43,7 +43,8 @@ for boot; do
     pids+=("$pid")
     wait_for "$log" TRIAL
     health=$(curl -s http://127.0.0.1:7641/actuator/health)
-    kill "$pid" && wait "$pid" || true
+    kill "$pid"
+    wait "$pid" || true
     ids=$(grep -o 'TRIAL .*' "$log")
     well=$(python3 -c '
 import json, sys
