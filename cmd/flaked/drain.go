@@ -60,10 +60,11 @@ func drainNode(c *cli.Context) error {
 		return usageError("--timeout must be positive, not %s", timeout)
 	}
 	x, err := localcache.Examine(dir)
+	if err != nil {
+		return stateError(dir, err)
+	}
 	defer x.Close()
 	switch {
-	case err != nil:
-		return stateError(dir, err)
 	case x.Missing:
 		return stateError(dir, fs.ErrNotExist)
 	case !x.Locked:
