@@ -15,6 +15,7 @@ class Fake:
         self.asked: list[str] = []
         self.peers: list[socket.socket] = []
         self.hang = False
+        self.cluster = "u1"
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
@@ -33,6 +34,9 @@ class Fake:
     def _serve(self, peer: socket.socket) -> None:
         try:
             for line in peer.makefile("r"):
+                if line.startswith("WORKER"):
+                    peer.sendall(f"worker=0 cluster=fake cluster_uuid={self.cluster}\n".encode())
+                    continue
                 with self._lock:
                     self.asked.append(line.strip())
                     words = line.split()

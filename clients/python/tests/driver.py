@@ -46,7 +46,7 @@ def described(error: BaseException) -> Json:
 
 
 def arguments(options: Json) -> Json:
-    args: Json = {name: options[name] for name in ("addresses", "token", "prefetch") if name in options}
+    args: Json = {name: options[name] for name in ("addresses", "cluster", "token", "prefetch") if name in options}
     for name in ("timeout", "node_timeout", "max_age"):
         if f"{name}_ms" in options:
             args[name] = options[f"{name}_ms"] / 1000

@@ -1,38 +1,55 @@
 from __future__ import annotations
 
+import re
 import time
 from typing import Optional
+
+import pytest
 
 import flaked
 from flaked import _protocol as protocol
 from flaked._engine import Call, Engine, Link
 from flaked._options import Options, parse_address
 
+WHO = b"worker=0 term=1 node=n name=a state=serving cluster=prod cluster_uuid=u1\n"
+OTHER = b"worker=0 cluster=test cluster_uuid=u2\n"
+
 
 class World:
-    """A driver whose time stands still."""
+    """A driver whose time stands still. All nodes say at once that they are of one cluster, unless who is empty."""
 
-    def __init__(self, *addresses: str, token: Optional[str] = None, node_timeout: float = 1.0) -> None:
+    def __init__(
+        self,
+        *addresses: str,
+        token: Optional[str] = None,
+        node_timeout: float = 1.0,
+        who: bytes = WHO,
+        cluster: str = "",
+    ) -> None:
+        self.who = who
         self.time = 100.0
         self.links: list[Link] = []
         self.sent: dict[Link, bytes] = {}
-        options = Options(tuple(map(parse_address, addresses)), token, None, 5.0, node_timeout)
+        options = Options(tuple(map(parse_address, addresses)), token, None, 5.0, node_timeout, cluster)
         self.engine = Engine(options, self.connect)
         self.engine.now = lambda: self.time
 
     def connect(self, link: Link) -> None:
-        self.links.append(link)
         self.sent[link] = b""
+        if link.kind != "compare" or not self.who:
+            self.links.append(link)
 
         def write(data: bytes) -> None:
-            self.sent[link] += data
+            self.sent[link] += re.sub(b"WORKER.*\n", b"", data) if self.who else data
 
         link.write, link.close = write, lambda: None
 
     def work(self) -> None:
-        for link in self.links:
+        for link in list(self.sent):
             if not link.open and not link.closed:
                 self.engine.opened(link)
+            if link not in self.links and not link.closed:
+                self.engine.received(link, self.who)
         if self.engine.next_tick <= self.time:
             self.engine.tick()
         self.engine.flush()
@@ -44,6 +61,9 @@ class World:
         return call
 
     def answer(self, link: Link, data: bytes) -> None:
+        if self.who and link.greeting:
+            greeting, data = (b"OK\n", data[3:]) if link.greeting == 2 else (b"", data)
+            self.engine.received(link, greeting + self.who)
         self.engine.received(link, data)
         self.work()
 
@@ -175,3 +195,102 @@ def test_many_requests_in_one_write_take_little_time() -> None:
     assert time.process_time() - began < 1.5  # it was 10 s while each request copied those before it
     world.work()
     assert len(world.sent[world.links[0]]) == 20_000 * len(request.line)
+
+
+def test_each_connection_begins_with_the_question_which_cluster_answers() -> None:
+    world = World("a", who=b"")
+    calls = [world.ask(), world.ask(protocol.values("s"))]
+    assert [world.sent[link] for link in world.links] == [b"WORKER\nGET\n", b"WORKER\nNEXT s\n"]
+    world.answer(world.links[0], WHO + b"1\n")
+    world.answer(world.links[1], WHO + b"2\n")
+    world.engine.lost(world.links[0], flaked.FlakedError("closed"))
+    calls.append(world.ask())
+    assert world.sent[world.links[2]] == b"WORKER u1\nGET\n"
+    world.answer(world.links[2], WHO + b"3\n")
+    assert [call.values for call in calls] == [[1], [2], [3]]
+
+
+REFUSED = b"-WRONGNODE reason=other-cluster cluster=test cluster_uuid=u2 this node does not belong to cluster u1\n"
+
+
+@pytest.mark.parametrize("reply", [OTHER + b"7\n", REFUSED])
+def test_an_address_that_went_to_another_cluster_has_failed(reply: bytes) -> None:
+    world = World("a", who=b"")
+    world.ask()
+    world.answer(world.links[0], WHO + b"1\n")
+    world.engine.lost(world.links[0], flaked.FlakedError("closed"))
+    call = world.ask()
+    world.answer(world.links[1], reply)
+    assert call.values == []
+    assert isinstance(call.error, flaked.UnavailableError)
+    assert (call.error.code, call.error.reason) == ("WRONGNODE", "other-cluster")
+    assert "a belongs to cluster test (u2), not to prod (u1)" in str(call.error)
+    assert world.engine.identity.error is None
+
+
+@pytest.mark.parametrize("cluster", ["prod", "u1"])
+def test_a_client_with_a_cluster_asks_the_nodes_of_that(cluster: str) -> None:
+    world = World("a", "b", who=b"", cluster=cluster)
+    call = world.ask()
+    assert world.sent[world.links[0]] == f"WORKER {cluster}\nGET\n".encode()
+    world.answer(world.links[0], REFUSED)
+    assert "a belongs to cluster test (u2), not to " + cluster in str(world.engine.nodes[0].last)
+    world.answer(world.links[1], WHO + b"5\n")
+    assert call.values == [5]
+    assert len(world.links) == 2
+
+
+def test_addresses_of_two_clusters_are_refused() -> None:
+    world = World("a", "b", "c", who=b"")
+    calls = [world.ask(), world.ask()]
+    world.answer(world.links[0], WHO + b"1\n")
+    assert [world.sent[link] for link in world.links[1:]] == [b"WORKER u1\n", b"WORKER u1\n"]
+    world.answer(world.links[1], WHO)
+    assert not calls[0].done
+    world.answer(world.links[2], REFUSED)
+    world.answer(world.links[0], b"2\n")
+    for call in [*calls, world.ask()]:
+        assert isinstance(call.error, flaked.RefusedError)
+        assert "two clusters: a to prod (u1) and c to test (u2)" in str(call.error)
+
+
+def test_the_first_call_waits_a_moment_for_nodes_that_do_not_say_their_cluster() -> None:
+    world = World("a", "b", "c", who=b"")
+    call = world.ask()
+    world.answer(world.links[0], WHO + b"1\n")
+    world.engine.lost(world.links[1], flaked.FlakedError("refused"))
+    world.later(0.49)
+    assert not call.done
+    world.later(0.02)
+    assert call.values == [1]
+    assert [node.failures for node in world.engine.nodes] == [0, 0, 0]
+    world.answer(world.links[2], OTHER)  # late, but before it was asked for anything
+    assert isinstance(world.ask().error, flaked.RefusedError)
+
+
+def test_the_wait_for_the_clusters_of_other_nodes_fails_no_call() -> None:
+    world = World("a", "b", who=b"")
+    call = world.ask(limit=0.2)
+    world.answer(world.links[0], WHO + b"1\n")
+    world.later(0.11)
+    assert call.values == [1]
+
+
+def test_a_node_that_has_not_joined_its_cluster_is_not_ready() -> None:
+    world = World("a", "b", who=b"")
+    call = world.ask()
+    world.answer(world.links[0], b"worker=none cluster=prod cluster_uuid=none\n")
+    world.answer(world.links[1], WHO + b"3\n")
+    assert call.values == [3]
+    assert [node.failures for node in world.engine.nodes] == [1, 0]
+
+
+@pytest.mark.parametrize("reply", [b"PONG\n", b"-ERR unknown command\n", b"worker=0\n"])
+def test_a_server_that_does_not_say_its_cluster_has_failed(reply: bytes) -> None:
+    world = World("a", "b", who=b"")
+    call = world.ask()
+    world.answer(world.links[0], reply)
+    world.answer(world.links[1], WHO + b"3\n")
+    world.later(0.2)
+    assert call.values == [3]
+    assert world.engine.nodes[0].failures == 1

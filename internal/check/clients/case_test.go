@@ -35,6 +35,8 @@ type nodeSpec struct {
 	Mute      bool     `json:"mute"`
 	TLS       bool     `json:"tls"`
 	On        string   `json:"on"`
+	Cluster   string   `json:"cluster"` // its name, "prod" if it is empty
+	Later     string   `json:"later"`   // the name from the second start on
 }
 
 // reply is a step of a script: what a node does at one request.

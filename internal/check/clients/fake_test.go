@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ type fake struct {
 	cert   *tls.Config
 
 	mu          sync.Mutex // guards what follows
+	cluster     string
 	script, seq []reply
 	ready       []string
 	next        int64            // the next number that it serves
@@ -73,6 +75,11 @@ func (n *fake) start() {
 	}
 	n.mu.Lock()
 	n.listener = l
+	if n.cluster == "" {
+		n.cluster = cmp.Or(n.spec.Cluster, "prod")
+	} else {
+		n.cluster = cmp.Or(n.spec.Later, n.cluster)
+	}
 	n.mu.Unlock()
 	go func() {
 		for {
@@ -95,7 +102,6 @@ func (n *fake) accept(l net.Listener, nc net.Conn) {
 		_ = nc.Close()
 		return
 	}
-	n.connections++
 	n.open[nc] = true
 	if n.spec.Mute {
 		return
@@ -123,6 +129,24 @@ func (n *fake) stop() {
 		go nc.Close() // TLS may wait
 	}
 	clear(n.open)
+}
+
+// who is the reply to WORKER, and whether the node belongs to the cluster that is wanted.
+func (n *fake) who(wanted string) (text string, ours bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fields := fmt.Sprintf("cluster=%s cluster_uuid=uuid-of-%s", n.cluster, n.cluster)
+	if wanted != "" && wanted != n.cluster && wanted != "uuid-of-"+n.cluster {
+		return fmt.Sprintf("-WRONGNODE reason=other-cluster %s this node does not belong to %s", fields, wanted), false
+	}
+	return "worker=0 term=1 node=" + n.letter + " name=" + n.letter + " state=serving " + fields, true
+}
+
+// used counts a connection that is asked for more than the cluster.
+func (n *fake) used() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.connections++
 }
 
 // requests returns how many requests for IDs or values the node has had.

@@ -18,6 +18,8 @@ type fakeConn struct {
 	todo    chan func() (goOn bool)
 	gone    chan struct{} // closed when no more requests can arrive
 	authed  bool          // used by the reader
+	foreign bool          // the client wants another cluster. Used by the reader
+	used    bool          // by a request that asks for more than the cluster. Used by the reader
 	mu      sync.Mutex    // guards waiting
 	waiting int           // requests without an answer
 	more    *sync.Cond    // waiting has grown, or the connection is gone
@@ -80,15 +82,26 @@ func (c *fakeConn) await(requests int) bool {
 func (c *fakeConn) request(line string) func() bool {
 	words := strings.Split(line, " ")
 	switch {
+	case c.foreign: // the connection ends before this
+		return func() bool { return false }
 	case words[0] == "AUTH" && len(words) == 2:
 		c.authed = c.authed || words[1] == c.n.spec.Token
 		text := "OK"
 		if !c.authed {
+			c.use()
 			text = "-WRONGPASS wrong token"
 		}
 		return func() bool { return (c.n.spec.Auth != "late" || c.await(2)) && c.say(text+"\n") }
 	case !c.authed:
+		c.use()
 		return func() bool { return c.say("-NOAUTH send AUTH token first\n") }
+	case words[0] == "WORKER" && len(words) <= 2:
+		text, ours := c.n.who(strings.Join(words[1:], ""))
+		c.foreign = !ours
+		return func() bool { return c.say(text+"\n") && ours }
+	}
+	c.use()
+	switch {
 	case line == "READY":
 		text := c.n.readiness()
 		return func() bool { return c.say(text + "\n") }
@@ -104,6 +117,14 @@ func (c *fakeConn) request(line string) func() bool {
 	}
 	r := c.n.step(words[0] != "GET")
 	return func() bool { return c.follow(r, serve) }
+}
+
+// use counts the connection, unless it only asks for the cluster.
+func (c *fakeConn) use() {
+	if !c.used {
+		c.used = true
+		c.n.used()
+	}
 }
 
 // serving returns a function that makes the reply to a request for IDs or values, or nil if it is not such a request.

@@ -60,6 +60,7 @@ class _Client(_Source[One, Many], Generic[One, Many, Seq]):
         self,
         addresses: Iterable[str] = (DEFAULT_ADDRESS,),
         *,
+        cluster: str = "",
         token: Optional[str] = None,
         tls: Optional[ssl.SSLContext] = None,
         timeout: float = 5.0,
@@ -70,6 +71,7 @@ class _Client(_Source[One, Many], Generic[One, Many, Seq]):
         """Check the settings. This does no I/O, so nodes that are down cause no error here.
 
         :param addresses: nodes of one cluster, ``host:port``, ``host`` or ``unix:/path``, asked in this order.
+        :param cluster: the name or the UUID of the cluster. Else it is that of the first node that answers.
         :param token: what the nodes ask for.
         :param tls: for the TCP addresses, such as ``ssl.create_default_context()``.
         :param timeout: how many seconds a call may take, unless it says otherwise.
@@ -82,9 +84,14 @@ class _Client(_Source[One, Many], Generic[One, Many, Seq]):
             raise ValueError(f"addresses must have an address, such as {DEFAULT_ADDRESS}, and none of them twice")
         if token is not None and not re.fullmatch("[!-~]{1,256}", token):
             raise ValueError("token must have 1 to 256 printable characters without blanks")
+        if cluster and not re.fullmatch("[A-Za-z0-9._-]{1,64}", cluster):
+            raise ValueError(
+                f"cluster is {cluster!r:.80}, must be a name or a UUID: letters, digits and . _ -, at most 64"
+            )
         if tls is not None and not isinstance(tls, ssl.SSLContext):
             raise TypeError("tls must be an ssl.SSLContext, such as ssl.create_default_context()")
-        options = Options(nodes, token, tls, seconds("timeout", timeout), seconds("node_timeout", node_timeout))
+        limits = seconds("timeout", timeout), seconds("node_timeout", node_timeout)
+        options = Options(nodes, token, tls, *limits, cluster)
         self._prepare(self._reactor(options), "", prefetch, max_age)
 
     def sequence(self, name: str, *, prefetch: int = 0, max_age: Optional[float] = None) -> Seq:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Callable, Optional
 
 from . import _protocol as protocol
+from ._identity import Identity
 from ._options import Address, Options
 from ._protocol import ClosedError, FlakedError, RefusedError, Request
 
@@ -24,6 +25,9 @@ LONG_PAUSE = 5.0
 LEAST_SHARE = 0.025
 #: How long a call waits, at least and at most, after all nodes have refused it because of its sequence.
 LEAST_RETRY, MOST_RETRY = 0.02, 1.0
+#: How long the first reply waits, at most, for the other nodes to say which cluster they belong to. It never waits for
+#: more than half of the time that its call has left.
+COMPARE = 0.5
 #: Reasons of a sequence that neither another node nor a moment ends.
 LASTING = frozenset(("no-sequence", "frozen", "wrong-mode", "no-right", "exhausted", "too-many"))
 
@@ -67,13 +71,13 @@ class Link:
     close: Callable[[], object]  #: the driver's way to close the connection, or stop connecting
     task: Any  #: the driver's
 
-    def __init__(self, node: Node, kind: str, token: Optional[str]) -> None:
+    def __init__(self, node: Node, kind: str, token: Optional[str], who: bytes) -> None:
         self.node = node
-        self.kind = kind  #: "ids" or "sequences", or "probe" to ask whether the node is ready
+        self.kind = kind  #: "ids" or "sequences", "probe" to ask whether the node is ready, "compare" for its cluster
         self.open = self.closed = False
         self.idle = False  #: nothing was under way when the last requests were sent, and no byte came since then
-        self.greeting = token is not None  #: the reply to AUTH has not come yet
-        self.out = bytearray(f"AUTH {token}\n" if self.greeting else "", "ascii")  #: not written yet
+        self.greeting = 1 if token is None else 2  #: so many replies to AUTH and WORKER have not come yet
+        self.out = bytearray(b"" if token is None else f"AUTH {token}\n".encode("ascii")) + who  #: not written yet
         self.pending: deque[Call] = deque()
         self.heard = 0.0  #: when the last reply was complete
         self.rest = b""  #: the beginning of a line
@@ -120,7 +124,9 @@ class Node:
         self.hopeless = False
         pause = min(MOST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures, 10)) * random.uniform(0.5, 1.5)
         if isinstance(error, RefusedError):
-            self.hopeless = error.code in ("NOAUTH", "WRONGPASS") or (error.code == "EXHAUSTED" and not error.reason)
+            self.hopeless = error.code in ("NOAUTH", "WRONGPASS", "WRONGNODE") or (
+                error.code == "EXHAUSTED" and not error.reason
+            )
             pause = LONG_PAUSE if self.hopeless else min(max(pause, error.retry_after or 0.0), LONG_PAUSE)
         self.failures += 1
         self.until, self.slow, self.last = now + pause, hurried, error
@@ -131,8 +137,15 @@ class Engine:
 
     now = staticmethod(monotonic)
 
-    def __init__(self, options: Options, connect: Callable[[Link], object]) -> None:
+    def __init__(
+        self, options: Options, connect: Callable[[Link], object], identity: Optional[Identity] = None
+    ) -> None:
         self.options = options
+        self.identity = identity or Identity(options.cluster)
+        #: The first replies. They wait until the other nodes have said which cluster they belong to, or until a time.
+        self.held: list[tuple[Call, list[int]]] = []
+        self.held_until = inf
+        self.comparing = False
         self.connect = connect
         self.nodes = [Node(address) for address in options.addresses]
         self.links: set[Link] = set()
@@ -145,10 +158,13 @@ class Engine:
         failed = [node for node in self.nodes if node.failures]
         for node in failed if len(failed) < len(self.nodes) else ():
             if node.until <= now and "probe" not in node.links:
-                probe = Call(protocol.READY, inf, lambda _: None)
-                probe.done = True  # no other node may answer it
-                self._send(node, "probe", probe, now)
+                self._send(node, "probe", self._own_call(protocol.READY), now)
         self._place(call, now)
+
+    def _own_call(self, request: Request) -> Call:
+        call = Call(request, inf, lambda _: None)
+        call.done = True  # no other node may answer it
+        return call
 
     def opened(self, link: Link) -> None:
         """Tell that a link is connected. The node's time for replies begins."""
@@ -179,6 +195,8 @@ class Engine:
     def tick(self) -> None:
         """Give up silent nodes, and try again to place calls that wait."""
         now = self.now()
+        if self.held_until <= now:
+            self._release()
         for call in [call for link in self.links for call in link.pending if call.deadline <= now]:
             call.end([])
         for link in list(self.links):
@@ -194,7 +212,7 @@ class Engine:
                 self.waiting.append(call)
         pending = [(link.due(call), call) for link in self.links for call in link.pending]
         times = [due if call.done else min(due, call.deadline) for due, call in pending]
-        self.next_tick = min(times + [call.resume for call in self.waiting], default=inf)
+        self.next_tick = min(times + [self.held_until] + [call.resume for call in self.waiting], default=inf)
 
     def flush(self) -> None:
         """Write the requests that were made since the last time."""
@@ -215,6 +233,8 @@ class Engine:
         """Send a call to the best node, or let it wait, or fail it."""
         if call.done:
             return
+        if self.identity.error:
+            return call.end([], self.identity.error)
         node: Optional[Node] = self.nodes[0]
         if self.nodes[0].failures or call.refused:
             node = min((n for n in self.nodes if n not in call.refused), key=Node.rank, default=None)
@@ -235,7 +255,7 @@ class Engine:
     def _send(self, node: Node, kind: str, call: Call, now: float) -> None:
         link = node.links.get(kind)
         if link is None:
-            link = node.links[kind] = Link(node, kind, self.options.token)
+            link = node.links[kind] = Link(node, kind, self.options.token, self.identity.request())
             self.links.add(link)
             self.connect(link)
         link.send(call)
@@ -255,12 +275,34 @@ class Engine:
         self.links.discard(link)
         link.node.links = {kind: other for kind, other in link.node.links.items() if other is not link}
         link.close()
+        if self.comparing and not [other for other in self.links if other.kind == "compare"]:
+            self._release()
         return list(link.pending)
+
+    def _compare(self, first: Node) -> None:
+        """Ask the nodes beside the first one that has answered which cluster they belong to. Replies wait for that."""
+        now = self.now()
+        others = [node for node in self.nodes if node is not first and not node.failures]
+        if others:
+            self.comparing, self.held_until = True, now + COMPARE
+            self.next_tick = min(self.next_tick, self.held_until)
+        for node in others:
+            self._send(node, "compare", self._own_call(protocol.NOTHING), now)
+
+    def _release(self) -> None:
+        held, self.held, self.held_until, self.comparing = self.held, [], inf, False
+        for call, values in held:
+            self._end(call, values)
+
+    def _end(self, call: Call, values: list[int]) -> None:
+        error = self.identity.error
+        call.end([] if error else values, error)
 
     def _give_up(self, link: Link, error: Exception, hurried: bool = False) -> None:
         """Close a link. If requests wait for replies, the node fails, and they go to the next node."""
         calls = [] if link.closed else self._drop(link)
-        if calls:
+        wrong = isinstance(error, RefusedError) and error.code == "WRONGNODE"
+        if calls and (wrong or link.kind != "compare"):
             link.node.fail(error, self.now(), hurried)
         for call in calls:
             call.last = error
@@ -270,10 +312,7 @@ class Engine:
         node, address = link.node, link.node.address.text
         refused = protocol.refusal(address, line) if line[:1] == b"-" and not link.got else None
         if link.greeting or not link.pending:
-            if not link.greeting or line != b"OK":
-                self._give_up(link, refused or protocol.not_flaked(address, line))
-            link.greeting = False
-            return
+            return self._greeted(link, line, refused)
         call = link.pending[0]
         if refused:
             return self._refused(link, call, refused)
@@ -292,7 +331,29 @@ class Engine:
                     other.resume = self.next_tick = self.now()
         if call.request is protocol.READY:
             self._drop(link)
-        call.end(values)
+        if self.comparing:
+            self.held.append((call, values))
+            self.held_until = min(self.held_until, max(0.0, call.deadline - self.now()) / 2 + self.now())
+            self.next_tick = min(self.next_tick, self.held_until)
+        else:
+            self._end(call, values)
+
+    def _greeted(self, link: Link, line: bytes, refused: Optional[RefusedError]) -> None:
+        """Take a reply to AUTH or WORKER, or bytes that nobody asked for."""
+        address = link.node.address.text
+        error: Optional[FlakedError] = None
+        if link.greeting == 1:
+            unknown = self.identity.unknown
+            error = self.identity.check(address, line, link.kind == "compare")
+            if unknown and not self.identity.unknown:
+                self._compare(link.node)
+        elif not link.greeting or line != b"OK":
+            error = refused or protocol.not_flaked(address, line)
+        link.greeting -= 1
+        if error:
+            self._give_up(link, error)
+        elif not link.greeting and link.kind == "compare":
+            self._drop(link)
 
     def _refused(self, link: Link, call: Call, error: RefusedError) -> None:
         link.pending.popleft()

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional
 
 from . import _process
 from ._engine import Call, Engine, Link
+from ._identity import Identity
 from ._options import Address, Options
 from ._protocol import ClosedError, Request, in_words
 from ._stock import Stock
@@ -27,6 +28,7 @@ class Reactor:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.identity = Identity(options.cluster)  # copies of the process belong to the same cluster
         self.closed = False
         self.sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self.forget()
@@ -40,7 +42,7 @@ class Reactor:
         self.loop: Optional[asyncio.AbstractEventLoop] = None
 
     def prepare(self) -> None:
-        self.engine = Engine(self.options, partial(_Wire, self))
+        self.engine = Engine(self.options, partial(_Wire, self), self.identity)
         self._queue: deque[Callable[[], object]] = deque()
         self._turn = 0  #: counts the calls of work
         self._woken = -1  #: the turn after which work will be called

@@ -29,6 +29,7 @@ class Options(NamedTuple):
     tls: Optional[ssl.SSLContext]
     timeout: float
     node_timeout: float
+    cluster: str = ""  #: its name or UUID. "" stands for that of the first node that answers
 
 
 def parse_address(text: str) -> Address:

@@ -74,6 +74,18 @@ class Request(NamedTuple):
         return range(first, last + 1, max(1, (last - first) // max(1, self.span - 1)))
 
 
+class Cluster(NamedTuple):
+    """What a node belongs to."""
+
+    name: str
+    uuid: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.uuid})"
+
+
+#: Asks nothing but which cluster answers, which each connection does first.
+NOTHING = Request(b"", 0)
 READY = Request(b"READY\n", 0)
 
 
@@ -119,6 +131,19 @@ def refusal(address: str, line: bytes) -> Optional[RefusedError]:
     error.code, error.text, error.address, error.reason = code, text, address, fields.get("reason") or None
     if re.fullmatch("[0-9]{1,18}", wait):
         error.retry_after = min(int(wait), 3_600_000) / 1000
+    return error
+
+
+def cluster_of(text: str) -> Optional[Cluster]:
+    """Return the cluster in a reply to WORKER, with the UUID none if the node has not joined one yet."""
+    fields = dict(word.partition("=")[::2] for word in reversed(text.split()))
+    return Cluster(fields.get("cluster", ""), fields["cluster_uuid"]) if fields.get("cluster_uuid") else None
+
+
+def wrong_node(address: str, text: str) -> RefusedError:
+    """Return the error for a node of another cluster."""
+    error = RefusedError(text)
+    error.code, error.reason, error.text, error.address = "WRONGNODE", "other-cluster", text, address
     return error
 
 
