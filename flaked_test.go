@@ -192,7 +192,11 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	used := quick(t, zk)
 	n := opened(t, used)
 
-	_, err := Open(within(t, time.Minute), used)
+	start := time.Now()
+	_, err := Open(within(t, 300*time.Millisecond), used)
+	if took := time.Since(start); took > 10*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it waits for %s: %v", took, err)
+	}
 	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, localcache.ErrLocked) ||
 		e.Dir != used.StateDir {
 		t.Errorf("a state directory that is in use: %v", err)
@@ -300,6 +304,60 @@ func TestLogHandlerCallsTheNode(t *testing.T) {
 		t.Fatal(err) // Close would hang, too
 	}
 	if err := n.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node whose state directory another one has waits for it, not ready, and takes it over when the other one ends.
+func TestStartWaitsForItsStateDirectory(t *testing.T) {
+	noLeaks(t)
+	used := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	first := opened(t, used)
+	before, err := first.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := Start(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = next.Close(context.Background()) })
+	if err := next.Ready(); err == nil || next.Live() != nil {
+		t.Errorf("ready: %v, live: %v", err, next.Live())
+	}
+	s := next.Sequence("order")
+	if _, err := s.Next(within(t, 20*time.Second)); err == nil || !strings.Contains(err.Error(), "NOTREADY") {
+		t.Errorf("a request for a sequence: %v", err)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.WaitReady(within(t, 20*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := next.Next(t.Context()); err != nil || id <= before {
+		t.Errorf("%d after %d, %v", id, before, err)
+	}
+}
+
+// The wait ends with the error of the first look: at once when the node is closed, and when its time is over.
+func TestWaitForTheStateDirectoryEnds(t *testing.T) {
+	noLeaks(t)
+	used := quick(t, zktest.Chroot(t, zktest.Shared(t)))
+	opened(t, used)
+	next, err := Start(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := next.locked.Load()
+	began := time.Now()
+	if err := next.Close(t.Context()); err != nil || why == nil || time.Since(began) > 5*time.Second {
+		t.Fatalf("closed after %s: %v, because of %v", time.Since(began), err, why)
+	}
+	late := &Node{log: next.log, issuer: next.issuer, backing: &backing{dir: used.StateDir}, ending: t.Context()}
+	late.locked.Store(why)
+	err = late.awaitLock(2 * lockEvery)
+	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, ErrLocked) || e.Dir != used.StateDir {
 		t.Error(err)
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq"
@@ -39,6 +41,8 @@ type Node struct {
 	stopStore context.CancelFunc
 	ending    context.Context // done once the Node ends, and its cause is the reason
 	done      chan struct{}   // closed when all goroutines have ended
+	// locked is why the node waits for its state directory, nil if it does not.
+	locked atomic.Pointer[StateDirError]
 }
 
 var _ ids.Source = (*Node)(nil)
@@ -63,6 +67,10 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if err := n.WaitReady(ctx); err != nil {
+		if e := n.locked.Load(); e != nil {
+			_ = n.Close(context.Background()) // at once: it has nothing
+			return nil, &StateDirError{e.Dir, fmt.Errorf("%w (%w)", e.Err, err)}
+		}
 		connected := ctx.Err() == nil || n.backing.store.SessionID() != 0
 		patience := time.Duration(0) // the caller has waited long enough
 		if connected && n.cfg.ReleaseOnClose {
@@ -82,7 +90,8 @@ const releaseTime = time.Second
 
 // Start starts a node, and does not wait until it is ready. It returns a *ConfigError if cfg is
 // wrong, and a *StateDirError if a state directory cannot be used. An error that stops the node
-// later is not returned here: see Done.
+// later is not returned here: see Done. If another process has the state directory, the node waits for
+// it for 30 s, and then ends with a *StateDirError that wraps ErrLocked.
 func Start(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -95,6 +104,12 @@ func Start(cfg Config) (*Node, error) {
 		stopLog()
 		return nil, err
 	}
+	first := b.lock(cfg.HCLogger)
+	if first != nil && !errors.Is(first, ErrLocked) {
+		b.close()
+		stopLog()
+		return nil, first
+	}
 	n := &Node{cfg: cfg, log: cfg.HCLogger, stopLog: stopLog, backing: b, pulse: pulse.New(timeguard.System().Mono),
 		done: make(chan struct{})}
 	if err := n.assemble(); err != nil {
@@ -105,6 +120,9 @@ func Start(cfg Config) (*Node, error) {
 	var connected context.Context
 	n.ending, n.stop = context.WithCancelCause(context.Background())
 	connected, n.stopStore = context.WithCancel(context.Background())
+	if e, ok := errors.AsType[*StateDirError](first); ok {
+		n.locked.Store(e)
+	}
 	go n.run(connected)
 	return n, nil
 }
@@ -114,7 +132,7 @@ func (n *Node) assemble() error {
 	cfg := n.cfg.node()
 	cfg.Pulse, cfg.Logger = n.pulse, n.log
 	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
-	cfg.Cache, cfg.Reconnected = n.backing.cache, n.backing.reconnected
+	cfg.Cache, cfg.Reconnected = &n.backing.cache, n.backing.reconnected
 	cfg.WakeSequences = func() { n.issuer.Wake() }
 	cfg.HasSequences = func() bool { return n.issuer.InUse() }
 	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
@@ -131,7 +149,7 @@ func (n *Node) assemble() error {
 	})
 	var dir seq.Dir
 	if n.cfg.StateDir != "" {
-		dir = n.backing.cache.Dir()
+		dir = &n.backing.files
 	}
 	n.issuer = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
@@ -143,11 +161,23 @@ func (n *Node) assemble() error {
 	return nil
 }
 
-// run keeps the node until stop is called or a part fails. It then ends the parts in order: named
-// sequences need the node's worker to give back what was not issued, and the node needs
-// ZooKeeper to report its end.
+// run keeps the node until stop is called or a part fails.
 func (n *Node) run(connected context.Context) {
 	defer close(n.done)
+	if err := n.awaitLock(limits.LockWait); err != nil {
+		n.stop(err)
+		n.peers.Close()
+	} else {
+		n.issuer.Recall()
+		n.work(connected)
+	}
+	n.backing.close()
+	n.stopLog()
+}
+
+// work runs the parts of the node. It ends them in order: named sequences need the node's worker to give back what was
+// not issued, and the node needs ZooKeeper to report its end.
+func (n *Node) work(connected context.Context) {
 	issuerCtx, stopIssuer := context.WithCancel(context.Background())
 	nodeCtx, stopNode := context.WithCancel(context.Background())
 	defer stopIssuer()
@@ -172,8 +202,6 @@ func (n *Node) run(connected context.Context) {
 		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
 	}
 	connecting.Wait()
-	n.backing.close()
-	n.stopLog()
 }
 
 // WaitReady waits until the node is ready, as Open does.

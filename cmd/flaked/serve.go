@@ -127,13 +127,21 @@ func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
 	}
 	inside.SetTrace(&o.node, newTrace(log))
 	n, err := flaked.Start(o.node)
-	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
-		return nil, stateDirError(e.Dir, e.Err)
+	if err := explainStateDir(err); err != nil {
+		return nil, err
 	}
 	if e, ok := errors.AsType[*flaked.ConfigError](err); ok {
 		return nil, usageError("%w", e.Unwrap())
 	}
 	return n, err
+}
+
+// explainStateDir returns what to do about a *flaked.StateDirError, and nil for another error.
+func explainStateDir(err error) error {
+	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
+		return stateDirError(e.Dir, e.Err)
+	}
+	return nil
 }
 
 // backend is the backend of a node. Its Stats and its status have the server's counters, too.
@@ -174,6 +182,9 @@ func (p *process) serve(ctx context.Context) (err error) {
 	defer func() {
 		if ended := p.running.Close(context.Background()); err == nil {
 			err = ended
+		}
+		if explained := explainStateDir(err); explained != nil {
+			err = explained
 		}
 	}()
 	server, adminServer, err := p.servers()

@@ -72,18 +72,20 @@ func processKinds(release bool) []*kind {
 	}
 }
 
-// secondProcess starts another process on the machine's state directory, which must refuse.
+// secondProcess starts another process on the machine's state directory, which must wait, and end when it is stopped.
 func (x *attack) secondProcess() error {
 	x.begin("")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), 5*time.Second)
 	defer cancel()
 	x.m.mu.Lock()
 	twin := *x.m.node
 	x.m.mu.Unlock()
 	twin.listen = "unix:" + x.m.logFile + ".sock"
 	cmd := exec.CommandContext(ctx, x.c.binary, twin.args()...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	said, _ := cmd.CombinedOutput() // see the exit code
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(said), "in use") {
+	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(said), "in use") {
 		x.c.violated(x.m.name, "a second process on the state directory ended with %d: %s", code, said)
 	}
 	return nil

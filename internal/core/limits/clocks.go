@@ -40,6 +40,9 @@ const (
 // These constants say how far ahead of the clock bounds may lie, and how long the next
 // holder waits for one.
 const (
+	// LockWait is how long a start waits for a state directory that another process has. A container that was
+	// deleted has as long to end.
+	LockWait = 30 * time.Second
 	// DefaultReserve is how far ahead of the clock the reserved bound is kept on disk.
 	DefaultReserve = 3 * time.Second
 

@@ -119,6 +119,7 @@ func FuzzFiles(f *testing.F) {
 		}
 		i := New(Config{Now: func() int64 { return 1e12 }, Mono: func() int64 { return 1e9 }, Boot: "b",
 			Dir: dir})
+		i.Recall()
 		i.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
 		m, ok := i.named("order").mode.(*segment)

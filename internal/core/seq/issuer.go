@@ -108,7 +108,7 @@ type Config struct {
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
 	Parallel int
 	// Dir is where the node keeps what it knows of the records, and the positions that it holds, for its next start.
-	// nil: nowhere.
+	// nil: nowhere. It is used from Recall on.
 	Dir   Dir
 	Trace coordinator.Trace // may be nil
 	Log   hclog.Logger      // may be nil
@@ -180,7 +180,7 @@ type Issuer struct {
 	swept int64
 }
 
-// New returns an Issuer. It knows the sequences of the witness file, and no values that it may issue.
+// New returns an Issuer that knows nothing: see Recall. It does no I/O.
 func New(cfg Config) *Issuer {
 	if cfg.Nonce == nil {
 		process := nonce()[:processLen]
@@ -208,12 +208,21 @@ func New(cfg Config) *Issuer {
 	i.keep = func(Witness) error { return nil }
 	if dir := cfg.Dir; dir != nil {
 		i.keep = func(w Witness) error { return saveWitness(dir, w) }
-		i.journal = newJournal(dir)
-		if w, ok := loadWitness(dir); ok {
-			i.remember(w)
-		}
+		i.journal = &journal{dir: dir, woken: make(chan struct{}, 1)}
 	}
 	return i
+}
+
+// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
+// beside Round.
+func (i *Issuer) Recall() {
+	if i.cfg.Dir == nil {
+		return
+	}
+	i.journal.find()
+	if w, ok := loadWitness(i.cfg.Dir); ok {
+		i.remember(w)
+	}
 }
 
 // processLen is the number of characters at the beginning of a nonce that all nonces of a process share.

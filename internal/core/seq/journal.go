@@ -63,11 +63,16 @@ type held struct {
 // newJournal returns the journal in a directory, with what the process before left there.
 func newJournal(dir Dir) *journal {
 	j := &journal{dir: dir, woken: make(chan struct{}, 1)}
-	data, err := readChecked(dir, journalName)
+	j.find()
+	return j
+}
+
+// find takes over what the process before left in the directory.
+func (j *journal) find() {
+	data, err := readChecked(j.dir, journalName)
 	if j.blank = errors.Is(err, fs.ErrNotExist); err == nil {
 		j.load(data)
 	}
-	return j
 }
 
 // write replaces the file durably.

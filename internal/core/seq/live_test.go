@@ -83,6 +83,7 @@ func startLive(t *testing.T, st store.Store) liveNode {
 		Now:  func() int64 { return time.Now().UnixMilli() },
 		Mono: func() int64 { return int64(time.Since(began)) + 1 },
 	})
+	n.is.Recall()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { n.is.Run(ctx) })

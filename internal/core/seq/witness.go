@@ -154,10 +154,12 @@ func (i *Issuer) remember(w Witness) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
-		s := i.named(name)
+		s := i.named(name) // a request may have asked for it already
+		s.mu.Lock()
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
 		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
+		s.mu.Unlock()
 	}
 }
 
