@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Ledger keeps a claim on the local disk.
@@ -33,11 +34,13 @@ func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
 // other nodes under the same leader.
 type ClockCheck func(own Reading, peers []Reading) error
 
-// Config has the dependencies and settings of a Coordinator. Store, Now, Boot and Ledger are required.
+// Config has the dependencies and settings of a Coordinator. Store, Now, Elapsed and Ledger are required.
 type Config struct {
 	Store store.Store
-	// Now is the issuing clock in Unix milliseconds, and Boot is CLOCK_BOOTTIME in nanoseconds.
-	Now, Boot func() int64
+	// Now is the issuing clock in Unix milliseconds.
+	Now func() int64
+	// Elapsed measures how much time passes (C31). The Coordinator corrects it by the leader's stamps.
+	Elapsed *timeguard.Elapsed
 	// Ledger saves a claim before the write that carries it.
 	Ledger Ledger
 	// Labels are shown to people.
@@ -73,6 +76,8 @@ type Coordinator struct {
 	rtt int64
 	// latest is the stat of our own last write, a ticket's or a slot's.
 	latest store.Stat
+	// stamped is our last acknowledged write of a slot whose stamp is known.
+	stamped timeguard.Stamped
 	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
 	strayLock int
 	noted     *Loss // to be written by WriteNoted; nil: none
@@ -173,4 +178,11 @@ func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
+}
+
+// acknowledged notes that our write of a slot, sent at the moment sent, has just been acknowledged, and that the leader
+// stamped it with stamp, Unix ms. It corrects our clocks by that, and returns the write with corrected moments (C31).
+func (c *Coordinator) acknowledged(sent timeguard.Moment, stamp int64) timeguard.Stamped {
+	c.stamped = c.Elapsed.Acknowledged(c.stamped, timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp})
+	return c.stamped
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Owner says which node holds which worker. It stays the same while the node holds the slot.
@@ -39,6 +40,8 @@ type Claim struct {
 	Generation uint64 `json:"-"`
 	// Heard is the chain of our heartbeats. In the local record it may be a little older.
 	Heard Chain `json:"-"`
+	// Last is our last acknowledged write of the slot. A later process goes on from there.
+	Last timeguard.Stamped `json:"-"`
 	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
 	// cannot be set back. 0: not known.
 	Ends int64 `json:"-"`
@@ -56,11 +59,13 @@ func (c Claim) Leased(now, boot int64) bool {
 	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
 }
 
-// over reports whether the lease has ended by the boot clock.
+// over reports whether the lease has ended by the boot clock. AtMost would not do: a wall clock that leaps ahead must
+// not end a lease before ZooKeeper and the peers agree with the leap. The issuing clock follows the wall clock then.
+// The leader's clock is asked as well (see evidence.hasPassed).
 func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
 
-// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The wall clock reads now, and the boot
-// clock boot.
+// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The issuing clock reads now, and the
+// boot clock boot.
 func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
 // NotOursError: this node cannot prove that it still holds the slot of its local record. It must register as a new

@@ -131,12 +131,15 @@ func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
 	h.confirmAt = d.confirmAt // counts once the write is sent: it may arrive although its answer is lost
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
-	if written {
-		h.Heard = h.Heard.with(e.boot, h.co.Boot(), v.stat.Version+1, e.beat)
+	if written && err != nil {
+		h.Heard = Chain{Version: v.stat.Version + 1} // its stamp is not known
 	}
 	if err != nil {
 		return Beat{}, err
 	}
+	stamped := h.co.acknowledged(e.at, after.Mtime)
+	e.at = stamped.Sent
+	h.Heard, h.Last = h.Heard.with(stamped, v.stat.Version+1, e.beat), stamped
 	beat, err := h.afterWrite(d, v, after, e)
 	if err != nil {
 		return Beat{}, err
@@ -162,7 +165,7 @@ type decision struct {
 	confirms bool
 	cluster  Cluster
 	// lapsed: the lease had run out, so the confirming time begins anew. confirmAt is its end from this write on, ns of
-	// the boot clock.
+	// AtLeast.
 	lapsed    bool
 	confirmAt int64
 }
@@ -184,11 +187,11 @@ func (hold holdState) plan(v view, e evidence, r Report) decision {
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: hold.confirmAt}
 	// afterWrite or writeNextTerm found that our last write must not stay confirmed: write it again, unconfirmed.
-	takeBack := found.Confirmed && e.boot < hold.confirmAt
-	// The boot clock asks only of a confirmed record: an unconfirmed one would lapse at each heartbeat, and
-	// never confirm.
+	takeBack := found.Confirmed && e.at.Least < hold.confirmAt
+	// The boot clock counts for a confirmed record only: an unconfirmed one would lapse at each heartbeat, and never
+	// confirm.
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = takeBack
-	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.boot)
+	d.lapsed = e.now >= found.LeaseUntil || takeBack || found.Confirmed && hold.over(e.at.Boot)
 	if d.lapsed {
 		d.confirmAt = e.confirmAt(*v.cl)
 	}
@@ -252,7 +255,7 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 // The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 // The loop in Heartbeat writes it again, unconfirmed.
 func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
-	hold.word = hold.word.of(e.session, e.boot, after.Mzxid)
+	hold.word = hold.word.of(e.session, e.at.Least, after.Mzxid)
 	lapsed := d.lapsed
 	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}
@@ -264,6 +267,13 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 		}
 		lapsed = true
 	}
+	// The leader's stamp shows that less has passed than our clocks have counted, so that we confirm too early (C31).
+	//mutant:c31-beat-not-judged-again by TestStampOfABeatThatConfirmsTooEarly -> early := false
+	early := d.confirms && e.at.Least < d.confirmAt
+	if early && v.cl.ConfirmMs > 0 {
+		hold.confirmAt = e.confirmAt(*v.cl)
+		return Beat{}, errTakeBack
+	}
 	hold.Incarnation = v.cl.Incarnation
 	hold.bound = d.slot.LeaseUntil
 	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: hold.Floor}
@@ -273,7 +283,7 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 	if !beat.Confirmed {
 		return beat, nil
 	}
-	if !hold.Leased(e.now, e.boot) {
+	if !hold.Leased(e.now, e.at.Boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
 		//mutant:c27-lost-holder-has-not-borrowed -> beat.Floor = max(hold.Floor, e.now)
 		beat.Floor = max(hold.Floor, e.now+v.cl.BorrowMs)
@@ -283,7 +293,7 @@ func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e eviden
 		beat.Floor = max(beat.Floor, hold.doubt.floor)
 	}
 	if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
-		beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.boot)
+		beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.at.Boot)
 	}
 	return beat, nil
 }

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"fmt"
 	"time"
+
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about
@@ -38,6 +40,9 @@ func (h *Hold) Another() *Hold {
 // Recall returns the Hold of the claim in the state directory.
 func (c *Coordinator) Recall(claim Claim) *Hold {
 	c.hold = &Hold{co: c, holdState: holdState{Claim: claim}}
+	if claim.Last.Stamp != 0 {
+		c.stamped = claim.Last
+	}
 	return c.hold
 }
 
@@ -54,7 +59,7 @@ func (h *Hold) IsConfirmed() bool { return h.stage == confirmed }
 // Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
 func (h *Hold) Alone() bool { return h.stage == alone }
 
-// ConfirmAt returns the earliest time at which the slot may be confirmed, ns of the boot clock.
+// ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
 func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
 
 // GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
@@ -104,12 +109,12 @@ func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 }
 
 // begin begins to hold the slot of the pending grant: how is the step of the trace. Its write of slot over old was
-// decided with e, and is acknowledged. version is the slot's version since then. The write may continue the claim's
-// chain.
-func (h *Hold) begin(how string, cl Cluster, e evidence, old, slot Slot, version int32) {
+// decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
+// claim's chain.
+func (h *Hold) begin(how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
 	h.acknowledge()
 	h.Incarnation = cl.Incarnation
-	h.Heard = h.Heard.with(e.boot, h.co.Boot(), version, h.co.Interval)
+	h.Heard, h.Last = h.Heard.with(stamped, version, h.co.Interval), stamped
 	h.bound = slot.LeaseUntil
 	h.co.hold = h
 	h.traceGrant(how, cl, e, old, slot, version)
@@ -126,4 +131,6 @@ func (c Claim) nextClaim() Claim {
 }
 
 // confirmAfter makes the slot wait for the confirming time d from now on.
-func (h *Hold) confirmAfter(d time.Duration) { h.stage, h.confirmAt = confirming, h.co.Boot()+int64(d) }
+func (h *Hold) confirmAfter(d time.Duration) {
+	h.stage, h.confirmAt = confirming, h.co.Elapsed.AtLeast()+int64(d)
+}

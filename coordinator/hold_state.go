@@ -1,6 +1,10 @@
 package coordinator
 
-import "time"
+import (
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
 
 // stage is one of the stages that the comment of Hold shows.
 type stage int
@@ -22,7 +26,7 @@ type holdState struct {
 	granted []string // the nonces of the grants that this process has made
 	// startedFrom is the generation of the local record from which the process went on alone. Valid in that stage.
 	startedFrom uint64
-	// confirmAt is the end of the confirming time (C10), ns of the boot clock. A record that is confirmed earlier must
+	// confirmAt is the end of the confirming time (C10), ns of AtLeast. A record that is confirmed earlier must
 	// be written again, unconfirmed.
 	confirmAt int64
 	sinceGrant
@@ -39,15 +43,15 @@ type sinceGrant struct {
 
 // evidence has the inputs of a decision, besides the hold and what was read.
 type evidence struct {
-	now     int64         // our clock, Unix ms
-	session int64         // of ZooKeeper, in which a record with self may be written
-	boot    int64         // our boot clock, ns
-	horizon horizon       // as of boot
-	beat    time.Duration // from one heartbeat to the next
-	mine    Cluster       // as this node knows it
-	reading Reading       // our clock against the leader's when that was last read; zero: never
-	agreed  bool          // most voters agree with that reading
-	self    Slot          // the fields about this node that each of our records has
+	now     int64            // our clock, Unix ms
+	session int64            // of ZooKeeper, in which a record with self may be written
+	at      timeguard.Moment // when it was gathered
+	horizon horizon          // as of then
+	beat    time.Duration    // from one heartbeat to the next
+	mine    Cluster          // as this node knows it
+	reading Reading          // our clock against the leader's when that was last read; zero: never
+	agreed  bool             // most voters agree with that reading
+	self    Slot             // the fields about this node that each of our records has
 }
 
 // gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
@@ -57,10 +61,10 @@ func (c *Coordinator) gather() evidence {
 	if c.Followed != nil {
 		self.Followed = c.Followed()
 	}
-	boot := c.Boot()
-	c.horizon = c.horizon.at(boot, c.mine.ConfirmTime())
+	at := c.Elapsed.Now()
+	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
 	return evidence{
-		now: c.Now(), session: session, boot: boot, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
 		reading: c.reading, self: self,
 	}
 }
@@ -71,8 +75,8 @@ func (e evidence) judgedBy(r Report) evidence {
 	return e
 }
 
-// confirmAt returns the end of a confirming time that begins now, ns of the boot clock.
-func (e evidence) confirmAt(cl Cluster) int64 { return e.boot + int64(cl.ConfirmTime()) }
+// confirmAt returns the end of a confirming time that begins now, ns of AtLeast.
+func (e evidence) confirmAt(cl Cluster) int64 { return e.at.Least + int64(cl.ConfirmTime()) }
 
 // usableHorizon returns the highest lease bound that a record may get. A lease that is not confirmed yet may reach the
 // horizon of cl at once (C23).
@@ -88,5 +92,7 @@ func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
 // run out waits as a new node does: somebody else may have held the slot meanwhile, or may be about to come back to a
 // ZooKeeper that has lost them.
 func (hold holdState) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
-	return e.boot >= confirmAt && (!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.boot) && !hold.doubted())
+	//mutant:c31-confirming-by-the-boot-clock by TestPlan -> now := e.at.Boot
+	now := e.at.Least
+	return now >= confirmAt && (!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.at.Boot) && !hold.doubted())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // The heartbeat that planned returns has these values. The record is ours, and our clock reads planNow and agrees with
@@ -28,8 +29,9 @@ func planned() (holdState, view, evidence, Report) {
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := holdState{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
-	e := evidence{now: planNow, boot: 50e9, horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
-		beat: limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
+	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
+		horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
+		beat:    limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
 		reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
 			Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
@@ -117,13 +119,17 @@ var plans = map[string]struct {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, confirming, 0
 	}, lapsed: true, h: -5, waits: planConfirm},
 	"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
-		t.confirmAt, t.stage = e.boot+1, confirming
+		t.confirmAt, t.stage = e.at.Least+1, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
 	"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		t.confirmAt, v.slot.Confirmed, t.stage = e.boot, false, confirming
+		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, confirming
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.boot+1
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
+	}, h: 60_000},
+	"and whose boot clock is fast": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
+		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
 }
 
@@ -159,7 +165,7 @@ func TestPlan(t *testing.T) {
 			raises && p.cluster.Horizon != v.cl.nextHorizon(planNow) {
 			t.Errorf("%s: writes the cluster's record: %+v", name, p.cluster)
 		}
-		if left := p.confirmAt - e.boot; row.waits > 0 && left != row.waits*1e6 {
+		if left := p.confirmAt - e.at.Least; row.waits > 0 && left != row.waits*1e6 {
 			t.Errorf("%s: may confirm in %d ns", name, left)
 		}
 	}
@@ -237,7 +243,7 @@ func TestPlanProperties(t *testing.T) {
 			planNow+small("floor")
 		v.slot.Confirmed, v.slot.LeaseUntil = yes("found confirmed"), planNow+small("found lease bound")
 		v.cl.FrozenUntil = planNow + small("frozen until")
-		hold.confirmAt = e.boot + small("not before")*1e6
+		hold.confirmAt = e.at.Least + small("not before")*1e6
 		if !yes("compared") {
 			hold.bound = 0
 		}
@@ -260,7 +266,7 @@ func TestPlanProperties(t *testing.T) {
 		case p.slot.Nonce != hold.Nonce || p.slot.Term != hold.Term ||
 			p.slot.LeaseUntil < max(v.slot.LeaseUntil, hold.LeaseUntil):
 			t.Fatalf("%+v", p.slot)
-		case p.confirms && frozen && !hold.Leased(e.now, e.boot):
+		case p.confirms && frozen && !hold.Leased(e.now, e.at.Boot):
 			t.Fatal("confirms in a freeze")
 		case p.slot.Confirmed && !v.slot.Confirmed && !p.confirms:
 			t.Fatal("is confirmed without the proof")
@@ -279,7 +285,7 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatalf("the floor went from %d to %d", floor, beat.Floor)
 		case beat.Confirmed && hold.doubted():
 			t.Fatal("confirmed, and doubted")
-		case beat.Confirmed && !hold.Leased(e.now, e.boot) && beat.Floor < e.now:
+		case beat.Confirmed && !hold.Leased(e.now, e.at.Boot) && beat.Floor < e.now:
 			t.Fatal("goes on below now after its lease had run out")
 		}
 	})

@@ -12,10 +12,10 @@ type horizon struct {
 	known  int64 // the highest that was read or written
 	usable int64 // the own lease may reach it
 	next   int64 // becomes usable; not above usable: none does
-	since  int64 // when next was read, ns of the boot clock
+	since  int64 // when next was read, ns of AtLeast
 }
 
-// saw returns the horizon after v was read or written at now, ns of the boot clock. The first one that a process reads
+// saw returns the horizon after v was read or written at now, ns of AtLeast. The first one that a process reads
 // counts at once.
 func (h horizon) saw(v, now int64) horizon {
 	if v <= h.known {
@@ -31,7 +31,7 @@ func (h horizon) saw(v, now int64) horizon {
 	return h
 }
 
-// at returns the horizon at now, ns of the boot clock. confirm is the cluster's confirming time.
+// at returns the horizon at now, ns of AtLeast. confirm is the cluster's confirming time.
 func (h horizon) at(now int64, confirm time.Duration) horizon {
 	//mutant:c23-horizon-counts-at-once by TestHorizon -> if h.next > h.usable {
 	if h.next > h.usable && now-h.since >= int64(confirm) {

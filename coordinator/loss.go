@@ -32,7 +32,7 @@ type Loss struct {
 // and perhaps another node has noticed that.
 func (h *Hold) lossOf(cl *Cluster, found string) Loss {
 	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
-	if h.over(h.co.Boot()) {
+	if h.over(h.co.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
 	if cl == nil || cl.Incarnation < h.co.mine.Incarnation {
@@ -141,7 +141,7 @@ func (c *Coordinator) saw(cl Cluster) {
 		return
 	}
 	c.mine.HighestSlot = max(c.mine.HighestSlot, cl.HighestSlot)
-	c.horizon = c.horizon.saw(cl.Horizon, c.Boot())
+	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
 	if cl.Incarnation > c.mine.Incarnation {
 		c.mine.Incarnation = cl.Incarnation
 		if c.hold != nil {

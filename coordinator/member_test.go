@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // member is a node.
@@ -60,7 +61,8 @@ func (m *member) boot() {
 		return store.NoFault
 	})
 	co := New(Config{
-		Store: m.sess, Now: m.clock, Boot: m.bootClock, Ledger: m.disk, Labels: Labels{Name: m.name},
+		Store: m.sess, Now: m.clock, Elapsed: timeguard.NewElapsed(labClock{m}), Ledger: m.disk,
+		Labels: Labels{Name: m.name},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
 	})
@@ -82,6 +84,13 @@ func (m *member) ctx() context.Context {
 }
 
 func (m *member) clock() int64 { return m.now + m.skew }
+
+// labClock is the clock of a member's machine.
+type labClock struct{ m *member }
+
+func (c labClock) Wall() int64 { return c.m.clock() * 1e6 }
+func (c labClock) Mono() int64 { return c.m.bootClock() }
+func (c labClock) Boot() int64 { return c.m.bootClock() }
 
 // bootClock goes on when the leader's clock is set back.
 func (m *member) bootClock() int64 { return (m.now + m.back) * 1e6 }

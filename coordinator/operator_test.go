@@ -8,6 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/internal/testkit/zktest"
+	"github.com/flaked/flaked/timeguard"
 )
 
 func (l *lab) operator() Operator {
@@ -84,7 +85,7 @@ const shortLease = 3 * time.Second
 func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Hold, error) {
 	t.Helper()
 	clock := func() int64 { return time.Now().UnixMilli() }
-	c := New(Config{Store: st, Now: clock, Boot: func() int64 { return time.Now().UnixNano() },
+	c := New(Config{Store: st, Now: clock, Elapsed: timeguard.NewElapsed(timeguard.System()),
 		Ledger: openLedger{}, Labels: Labels{Name: name}})
 	c.Join(cl)
 	h := c.Enlist("node-" + name)

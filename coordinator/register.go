@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // growBy returns the number of slots that a cluster grows by at once: half of the slots that it uses, or 1/64 of all
@@ -212,7 +213,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	h.begin("acquired", cl, e, old, slot, v.stat.Version+1)
+	h.begin("acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)

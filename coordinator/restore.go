@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
 func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
-	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Boot())
+	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Elapsed.Now().Boot)
 	l := h.lossOf(v.cl, why)
 	cl, err := h.co.raise(ctx, l)
 	switch {
@@ -67,18 +68,19 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	if err != nil {
 		return Beat{}, err
 	}
-	h.begin("restored", cl, e, old, slot, version)
+	h.begin("restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: h.co.Elapsed.Now()}, old, slot, version)
 	h.confirmAt = 0 // of the record that is lost
 	written, err := h.co.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err
 	}
+	e.at = h.co.acknowledged(e.at, written.Mtime).Sent
 	beat := Beat{
 		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
 		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: h.co.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
-		beat.ends = endsAt(slot.LeaseUntil, e.now, e.boot)
+		beat.ends = endsAt(slot.LeaseUntil, e.now, e.at.Boot)
 	}
 	return beat, nil
 }

@@ -111,11 +111,13 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 		return 0, err
 	}
 	clock := c.setReading(e.now, written)
+	stamped := c.acknowledged(e.at, written.Mtime)
 	before := e
+	before.at = stamped.Sent
 	// Again, with the reading that this write has given.
 	e = c.gather()
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
-	h.begin("resumed", d.cluster, before, *v.slot, d.slot, v.stat.Version+1)
+	h.begin("resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
@@ -132,5 +134,5 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 // process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a slot,
 // and it is ours.
 func (hold holdState) continuesChain(v view, e evidence) bool {
-	return v.slot.Confirmed && hold.Leased(e.now, e.boot) && hold.Heard.goesOn(e.boot, e.beat)
+	return v.slot.Confirmed && hold.Leased(e.now, e.at.Boot) && hold.Heard.goesOn(e.at, e.beat)
 }

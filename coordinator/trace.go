@@ -28,7 +28,7 @@ func (h *Hold) traceGrant(how string, cl Cluster, e evidence, old, slot Slot, ve
 		"floor", h.Floor, "reserved", h.ReservedUntil, "own_lease", h.LeaseUntil, "ever", h.EverConfirmed,
 		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
-		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leader(), "sent", e.boot)
+		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leader(), "sent", e.at.Boot)
 }
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
@@ -39,5 +39,5 @@ func (h *Hold) traceBeat(d decision, v view, after store.Stat, e evidence, b Bea
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
 		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
-		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.boot)
+		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.at.Boot)
 }

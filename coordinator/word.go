@@ -17,7 +17,7 @@ import (
 // until each live peer has written, or for the confirming time.
 type word struct {
 	session int64 // of our first write; 0: none
-	began   int64 // when that was sent, ns of the boot clock
+	began   int64 // when that was sent, ns of AtLeast
 	zxid    int64 // its transaction
 	// all: each live peer has written since, and has compared its named sequences. Then none has lost anything.
 	all bool
@@ -46,7 +46,7 @@ func (w word) given(peer Slot, stat store.Stat, incarnation int64) bool {
 	return stat.Mzxid > w.zxid && peer.Incarnation == incarnation && (compared || peer.Stopped || peer.Released)
 }
 
-// relyAt returns when a node need not wait for its peers' word any more, ns of the boot clock.
+// relyAt returns when a node need not wait for its peers' word any more, ns of AtLeast.
 func (w word) relyAt(confirm time.Duration) int64 {
 	switch {
 	case w.all:
@@ -60,7 +60,7 @@ func (w word) relyAt(confirm time.Duration) int64 {
 // Waits reports whether this node waits for its peers' word.
 func (h *Hold) Waits() bool {
 	w := h.word
-	return w.session != 0 && !w.many && !w.all && h.co.Boot() < w.began+int64(h.co.mine.ConfirmTime())
+	return w.session != 0 && !w.many && !w.all && h.co.Elapsed.AtLeast() < w.began+int64(h.co.mine.ConfirmTime())
 }
 
 // hearPeers reads the records of all live peers, and notes their word.
@@ -91,7 +91,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 	return err
 }
 
-// RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of the boot clock: it has
+// RelyOn returns the session in which this node may rely on ZooKeeper, and from when on, ns of AtLeast: it has
 // its peers' word then, or has waited for the confirming time.
 func (h *Hold) RelyOn() (session, from int64) {
 	return h.word.session, h.word.relyAt(h.co.mine.ConfirmTime())

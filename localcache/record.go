@@ -36,13 +36,20 @@ type Record struct {
 	Generation uint64 `json:"-"`
 }
 
-// Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was,
-// ns of the boot clock, and the version of the worker's record since then. Ends is when the lease ends by that clock.
+// Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was, and
+// the version of the worker's record since then. Ends is when the lease ends. The rest is of the last acknowledged
+// write: when it was sent, the leader's stamp, and the moment of its acknowledgement, as timeguard.Stamped.
 type Heard struct {
-	Began   int64 `json:"began,omitempty"`
-	Sent    int64 `json:"sent,omitempty"`
-	Version int32 `json:"version,omitempty"`
-	Ends    int64 `json:"ends,omitempty"`
+	Began    int64 `json:"began,omitempty"`
+	Sent     int64 `json:"sent,omitempty"`
+	Version  int32 `json:"version,omitempty"`
+	Ends     int64 `json:"ends,omitempty"`
+	LastSent int64 `json:"last_sent,omitempty"`
+	Stamp    int64 `json:"stamp,omitempty"`
+	Boot     int64 `json:"boot,omitempty"`
+	Wall     int64 `json:"wall,omitempty"`
+	Least    int64 `json:"least,omitempty"`
+	Most     int64 `json:"most,omitempty"`
 }
 
 // clone returns a copy that shares no memory with r.

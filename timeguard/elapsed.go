@@ -57,8 +57,12 @@ func (e *Elapsed) AtLeast() int64 { return e.Now().Least }
 // AtMost returns a clock, in ns, that counts no less than the time that has passed.
 func (e *Elapsed) AtMost() int64 { return e.Now().Most }
 
-// step is the difference between the two clocks of the machine from which Elapsed goes on from the present moment.
-const step = int64(time.Millisecond)
+// step is the difference between the two clocks of the machine from which Elapsed goes on from the present moment. It
+// also does so after goesOnAfter: a wall clock that steps back makes AtLeast forget what has passed since then.
+const (
+	step        = int64(time.Millisecond)
+	goesOnAfter = int64(time.Second)
+)
 
 // Now returns the present moment. If the clocks differ in what they have counted, one of them has stepped, stands still
 // or runs at a wrong rate, and both clocks go on from here. Else a wall clock that steps ahead and back would make
@@ -67,8 +71,8 @@ func (e *Elapsed) Now() Moment {
 	for {
 		last := e.last.Load()
 		now := last.at(e.clock.Boot(), e.clock.Wall())
-		//mutant:c31-step-forgotten by TestElapsedOverStepsThatWereRead -> return now
-		if now.Most-now.Least-(last.Most-last.Least) < step {
+		//mutant:c31-step-forgotten by TestElapsedOverStepsThatWereRead -> if true {
+		if now.Most-now.Least-(last.Most-last.Least) < step && now.Most-last.Most < goesOnAfter {
 			return now
 		}
 		next := now // so that the usual case allocates nothing

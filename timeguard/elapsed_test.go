@@ -171,3 +171,17 @@ func TestElapsedOfAnEarlierProcess(t *testing.T) {
 		})
 	}
 }
+
+// A wall clock that steps back takes nothing off AtLeast that was read a second before.
+func TestStepBackForgetsASecondAtMost(t *testing.T) {
+	c := &threeClocks{100 * time.Second, 5000 * time.Second, 0}
+	e := NewElapsed(c)
+	c.pass(10*time.Second, 10*time.Second, 0)
+	before := e.AtLeast()
+	c.pass(time.Second/2, time.Second/2, 0)
+	e.AtLeast()
+	c.pass(0, -time.Hour, 0)
+	if now := e.AtLeast(); now < before {
+		t.Errorf("AtLeast went back by %s", time.Duration(before-now))
+	}
+}

@@ -15,20 +15,30 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/timeguard"
 )
+
+// laterClock is a machine on which more time has passed.
+type laterClock struct {
+	timeguard.Clock
+	by *time.Duration
+}
+
+func (c laterClock) Boot() int64 { return c.Clock.Boot() + int64(*c.by) }
+func (c laterClock) Wall() int64 { return c.Clock.Wall() + int64(*c.by) }
 
 type noLedger struct{}
 
 func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
 // register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its
-// boot clock.
+// clocks.
 func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
 	t.Helper()
 	later := time.Duration(0)
 	c := coordinator.New(coordinator.Config{
 		Store: st, Now: func() int64 { return time.Now().UnixMilli() },
-		Boot: func() int64 { return time.Now().Add(later).UnixNano() }, Ledger: noLedger{},
+		Elapsed: timeguard.NewElapsed(laterClock{timeguard.System(), &later}), Ledger: noLedger{},
 		Labels: coordinator.Labels{Name: name, Address: "127.0.0.1:7609", Version: "1.2.3"},
 	})
 	c.Join(cl)

@@ -252,7 +252,7 @@ func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	s := n.peek()
-	if left := time.Duration(n.hold.ConfirmAt() - n.cfg.Clock.Boot()); !s.confirmed && left > 0 {
+	if left := time.Duration(n.hold.ConfirmAt() - n.elapsed.AtLeast()); !s.confirmed && left > 0 {
 		next = min(next, left)
 	}
 	if n.hold.Waits() {

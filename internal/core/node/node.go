@@ -19,7 +19,9 @@ type Node struct {
 	cfg   Config
 	log   hclog.Logger
 	clock *timeguard.Issuing
-	coord *coordinator.Coordinator
+	// elapsed measures how much time passes (C31), for named sequences, too.
+	elapsed *timeguard.Elapsed
+	coord   *coordinator.Coordinator
 	// hold is the hold on the slot. Only the goroutine that runs keep uses it, and stop after that.
 	hold *coordinator.Hold
 
@@ -202,11 +204,12 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock),
+		elapsed:    timeguard.NewElapsed(cfg.Clock),
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
 	n.coord = coordinator.New(coordinator.Config{
-		Store: cfg.Store, Now: n.clock.NowMs, Boot: cfg.Clock.Boot, Ledger: ledger{n}, Labels: cfg.Labels,
+		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
 	n.refuse(Starting, CauseNoWorkerYet)
@@ -242,6 +245,9 @@ func (n *Node) stopTime() time.Duration {
 	}
 	return n.cfg.CallTimeout
 }
+
+// Elapsed measures how much time passes (C31). Heartbeats correct it by the clock of ZooKeeper's leader.
+func (n *Node) Elapsed() *timeguard.Elapsed { return n.elapsed }
 
 // now returns the issuing clock in Unix milliseconds.
 func (n *Node) now() int64 { return n.clock.NowMs() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // LocalRecord is the record that a node keeps in its state directory.
@@ -43,7 +44,11 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 }
 
 func heardOf(c coordinator.Claim) localcache.Heard {
-	return localcache.Heard{Began: c.Heard.Began, Sent: c.Heard.Sent, Version: c.Heard.Version, Ends: c.Ends}
+	acked := c.Last.Acked
+	return localcache.Heard{
+		Began: c.Heard.Began, Sent: c.Heard.Sent, Version: c.Heard.Version, Ends: c.Ends, Stamp: c.Last.Stamp,
+		LastSent: c.Last.Sent.Most, Boot: acked.Boot, Wall: acked.Wall, Least: acked.Least, Most: acked.Most,
+	}
 }
 
 // DecodeRecord reverses Encode. It returns a zero LocalRecord for a zero record, and
@@ -58,8 +63,13 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	}
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
 		kept.Generation, kept.ServedMs
-	r.Claim.Heard = coordinator.Chain{Began: kept.Heard.Began, Sent: kept.Heard.Sent, Version: kept.Heard.Version}
-	r.Claim.Ends, r.Journal = kept.Heard.Ends, kept.Journal
+	h := kept.Heard
+	r.Claim.Heard = coordinator.Chain{Began: h.Began, Sent: h.Sent, Version: h.Version}
+	r.Claim.Last = timeguard.Stamped{
+		Sent: timeguard.Moment{Most: h.LastSent}, Stamp: h.Stamp,
+		Acked: timeguard.Moment{Boot: h.Boot, Wall: h.Wall, Least: h.Least, Most: h.Most},
+	}
+	r.Claim.Ends, r.Journal = h.Ends, kept.Journal
 	return r, nil
 }
 

@@ -124,8 +124,8 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	if s.now >= p.keepAt || p.acquiring || !p.n.confirmed && p.n.hold != nil && p.Boot() >= p.n.hold.ConfirmAt() ||
-		len(p.n.wakeKeeper) > 0 {
+	mayConfirm := !p.n.confirmed && p.n.hold != nil && p.n.elapsed.AtLeast() >= p.n.hold.ConfirmAt()
+	if s.now >= p.keepAt || p.acquiring || mayConfirm || len(p.n.wakeKeeper) > 0 {
 		drain(p.n.wakeKeeper)
 		if !s.chance(8) {
 			s.keep(p)
@@ -160,7 +160,7 @@ func (s *sim) expireSome() {
 // disaster makes something happen to a machine's clock or disk, or to ZooKeeper. It may also
 // end such a fault, or run a command of an operator.
 func (s *sim) disaster(m *machine) {
-	switch s.rng.IntN(20) {
+	switch s.rng.IntN(21) {
 	case 0:
 		s.step(m, -s.upTo(5*time.Millisecond))
 	case 1:
@@ -206,6 +206,8 @@ func (s *sim) disaster(m *machine) {
 		s.leaderSteps()
 	case 17:
 		s.operate()
+	case 18:
+		s.pace(m, pick[int64](s, -15, 15, int64(s.between(-10, 50))), s.upTo(pick(s, 2*s.confirm, time.Hour)))
 	default:
 		s.ail(m, noTrouble)
 	}

@@ -99,6 +99,14 @@ func (s *sim) pause(m *machine, d time.Duration, late bool) {
 	m.behind(int64(d))
 }
 
+// pace makes the boot clock and the monotonic clock of a machine slow by so many percent for d, or fast.
+func (s *sim) pace(m *machine, percent int64, d time.Duration) {
+	s.note("%s: its boot clock is %d%% slow for %s", m.name, percent, d)
+	m.mono.lose(s.now, s.now+int64(d), percent)
+	m.boot.lose(s.now, s.now+int64(d), percent)
+	m.behind(max(0, int64(d)*percent/100))
+}
+
 // behind notes that the clock that IDs are made by may get behind by so much.
 func (m *machine) behind(by int64) {
 	m.lowest -= by

@@ -81,10 +81,7 @@ func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 
 // recall makes the claim of a local record the node's own.
 func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
-	claim := rec.Claim
-	if rec.Boot == "" || rec.Boot != n.cfg.BootID { // (C13) the boot clock counts anew
-		claim.Heard.Began, claim.Heard.Sent, claim.Ends = 0, 0, 0
-	}
+	claim := rec.Claim.From(n.elapsed, rec.Boot != "" && rec.Boot == n.cfg.BootID)
 	if loaded.Damaged {
 		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		claim.Generation++               // the block that is lost may have been the newer one
