@@ -22,8 +22,9 @@ func doctorCommand() *cli.Command {
 		Usage: "check what a node needs, and say what to do",
 		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and ports for a
 node with these flags. Give it the node's flags, best its --config, and run it as the
-node's user. It may run beside the node, and leaves nothing behind: it tests with one
-ephemeral record in ZooKeeper and one file without a name.
+node's user. It may run beside the node, whose record then says where it serves. It
+leaves nothing behind: it tests with one ephemeral record in ZooKeeper and one file
+without a name.
 
 Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
 only because ZooKeeper cannot be reached. It takes at most --timeout and a few

@@ -89,12 +89,12 @@ func Run(ctx context.Context, cfg Config) Report {
 	begin := time.Now()
 	dir := examine(ctx, cfg)
 	defer dir.look.Close()
+	var own coordinator.Labels
 	parts := []func(context.Context) []Finding{
 		func(ctx context.Context) []Finding { return checkServers(ctx, cfg) },
-		func(ctx context.Context) []Finding { return checkRecords(ctx, cfg, dir) },
+		func(ctx context.Context) (found []Finding) { found, own = checkRecords(ctx, cfg, dir); return found },
 		func(ctx context.Context) []Finding { return checkDir(ctx, cfg, dir) },
 		func(context.Context) []Finding { return checkClock(dir) },
-		func(context.Context) []Finding { return checkPorts(cfg, dir.look.Locked) },
 	}
 	found := make([][]Finding, len(parts))
 	var wg sync.WaitGroup
@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg Config) Report {
 		})
 	}
 	wg.Wait()
-	r := Report{Findings: slices.Concat(found...)}
+	r := Report{Findings: append(slices.Concat(found...), checkPorts(cfg, dir.look.Locked, own)...)}
 	r.Summary = summarise(r.Findings)
 	r.Summary.TookMs = time.Since(begin).Milliseconds()
 	return r

@@ -5,11 +5,20 @@ import (
 	"io/fs"
 	"net"
 	"syscall"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // checkPorts judges for each address whether a node could listen there, or does. running: a node uses the
-// state directory.
-func checkPorts(cfg Config, running bool) (found []Finding) {
+// state directory. If it says where it serves (own), doctor's own settings do not count.
+func checkPorts(cfg Config, running bool, own coordinator.Labels) (found []Finding) {
+	if running && own.Address != "" {
+		text := "the node that runs here serves " + own.Address
+		if own.Admin != "" {
+			text += ", and its admin port is " + own.Admin
+		}
+		return []Finding{{Check: "ports", Level: OK, Text: text}}
+	}
 	for _, a := range cfg.Listen {
 		found = append(found, judgePort("--listen", a[1], tryListen(a[0], a[1]), running))
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// checkRecords uses ZooKeeper as a node does. It ends where something fails that the rest needs.
-func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding) {
+// checkRecords uses ZooKeeper as a node does. It ends where something fails that the rest needs. own is what the node
+// that runs here says of itself.
+func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding, own coordinator.Labels) {
 	cfg.ZK.CallTimeout = cfg.Timeout
 	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *store.ZK) error {
 		p, err := z.Probe(ctx, func() int64 { return time.Now().UnixMilli() })
@@ -24,17 +25,23 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 			return nil
 		}
 		cl, err := coordinator.ReadCluster(ctx, z)
-		found = append(found, judgeCluster(cl, err, cfg, d, time.Now())...)
 		var others []timeguard.Offset
 		var entries []coordinator.Entry
+		var unread error
+		if err == nil {
+			entries, unread = coordinator.ReadSlots(ctx, z, cl)
+			own = runningNode(entries, d)
+			cfg = cfg.asRunning(own)
+		}
+		found = append(found, judgeCluster(cl, err, cfg, d, time.Now())...)
 		missing := err
 		now := p.Stamp
 		if now == 0 { // it may read but not write
 			now = time.Now().UnixMilli()
 		}
 		if err == nil {
-			if entries, err = coordinator.ReadSlots(ctx, z, cl); err != nil {
-				found = append(found, failed("workers", err))
+			if unread != nil {
+				found = append(found, failed("workers", unread))
 				return nil
 			}
 			found = append(found, judgeWorkers(cl, entries, now))
@@ -52,7 +59,7 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding)
 	if err != nil {
 		found = append(found, failed("session", err))
 	}
-	return found
+	return found, own
 }
 
 func failed(check string, err error) Finding {
