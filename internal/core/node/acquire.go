@@ -54,7 +54,7 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 		cause := n.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
 		switch {
-		case errors.As(err, &replaced) && !a.usable:
+		case errors.As(err, &replaced) && !a.usable && !n.belongs():
 			// Holders have put their cluster back while this node created a new one.
 			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)

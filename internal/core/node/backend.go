@@ -225,6 +225,12 @@ func (n *Node) Cluster() (name, uuid string) {
 	return n.cfg.Cluster, uuid
 }
 
+// belongs reports whether the node has said to which cluster it belongs. It stays with that one.
+func (n *Node) belongs() bool {
+	_, uuid := n.Cluster()
+	return uuid != ""
+}
+
 // Worker describes the node in one line of name=value pairs: worker ("none" if it has none),
 // term, node identity, name and phase.
 func (n *Node) Worker() string {

@@ -165,6 +165,28 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
+// While a node is cut off, another cluster takes the place of its own. Clients have its connections, and do not look again
+// which cluster answers.
+func TestRunningNodeJoinsNoOtherCluster(t *testing.T) {
+	r := newRig(t)
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	uuid := n.clusterUUID()
+	n.session.Partition()
+	r.mem.Wipe()
+	r.disk = memfile.New(nil)
+	other := r.start().untilReady()
+	other.until("confirmed", other.isConfirmed)
+	n.session.Heal()
+	var differs *coordinator.OtherClusterError
+	if err := n.ended(); !errors.As(err, &differs) || differs.Ours != uuid || differs.Found != other.clusterUUID() {
+		t.Errorf("ended with %v", err)
+	}
+	if _, said := n.Cluster(); said != uuid {
+		t.Errorf("it says that it belongs to %s, and belonged to %s", said, uuid)
+	}
+}
+
 // A node may create a cluster, and its state directory names one that ZooKeeper has lost. Other nodes of that cluster
 // may still hold leases. So the node must put that cluster back, with registration frozen.
 func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {

@@ -33,7 +33,11 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if !a.usable {
+	switch _, ours := n.Cluster(); {
+	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
+	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
+		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
+	case !a.usable:
 		return false, n.joinAs(cl)
 	}
 	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
