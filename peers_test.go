@@ -100,8 +100,8 @@ func TestUnknownOutcomeAtTheOwnerIsNotRepeated(t *testing.T) {
 			if err != nil {
 				return
 			}
-			for in := bufio.NewScanner(nc); in.Scan() && in.Text() == "PING"; passed++ {
-				fmt.Fprintln(nc, "PONG")
+			for in := bufio.NewScanner(nc); in.Scan() && strings.HasPrefix(in.Text(), "WORKER "); passed++ {
+				fmt.Fprintln(nc, "worker=0 cluster_uuid="+strings.Fields(in.Text())[1])
 			}
 			nc.Close()
 		}

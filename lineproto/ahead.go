@@ -31,10 +31,14 @@ type early struct {
 
 // pass executes PASS, a RANGE that another node has passed on.
 func (s *session) pass(_ context.Context, args [][]byte) *ids.ReplyError {
-	if n, ok := number(args[1]); ok && s.takeAhead(seqPass, args[0], n) {
-		return nil
+	n, of, e := s.passed(args)
+	if e != nil || s.takeAhead(seqPass, args[0], n) {
+		return e
 	}
-	return s.askWhole(seqPass, args)
+	if e = s.ask(seqPass, args[0], int(n)); e == nil {
+		s.seq.wait.Passed = of
+	}
+	return e
 }
 
 // takeAhead makes the request that was made before its turn the session's task, and returns false if there is none.
@@ -97,7 +101,7 @@ func wordsOf(in []byte) (words [][]byte, size int) {
 }
 
 // maxAheadWords is the most words of a request that is made before its turn.
-const maxAheadWords = 3
+const maxAheadWords = 1 + passWords
 
 // aheadOf returns the request of these words, nil if it must wait for its turn.
 func (s *session) aheadOf(words [][]byte) *seqRequest {
@@ -110,13 +114,16 @@ func (s *session) aheadOf(words [][]byte) *seqRequest {
 	}
 	q := newSeqRequest(s.conn)
 	q.name, q.times, q.n = append(q.name, name...), 1, 1
-	if len(words) == 3 {
-		n, ok := number(words[2])
-		if !equalFold(verb, "PASS") || !ok || n > maxRange || len(s.ahead) >= maxPassAhead {
+	if len(words) == 1+passWords && equalFold(verb, "PASS") && len(s.ahead) < maxPassAhead {
+		n, of, e := s.passed(words[1:])
+		if e != nil {
 			return nil
 		}
-		q.kind, q.n, q.wait.Passed = seqPass, int(n), true
+		q.kind, q.n, q.wait.Passed = seqPass, int(n), of
 		return q
+	}
+	if len(words) > 2 {
+		return nil
 	}
 	// Values of one name must not overtake each other.
 	same := func(o *seqRequest) bool { return bytes.Equal(o.name, name) }

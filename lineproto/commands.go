@@ -2,7 +2,6 @@ package lineproto
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -102,7 +101,7 @@ func commandTable() []command {
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).quit,
 			help: "closes the connection"},
-		{name: "PASS", args: "name n", min: 2, max: 2, run: (*session).pass},
+		{name: "PASS", args: "name n cluster id term owner", min: passWords, max: passWords, run: (*session).pass},
 	}, redisCommands()...)
 }
 
@@ -228,40 +227,23 @@ func (s *session) decode(_ context.Context, args [][]byte) *ids.ReplyError {
 
 func (s *session) time(context.Context, [][]byte) *ids.ReplyError {
 	us := s.srv.cfg.Backend.Now().UnixMicro()
-	s.out = s.fr.pair(s.out, us/1e6, us%1e6)
+	s.out = s.fr.pair(s.out, us/1e6, us%1e6, "")
 	return nil
 }
 
 // worker executes WORKER. A client that names another cluster than this node's is refused, and its connection ends:
 // nothing that it has sent behind the request is executed.
 func (s *session) worker(_ context.Context, args [][]byte) *ids.ReplyError {
-	name, uuid := s.srv.cfg.Backend.Cluster()
 	if len(args) > 0 {
-		switch wanted := string(args[0]); {
-		case !isCluster(wanted):
-			return errCluster
-		case uuid == "":
-			s.task = taskEnd
-			return replies.ErrNoCluster
-		case wanted != name && wanted != uuid:
-			s.task = taskEnd
-			return replies.NotInCluster(name, uuid, wanted)
+		if e := s.inCluster(args[0]); e != nil {
+			if e != errCluster {
+				s.task = taskEnd
+			}
+			return e
 		}
 	}
-	s.out = s.fr.text(s.out, s.workerLine(name, uuid))
+	s.out = s.fr.text(s.out, s.workerLine())
 	return nil
-}
-
-// workerLine returns the line of WORKER.
-func (s *session) workerLine(name, uuid string) string {
-	return fmt.Sprintf("%s cluster=%s cluster_uuid=%s", s.srv.cfg.Backend.Worker(), name, cmp.Or(uuid, "none"))
-}
-
-// isCluster reports whether a word may be the name or the UUID of a cluster.
-func isCluster(word string) bool {
-	return len(word) <= 64 && !strings.ContainsFunc(word, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("._-", r)
-	})
 }
 
 func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
@@ -332,6 +314,5 @@ func errUnknown(verb []byte) *ids.ReplyError {
 var (
 	errTag = replies.New(ids.ERR, fmt.Sprintf(
 		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
-	errCluster = replies.New(ids.ERR, "a cluster is a name or a UUID: letters, digits and . _ -, at most 64")
-	errCount   = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+	errCount = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
 )

@@ -16,8 +16,8 @@ type framing interface {
 	status(out []byte, s string) []byte
 	// text appends one value that is text.
 	text(out []byte, s string) []byte
-	// pair appends two numbers.
-	pair(out []byte, a, b int64) []byte
+	// pair appends two numbers, and a word unless it is empty.
+	pair(out []byte, a, b int64, word string) []byte
 	// list appends a table that a person reads line by line.
 	list(out []byte, lines []string) []byte
 	// stats appends a table of names and values.
@@ -48,10 +48,12 @@ var (
 func (l lines) status(out []byte, s string) []byte { return append(append(out, s...), l...) }
 func (l lines) text(out []byte, s string) []byte   { return l.status(out, oneLine(s)) }
 
-func (l lines) pair(out []byte, a, b int64) []byte {
-	out = strconv.AppendInt(out, a, 10)
-	out = append(out, ' ')
-	return append(strconv.AppendInt(out, b, 10), l...)
+func (l lines) pair(out []byte, a, b int64, word string) []byte {
+	out = append(strconv.AppendInt(out, a, 10), ' ')
+	if out = strconv.AppendInt(out, b, 10); word != "" {
+		out = append(append(out, ' '), word...)
+	}
+	return append(out, l...)
 }
 
 func (l lines) list(out []byte, lines []string) []byte {

@@ -66,7 +66,7 @@ func (s *session) infoServer() []string {
 		fmt.Sprintf("tcp_port:%d", s.srv.tcpPort.Load()),
 		fmt.Sprintf("uptime_in_seconds:%d", up), fmt.Sprintf("uptime_in_days:%d", up/(24*60*60)),
 	}
-	for field := range strings.FieldsSeq(s.workerLine(s.srv.cfg.Backend.Cluster())) {
+	for field := range strings.FieldsSeq(s.workerLine()) {
 		if name, value, ok := strings.Cut(field, "="); ok {
 			lines = append(lines, name+":"+value)
 		}

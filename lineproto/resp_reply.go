@@ -24,9 +24,11 @@ func (resp) status(out []byte, s string) []byte {
 func (resp) text(out []byte, s string) []byte { return appendBulk(out, s) }
 func (resp) bye(out []byte) []byte            { return append(out, "+OK\r\n"...) }
 
-func (resp) pair(out []byte, a, b int64) []byte {
-	out = appendHeader(out, '*', 2)
-	return appendBulkInt(appendBulkInt(out, a), b)
+func (resp) pair(out []byte, a, b int64, word string) []byte {
+	if word == "" {
+		return appendBulkInt(appendBulkInt(appendHeader(out, '*', 2), a), b)
+	}
+	return appendBulk(appendBulkInt(appendBulkInt(appendHeader(out, '*', 3), a), b), word)
 }
 
 // list appends one string. Its lines end in CRLF as those of Redis's INFO, which

@@ -99,7 +99,8 @@ var respTranscripts = []transcript{
 	{"next pipelined", strings.Repeat(request("NEXT", "order"), 12) + request("PING"),
 		bulk("1") + bulk("2") + bulk("3") + bulk("4") + bulk("5") + bulk("6") + bulk("7") + bulk("8") + bulk("9") +
 			bulk("10") + bulk("11") + bulk("12") + "+PONG\r\n", false},
-	{"range", request("RANGE", "order", "10") + request("PASS", "order", "1"), bulks("1", "10") + bulks("11", "11"),
+	{"range", request("RANGE", "order", "10") + request("PASS", "order", "1", "demo", "id", "7", "o"),
+		bulks("1", "10") + bulks("11", "11", "o"),
 		false},
 	{"incr", request("INCR", "order") + request("INCR", "order") + request("INCRBY", "order", "10") +
 		request("HELLO", "3") + request("INCR", "order"), ":1\r\n:2\r\n:12\r\n" + hello3 + ":13\r\n", false},

@@ -29,7 +29,7 @@ const (
 	seqIncrBy                // the last of n values as an integer
 	seqShow                  // a line of text
 	seqKeyed                 // one value, the same for the same key
-	seqPass                  // as seqRange, for another node
+	seqPass                  // as seqRange, for another node, and the owner
 )
 
 // seqRequest is a session's request for a sequence. A session makes it at its first such
@@ -172,7 +172,6 @@ func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
 	}
 	q := s.request()
 	q.kind, q.n, q.times, q.alone, q.wait, q.early = kind, n, 1, false, sequence.Wait{}, nil
-	q.wait.Passed = kind == seqPass
 	q.name = append(q.name[:0], name...)
 	s.task = taskSequence
 	return nil
@@ -317,8 +316,10 @@ func (s *session) values(runs []worker.Run) {
 	case seqMany:
 		s.out = s.fr.begin(s.out, s.seq.n)
 		s.left = rest{runs: runs}
-	case seqRange, seqPass:
-		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last))
+	case seqRange:
+		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last), "")
+	case seqPass:
+		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last), s.seq.wait.Owner)
 	case seqIncrBy:
 		s.out = s.fr.integers(s.out, worker.Run{First: last, Len: 1})
 	}

@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,6 +78,9 @@ func (f *fakeSequences) Take(w *sequence.Wait, name []byte, n int, _ bool, wake 
 	}
 	if s.taken+int64(n) > s.most {
 		return nil, replies.New(ids.EXHAUSTED, "the sequence is used up")
+	}
+	if w.Owner = "taker"; w.Passed != nil {
+		w.Owner = cmp.Or(w.Passed.Owner, w.Owner)
 	}
 	first := s.start + s.taken*s.step
 	s.taken += int64(n)

@@ -22,9 +22,9 @@ func asleep() *fakeSequences {
 func TestNodeWithoutSequences(t *testing.T) {
 	const want = "-ERR reason=no-sequence this node serves no sequences"
 	s := newTestServer(t, Config{})
-	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", "PASS a 5", "INCR a", "INCRBY a 5", "SEQ a",
+	for _, words := range []string{"NEXT a", "NEXT a 5", "RANGE a 5", passTo("a 5"), "INCR a", "INCRBY a 5", "SEQ a",
 		"SEQS", "SEQS a"} {
-		if out, closed := talk(s, words+"\nPING\n"); out != want+"\nPONG\n" || closed {
+		if out, closed := talk(s, strings.TrimSpace(words)+"\nPING\n"); out != want+"\nPONG\n" || closed {
 			t.Errorf("%s gets %q", words, out)
 		}
 		if out, _ := talk(s, request(strings.Fields(words)...)); out != want+"\r\n" {
@@ -107,18 +107,26 @@ func TestWaitIsPassedAgain(t *testing.T) {
 	}
 }
 
+// passTo returns a PASS to the owner o of a sequence with the ID id for each name and count.
+func passTo(words ...string) (lines string) {
+	for _, w := range words {
+		lines += "PASS " + w + " c0ffee id 7 o\n"
+	}
+	return lines
+}
+
 // A node that asks another one pipelines what it passes on, and the requests must not be passed on again.
 func TestPassedRequestsKeepTheirMark(t *testing.T) {
 	f := newFakeSequences()
 	var seen []string
 	f.pends = func(w *sequence.Wait, name []byte) bool {
-		seen = append(seen, fmt.Sprint(string(name), w.Passed))
+		seen = append(seen, fmt.Sprint(string(name), w.Passed != nil))
 		return w.Since == 0 && string(name) == "slow"
 	}
 	f.later = func(wake func()) { go wake() }
 	s := newTestServer(t, Config{Sequences: f})
-	out, _ := talk(s, "PASS slow 2\nPASS a 3\nPASS a 3\nRANGE a 1\n")
-	if want := "1 2\n1 3\n4 6\n7 7\n"; out != want {
+	out, _ := talk(s, passTo("slow 2", "a 3", "a 3")+"RANGE a 1\n")
+	if want := "1 2 o\n1 3 o\n4 6 o\n7 7\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if got := fmt.Sprint(seen); got != "[slowtrue atrue atrue slowtrue afalse]" {
@@ -287,7 +295,7 @@ func TestDrainEndsWaits(t *testing.T) {
 			}()
 		}
 		ahead := r.dial(t)
-		ahead.send("PASS slow 1\nPASS order 1\nPASS slow 2\n") // the last waits before its turn
+		ahead.send(passTo("slow 1", "order 1", "slow 2")) // the last waits before its turn
 		defer func() {
 			ahead.want("-NOTREADY stopping")
 			ahead.line()

@@ -66,6 +66,11 @@ type session struct {
 	// wrongDB is set while the client believes that it uses a database that does not exist: see selectDB.
 	wrongDB bool
 
+	// uuid is that of the node's cluster, "" before the client has named one. owner is the ownership that the last PASS
+	// named.
+	uuid  string
+	owner *sequence.Ownership
+
 	// order is the order under way. may is how many IDs it may take in this turn.
 	order order
 	may   int

@@ -112,9 +112,11 @@ var transcripts = []transcript{
 		"1\n-ERR unknown command \"NENEXT\", HELP lists them\n", false},
 	{"next many", "NEXT order 3\nNEXT order 1\nGET\nNEXT order\n", "1\n2\n3\n4\n1000\n5\n", false},
 	{"range", "RANGE order 10\nRANGE order 1\r\nRANGE order 1000000\n", "1 10\n11 11\r\n12 1000011\n", false},
-	{"pass", "PASS order 10\npass order 1\r\nPASS order\nPASS order 0\nPASS none 1\n",
-		"1 10\n11 11\r\n-ERR usage: PASS name n\n" + badRange +
+	{"pass", passTo("order 10") + "pass order 1 demo id 0 -\r\nPASS order 1\n" + passTo("order 0", "none 1"),
+		"1 10 o\n11 11 taker\r\n-ERR usage: PASS name n cluster id term owner\n" + badRange +
 			"-ERR reason=no-sequence there is no sequence none\n", false},
+	{"pass to another cluster", "PASS order 1 prod id 7 o\nPASS order 1 a/b id 7 o\nPASS order 1 demo id -7 o\n" +
+		passTo("order 1"), notInProd + badCluster + "-ERR a term must be a number, digits only\n1 1 o\n", false},
 	{"incr", "INCR order\nINCR order\nINCRBY order 5\nINCRBY order 1000000\n", "1\n2\n7\n1000007\n", false},
 	{"steps", "NEXT by:10 2\nRANGE by:10 3\nINCRBY by:10 2\nINCR by:10\n", "0\n10\n20 40\n60\n70\n", false},
 	{"seq", "NEXT order\nSEQ order\nSEQ user\r\n", "1\nname=order taken=1\nname=user taken=0\r\n", false},

@@ -199,7 +199,7 @@ type identity struct {
 	state  string
 }
 
-var workerLine = regexp.MustCompile(`^worker=(\d+|none) term=(\d+) node=(\S*) name=\S* state=(\S+)$`)
+var workerLine = regexp.MustCompile(`^worker=(\d+|none) term=(\d+) node=(\S*) name=\S* state=(\S+)(?: cluster=\S+ cluster_uuid=\S+)?$`)
 
 func (n *node) tryIdentity() (identity, error) {
 	line, err := n.ask("WORKER")

@@ -67,7 +67,9 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 		"RANGE msg:* 5": "-ERR ", "NEXT msg:*": "-ERR ", "NEXT msg:": "-ERR ", "NEXT msg:*1": "-ERR ",
 		"INCR msg:*1": "-ERR ",
 		"SEQ msg:*9":  "-ERR ", "NEXT ticks order-4711": "-ERR reason=wrong-mode ", "NEXT msg:bob 0": "-ERR ",
-		"PASS ticks -1": "-ERR ", "PASS msg:* 1": "-ERR ",
+		"PASS ticks -1 default id 1 -": "-ERR ", "PASS msg:* 1 default id 1 -": "-ERR ", "PASS ticks 1": "-ERR usage",
+		"PASS ticks 1 default id 1 -": "-WRONGNODE reason=not-owner ",
+		"PASS ticks 1 other id 1 -":   "-WRONGNODE reason=other-cluster cluster=default cluster_uuid=",
 	} {
 		var line string
 		var err error
@@ -123,7 +125,7 @@ func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
 			allowed        bool
 		}{
 			{all, "NEXT ticks", true}, {all, "NEXT msg:bob", true}, {few, "NEXT msg:alice", true},
-			{few, "NEXT ticks", false}, {few, "RANGE msg:bob 3", false}, {few, "PASS ticks 1", false},
+			{few, "NEXT ticks", false}, {few, "RANGE msg:bob 3", false}, {few, "PASS ticks 1 default id 1 -", false},
 			{few, "SEQ ticks", false},
 		} {
 			var line string

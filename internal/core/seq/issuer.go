@@ -92,10 +92,10 @@ type Config struct {
 	By string
 	// Address is where other nodes reach the line protocol of this one: HOST:PORT, "" for nowhere.
 	Address string
-	// Pass asks the node at an address for n values of an ordered sequence that follow each other, and returns the
-	// first. It returns an *ids.ReplyError if that node refuses, an error that wraps ErrNotAsked if the request was
-	// certainly not sent, and another one if the outcome is not known. nil: this node asks no others.
-	Pass func(ctx context.Context, address, name string, n int64) (first int64, err error)
+	// Pass asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses, an
+	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
+	// nil: this node asks no others.
+	Pass func(ctx context.Context, ask Ask) (Answer, error)
 	// Nonce returns a new nonce for each write. nil means 64 random bits.
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.

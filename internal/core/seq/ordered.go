@@ -55,13 +55,15 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	if r.w.Key != "" {
 		return to, false, noKeys(string(r.name))
 	}
-	m.askedAt = now
-	if m.lease.valid(now) {
+	if valid := m.lease.valid(now); valid && r.w.Passed != nil && !m.isAskedFor(r.w.Passed) {
+		return to, false, notOwner(m.name)
+	} else if m.askedAt = now; valid {
 		p, ok := m.issue(r.lane, r.n)
 		if !ok {
 			return m.wait(r, now, to)
 		}
 		m.issued += r.n
+		r.w.Owner = m.lease.owner
 		return appendRuns(to, &m.values, positions.Block{First: p, End: p + r.n}), m.low() && now >= m.retryAt, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
@@ -71,7 +73,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
 		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.relay.own, m.passes.why)
 	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.stale && m.target(now) != "":
-	case !m.stale && !r.w.Passed && m.target(now) != "": // a request is passed on once (O10)
+	case !m.stale && r.w.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
 	}
 	return m.wait(r, now, to)
@@ -99,7 +101,7 @@ func (m *ordered) lacks() bool {
 
 // passedOn reports whether a request waits that another node has passed on to this one.
 func (m *ordered) passedOn() bool {
-	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed && r.w.Result == nil })
+	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed != nil && r.w.Result == nil })
 }
 
 func (m *ordered) used() bool   { return m.leased() }
@@ -226,16 +228,17 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		m.doubt(m.passes.flight, errSilent)
 		m.passes.leaveBehind(m.known)
 	}
+	m.refusePassed(func(r request) bool { return !m.mayBecome(r.w.Passed) })
 	wait := m.watch.freeIn(v, m.ended, e.sent)
 	if m.known.Owner == "" && m.relay.place(m.name) != m.relay.own {
-		m.refusePassed() // another node is asked next
+		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
 	case len(m.waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.sent) != "":
 		return nil
 	case wait > 0 || m.relay.leaves():
 		if m.known.Address != m.relay.own || m.relay.leaves() { // else the last process of this node was the owner
-			m.refusePassed()
+			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
 		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6, time.Second))
@@ -262,10 +265,11 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
 const leavesFor = 50 * time.Millisecond
 
-// refusePassed refuses requests that other nodes have passed on to this one, which is not the owner.
-func (m *ordered) refusePassed() {
+// refusePassed refuses requests that other nodes have passed on to this one, which is not the owner: those that which
+// chooses. nil: all.
+func (m *ordered) refusePassed(which func(request) bool) {
 	for _, r := range m.waiting {
-		if r.w.Passed {
+		if r.w.Passed != nil && (which == nil || which(r)) {
 			r.w.Result = &result{err: notOwner(m.name)}
 		}
 	}

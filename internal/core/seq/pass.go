@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 
 // relay is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
 type relay struct {
-	// pass is Config.Pass, and own Config.Address.
-	pass func(ctx context.Context, address, name string, n int64) (int64, error)
-	own  string
+	// pass is Config.Pass, and own Config.Address. cluster is the cluster's UUID, nil before the node has joined it.
+	pass    func(ctx context.Context, ask Ask) (Answer, error)
+	own     string
+	cluster atomic.Pointer[string]
 	// mono and wall are the clocks of Config. beside calls a function in a goroutine of its own, and each calls one for
 	// 0 to n-1 at once.
 	mono, wall func() int64
@@ -135,7 +135,7 @@ func (m *ordered) ownedByAnother() bool {
 func (m *ordered) target(now int64) string {
 	p, address := &m.passes, m.known.Address
 	switch {
-	case m.relay.pass == nil:
+	case m.relay.pass == nil, m.relay.cluster.Load() == nil:
 		return ""
 	case m.known.Owner == "":
 		address = m.relay.place(m.name)
@@ -184,68 +184,6 @@ func (m *ordered) passQueue() {
 	}
 }
 
-// flight is one round of requests to the owner.
-type flight struct {
-	context.Context
-	cancel         context.CancelFunc
-	owner, address string
-	slowAt         int64 // when the node seems to be dead, ns of the monotonic clock
-	doubted        bool  // see doubt
-}
-
-// atOnce is relay.each. The last call needs no goroutine.
-func atOnce(n int, f func(k int)) {
-	var group sync.WaitGroup
-	defer group.Wait()
-	for k := range n - 1 {
-		group.Go(func() { f(k) })
-	}
-	f(n - 1)
-}
-
-// nextBatch returns the requests to send. Without a flight they must look at the series again.
-func (m *ordered) nextBatch() (batch []request, f *flight) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, now := &m.passes, m.relay.mono()
-	batch, p.queue, p.flight = p.queue, nil, nil
-	address := ""
-	if m.mode == m && m.known.Kind() == Sequence { // else the name has another life, or was deleted
-		address = m.target(now)
-	}
-	if len(batch) == 0 || address == "" || m.stale {
-		p.passing = false
-		return batch, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	slow := slowAfter
-	if m.known.Owner == "" {
-		slow = slowTaker
-	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
-	m.relay.wakeAt(m.series, p.flight.slowAt)
-	return batch, p.flight
-}
-
-// maxPass is the most positions that one request to the owner asks for.
-const maxPass = 1_000_000
-
-// byLane divides requests into those that share a request to the owner.
-func byLane(batch []request) (all [][]request) {
-	last := make(map[int]int) // by lane
-	sums := make(map[int]int64)
-	for _, r := range batch {
-		k, ok := last[r.lane]
-		if !ok || sums[r.lane]+r.n > maxPass {
-			k = len(all)
-			all, last[r.lane], sums[r.lane] = append(all, nil), k, 0
-		}
-		all[k] = append(all[k], r)
-		sums[r.lane] += r.n
-	}
-	return all
-}
-
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
 // reached. The error that it returns, the last one, is for that only.
 func (m *ordered) ask(f *flight, some []request) error {
@@ -253,23 +191,25 @@ func (m *ordered) ask(f *flight, some []request) error {
 	for _, r := range some {
 		n += r.n
 	}
-	first, err := m.relay.pass(f, f.address, string(some[0].name), n)
+	ask := f.ask
+	ask.Name, ask.N = string(some[0].name), n
+	got, err := m.relay.pass(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
-		m.noteAndWake(f, some, n, first, err)
+		m.noteAndWake(f, some, n, got, err)
 		return err
 	}
 	for k := range some {
 		if err = m.ask(f, some[k:k+1]); replied(err) == CeilingReached {
-			m.noteAndWake(f, some[k+1:], 0, 0, err)
+			m.noteAndWake(f, some[k+1:], 0, Answer{}, err)
 			break
 		}
 	}
 	return err
 }
 
-func (m *ordered) noteAndWake(f *flight, some []request, n, first int64, err error) {
+func (m *ordered) noteAndWake(f *flight, some []request, n int64, got Answer, err error) {
 	m.mu.Lock()
-	m.note(f, some, n, first, err)
+	m.note(f, some, n, got, err)
 	m.mu.Unlock()
 	wakeAll(some)
 }
@@ -283,9 +223,12 @@ func replied(err error) Reason {
 }
 
 // note notes the outcome of a request to the owner. Requests that get no result look at the series again.
-func (m *ordered) note(f *flight, some []request, n, first int64, err error) {
-	p, ok := m.values.Position(first)
+func (m *ordered) note(f *flight, some []request, n int64, got Answer, err error) {
+	p, ok := m.values.Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
+	if err == nil && !f.ask.answeredBy(got.Owner) {
+		err = errOtherOwner
+	}
 	switch {
 	case err == nil && ok:
 		if m.passes.suspect == f.owner {
@@ -299,7 +242,7 @@ func (m *ordered) note(f *flight, some []request, n, first int64, err error) {
 			r.w.Result = &result{values: m.values, block: positions.Block{First: p, End: p + r.n}}
 			p += r.n
 		}
-	case refused && reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())):
+	case refused && (reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		m.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
 		fail(some, noOwner(m.name, f.address, false, err))

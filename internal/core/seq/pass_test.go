@@ -15,7 +15,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
-	m.note(&flight{address: "b:7609"}, nil, 1, 1, nil)
+	m.note(&flight{address: "b:7609"}, nil, 1, Answer{1, "taker"}, nil)
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}

@@ -33,7 +33,7 @@ const (
 	WrongMode Reason = "wrong-mode"
 	// TooManyNames: clients ask for more unknown names than the node looks up.
 	TooManyNames Reason = "too-many-names"
-	// NotOwner: another node has passed the request on, but this one does not own the ordered sequence.
+	// NotOwner: another node has passed the request on, and this one does not have the ownership that it names.
 	NotOwner Reason = "not-owner"
 	// NoOwner: the owner of the ordered sequence does not answer, and its lease has not ended.
 	NoOwner Reason = "no-owner"
@@ -51,7 +51,7 @@ var reasons = [...]Reason{
 var codes = map[Reason]ids.Code{
 	NoSequence: ids.ERR, TooMany: ids.ERR, Frozen: ids.ERR, WrongMode: ids.ERR,
 	NoBlock: ids.NOTREADY, CeilingReached: ids.NOTREADY, Confirming: ids.NOTREADY,
-	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY, NotOwner: ids.NOTREADY, NoOwner: ids.NOTREADY,
+	TooManyNames: ids.NOTREADY, Unknown: ids.NOTREADY, NotOwner: ids.WRONGNODE, NoOwner: ids.NOTREADY,
 	Exhausted: ids.EXHAUSTED,
 }
 
@@ -153,7 +153,7 @@ func unknown(n int64, name string) *Refusal {
 }
 
 func notOwner(name string) *Refusal {
-	return newRefusal(NotOwner, 0, "this node does not own %s, and the request was passed on once. Ask again", name)
+	return newRefusal(NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }
 
 // noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.

@@ -25,22 +25,22 @@ func newLinked(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) 
 }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (a *actor) passTo(_ context.Context, address, name string, n int64) (first int64, err error) {
-	w := sequence.Wait{Passed: true}
+func (a *actor) passTo(_ context.Context, ask Ask) (got Answer, err error) {
+	w := sequence.Wait{Passed: &ask.Of}
 	for _, b := range a.nodes {
-		for tries := 0; b.address == address && tries < 4; tries++ {
-			runs, err := b.is.Take(&w, []byte(name), int(n), true, func() {}, nil)
+		for tries := 0; b.address == ask.Address && tries < 4; tries++ {
+			runs, err := b.is.Take(&w, []byte(ask.Name), int(ask.N), true, func() {}, nil)
 			switch {
 			case errors.Is(err, sequence.ErrPending):
 				_ = b.round()
 			case err != nil:
-				return 0, replies.Of(err)
+				return got, replies.Of(err)
 			default:
-				return int64(runs[0].First), nil
+				return Answer{int64(runs[0].First), w.Owner}, nil
 			}
 		}
 	}
-	return 0, ErrNotAsked
+	return got, ErrNotAsked
 }
 
 // owned makes one of two nodes the owner of ticks, and returns it first.
@@ -62,9 +62,9 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.find([]byte("ticks"))
 	issued := m.issued
-	b.is.relay.pass = func(ctx context.Context, address, name string, n int64) (first int64, err error) {
-		_, _ = b.passTo(ctx, address, name, n)
-		return 0, errors.New("the connection has ended")
+	b.is.relay.pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+		_, _ = b.passTo(ctx, ask)
+		return got, errors.New("the connection has ended")
 	}
 	c := b.ask("ticks", 7, true)
 	s.pass(time.Second)
@@ -77,7 +77,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: true}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -94,10 +94,10 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.relay.pass = func(context.Context, string, string, int64) (_ int64, err error) { return 0, ErrNotAsked }
-	c.is.relay.pass = func(ctx context.Context, address, name string, n int64) (first int64, err error) {
-		if address != a.address {
-			return c.passTo(ctx, address, name, n)
+	b.is.relay.pass = func(context.Context, Ask) (_ Answer, err error) { return Answer{}, ErrNotAsked }
+	c.is.relay.pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+		if ask.Address != a.address {
+			return c.passTo(ctx, ask)
 		}
 		one, two := b.ask("ticks", 1, true), c.ask("ticks", 1, true)
 		for ctx.Err() == nil && s.now < began+5000 {
@@ -105,7 +105,7 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 			two.again()
 			s.pass(10 * time.Millisecond)
 		}
-		return 0, errors.New("no answer")
+		return Answer{}, errors.New("no answer")
 	}
 	c.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
@@ -119,9 +119,9 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.relay.pass = func(context.Context, string, string, int64) (int64, error) {
+	b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
 		asked++
-		return 0, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+		return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
 	var calls []*call
 	for range 1000 {
@@ -143,12 +143,12 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.relay.pass = func(_ context.Context, _, _ string, n int64) (int64, error) {
-		if asked++; n > 5 {
-			return 0, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+	b.is.relay.pass = func(_ context.Context, ask Ask) (Answer, error) {
+		if asked++; ask.N > 5 {
+			return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
-		next += n
-		return next - n, nil
+		next += ask.N
+		return Answer{next - ask.N, ask.Of.Owner}, nil
 	}
 	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
 	s.pass(10 * time.Millisecond)
@@ -169,11 +169,11 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.relay.pass = func(ctx context.Context, _, _ string, _ int64) (int64, error) {
+	b.is.relay.pass = func(ctx context.Context, _ Ask) (Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
-		return 0, errors.New("no answer")
+		return Answer{}, errors.New("no answer")
 	}
 	b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
@@ -237,12 +237,12 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		}
 		began, doubted := s.now, false
 		m := b.is.find([]byte("ticks")).mode.(*ordered)
-		b.is.relay.pass = func(context.Context, string, string, int64) (int64, error) {
+		b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
 				doubted = m.passes.doubted()
 			}
-			return 0, errors.New("no answer")
+			return Answer{}, errors.New("no answer")
 		}
 		var c *call
 		b.calls = func(call store.Call) store.Fault {

@@ -105,7 +105,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	a := s.node()
 	a.gone()
 	b := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0007", address: "b:1"}
-	b.pass = func(context.Context, string, string, int64) (int64, error) { return 0, ErrNotAsked }
+	b.pass = func(context.Context, Ask) (Answer, error) { return Answer{}, ErrNotAsked }
 	b.restart()
 	s.nodes = append(s.nodes, b)
 	s.ordered("ticks", DefaultLease, 1000)

@@ -25,6 +25,7 @@ func (i *Issuer) Round(ctx context.Context) error {
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	i.connected = int64(cluster.Nodes)
+	i.relay.inCluster(cluster.UUID)
 	if !joined {
 		i.refuseAll(confirming(startsIn))
 		i.forget()

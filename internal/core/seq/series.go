@@ -110,6 +110,8 @@ func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worke
 	switch {
 	case s.forgotten.Load():
 		return to, false, errForgotten
+	case r.w.Passed != nil && (s.absent(now) || !s.concerns(r.w.Passed)):
+		return to, false, notOwner(s.name)
 	case s.absent(now), s.known != nil && s.known.Kind() != Sequence:
 		return to, false, noSequence(s.name)
 	case s.known == nil:

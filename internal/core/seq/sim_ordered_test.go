@@ -67,24 +67,24 @@ func (h *history) changeFamily(op Operator, k int) {
 func (n *simNode) address() string { return fmt.Sprintf("n%d:1", n.id) }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (n *simNode) passTo(_ context.Context, address, name string, count int64) (int64, error) {
-	h := n.h
+func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
+	h, name := n.h, ask.Name
 	var other *simNode
 	for _, o := range h.nodes {
-		if o.address() == address {
+		if o.address() == ask.Address {
 			other = o
 		}
 	}
 	switch k := h.rng.IntN(40); {
 	case other == nil, k == 0, n.apart || other.apart:
-		return 0, ErrNotAsked
+		return got, ErrNotAsked
 	case h.now < other.pauseTill:
 		h.pass(h.rng.Int64N(400))
-		return 0, errors.New("no answer")
+		return got, errors.New("no answer")
 	}
-	w, is := sequence.Wait{Passed: true}, other.is
+	w, is := sequence.Wait{Passed: &ask.Of}, other.is
 	for range 4 {
-		runs, err := is.Take(&w, []byte(name), int(count), true, func() {}, nil)
+		runs, err := is.Take(&w, []byte(name), int(ask.N), true, func() {}, nil)
 		switch {
 		case errors.Is(err, sequence.ErrPending):
 			other.round()
@@ -92,16 +92,16 @@ func (n *simNode) passTo(_ context.Context, address, name string, count int64) (
 			continue
 		case err != nil:
 			h.note("node %d refuses %s for node %d: %v", other.id, name, n.id, err)
-			return 0, replies.Of(err)
+			return got, replies.Of(err)
 		}
 		h.note("node %d counts %v of %s for node %d", other.id, runs, name, n.id)
 		if h.rng.IntN(20) == 0 {
-			return 0, errors.New("the answer is lost")
+			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late
-		return int64(runs[0].First), nil
+		return Answer{int64(runs[0].First), w.Owner}, nil
 	}
-	return 0, errors.New("no answer in time")
+	return got, errors.New("no answer in time")
 }
 
 // fly makes the requests that wait to be passed on.

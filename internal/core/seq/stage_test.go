@@ -51,7 +51,7 @@ type actor struct {
 	rate  float64
 	// address is where others ask the node, "" for nowhere: see pass_test.go.
 	address string
-	pass    func(ctx context.Context, address, name string, n int64) (int64, error)
+	pass    func(ctx context.Context, ask Ask) (Answer, error)
 	flights []func()
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
@@ -44,7 +45,11 @@ func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Findin
 		return append(found, Finding{Check: "peers", Level: Fail, Text: err.Error(),
 			Advice: "Correct the file. The node needs it to ask other nodes for ordered sequences"})
 	}
-	return append(found, tryPeers(ctx, creds, nodes[:min(len(nodes), maxPeers)])...)
+	cl, err := coordinator.PeekCluster(ctx, zk)
+	if err != nil {
+		return append(found, failed("peers", err))
+	}
+	return append(found, tryPeers(ctx, creds, cl.UUID, nodes[:min(len(nodes), maxPeers)])...)
 }
 
 // hasOrdered reports whether the cluster has an ordered sequence, as far as that can be read in time.
@@ -68,12 +73,12 @@ func judgeAddress(own string, nodes []string) (f Finding, bad bool) {
 	return f, false
 }
 
-// tryPeers asks all nodes at the same time whether they accept this one.
-func tryPeers(ctx context.Context, creds access.Client, nodes []string) (found []Finding) {
+// tryPeers asks all nodes at the same time whether they belong to this cluster, and accept this node.
+func tryPeers(ctx context.Context, creds access.Client, cluster string, nodes []string) (found []Finding) {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, address := range nodes {
-		wg.Go(func() { errs[i] = peer.Try(ctx, creds, address) })
+		wg.Go(func() { errs[i] = peer.Try(ctx, creds, address, cluster) })
 	}
 	wg.Wait()
 	accepted := 0
@@ -101,6 +106,9 @@ func peerAdvice(err error) string {
 	switch {
 	case reply != nil && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS):
 		return "Give this node --peer-token-file with a token that the other one accepts"
+	case reply != nil && reply.Code == ids.WRONGNODE:
+		return "A node of another cluster listens there. Give the nodes of this one addresses of their own, with " +
+			"--advertise"
 	case plain, reply != nil && reply.Text == replies.ErrNeedsTLS.Text:
 		return "Give all nodes --tls-cert and --tls-key, or none"
 	case untrusted:

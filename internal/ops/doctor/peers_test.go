@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
@@ -44,6 +45,9 @@ func fakePeer(t *testing.T, guard *tls.Config, reply string) string {
 	return address
 }
 
+// inC is what a node of the cluster c answers to WORKER c.
+const inC = "worker=0 cluster=demo cluster_uuid=c"
+
 func TestOtherNodesAreTried(t *testing.T) {
 	ca := certtest.NewCA(t, "ca")
 	guard := &tls.Config{Certificates: []tls.Certificate{ca.Pair("node", time.Now().Add(time.Hour)).TLS(t)}}
@@ -61,20 +65,22 @@ func TestOtherNodesAreTried(t *testing.T) {
 		level   Level
 		text    string
 	}{
-		"well":          {access.Client{}, fakePeer(t, nil, "PONG"), OK, "other nodes answer and accept this one: 1"},
-		"well over TLS": {trusting, fakePeer(t, guard, "PONG"), OK, "accept this one: 1"},
+		"well":          {access.Client{}, fakePeer(t, nil, inC), OK, "other nodes answer and accept this one: 1"},
+		"well over TLS": {trusting, fakePeer(t, guard, inC), OK, "accept this one: 1"},
 		"gone": { // nobody listens at the port of a connection, and nobody else can
 			access.Client{}, gone.LocalAddr().String(), Fail,
 			"for ordered sequences: connection refused by 127.0.0.1:"},
-		"no token":        {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
-		"another token":   {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
-		"without TLS":     {trusting, fakePeer(t, nil, "PONG"), Fail, "Give all nodes --tls-cert"},
-		"needs TLS":       {access.Client{}, fakePeer(t, nil, replies.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
-		"not trusted":     {access.Client{TLS: &tls.Config{}}, fakePeer(t, guard, "PONG"), Fail, "--peer-ca"},
-		"no certificate":  {trusting, fakePeer(t, asking, "PONG"), Fail, "--tls-client-ca there"},
+		"no token":       {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
+		"another token":  {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
+		"without TLS":    {trusting, fakePeer(t, nil, inC), Fail, "Give all nodes --tls-cert"},
+		"needs TLS":      {access.Client{}, fakePeer(t, nil, replies.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
+		"not trusted":    {access.Client{TLS: &tls.Config{}}, fakePeer(t, guard, inC), Fail, "--peer-ca"},
+		"no certificate": {trusting, fakePeer(t, asking, inC), Fail, "--tls-client-ca there"},
+		"another cluster": {access.Client{}, fakePeer(t, nil, replies.NotInCluster("B", "b", "c").Line()), Fail,
+			"cluster=B cluster_uuid=b this node does not belong to cluster c"},
 		"another service": {access.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},
 	} {
-		found := tryPeers(t.Context(), tc.creds, []string{tc.address})
+		found := tryPeers(t.Context(), tc.creds, "c", []string{tc.address})
 		if len(found) != 1 || found[0].Check != "peers" {
 			t.Fatalf("%s: %+v", name, found)
 		}
@@ -84,7 +90,7 @@ func TestOtherNodesAreTried(t *testing.T) {
 
 // Nothing is said about other nodes as long as the cluster has no ordered sequences.
 func TestPeersOfACluster(t *testing.T) {
-	other := fakePeer(t, nil, "PONG")
+	other := fakePeer(t, nil, inC)
 	for name, tc := range map[string]struct {
 		own   string
 		nodes []string
@@ -98,6 +104,10 @@ func TestPeersOfACluster(t *testing.T) {
 	} {
 		s := store.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
 		if err := s.EnsureRoot(t.Context(), "/seq", "/seq/nodes"); err != nil {
+			t.Fatal(err)
+		}
+		cluster := coordinator.Cluster{UUID: "c", Slots: 1, HighestSlot: -1}
+		if _, err := coordinator.CreateCluster(t.Context(), s, cluster, 0); err != nil {
 			t.Fatal(err)
 		}
 		for _, address := range tc.nodes {

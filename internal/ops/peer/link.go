@@ -2,6 +2,8 @@ package peer
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -35,26 +38,36 @@ var idleTicks = int(time.Minute / tick)
 
 // call is one request.
 type call struct {
-	name string
-	n    int64
+	seq.Ask
 	// batch is the write that had the request, and at its place in the write.
 	batch, at int
 	// withdrawn: the caller has left before the request was sent.
 	withdrawn, sent bool
-	// first and err are the reply. They are written before done is closed, and not changed afterwards.
-	first int64
-	err   error
-	done  chan struct{}
+	// got and err are the reply. They are written before done is closed, and not changed afterwards.
+	got  seq.Answer
+	err  error
+	done chan struct{}
 }
 
-func (k *call) end(first int64, err error) {
-	k.first, k.err = first, err
+func (k *call) end(got seq.Answer, err error) {
+	k.got, k.err = got, err
 	close(k.done)
+}
+
+// appendTo appends the line of the request.
+func (k *call) appendTo(out []byte) []byte {
+	out = append(append(append(out, "PASS "...), k.Name...), ' ')
+	out = append(strconv.AppendInt(out, k.N, 10), ' ')
+	out = append(append(out, k.Cluster...), ' ')
+	out = append(append(out, k.Of.ID...), ' ')
+	out = append(strconv.AppendInt(out, k.Of.Term, 10), ' ')
+	return append(append(out, cmp.Or(k.Of.Owner, "-")...), '\n')
 }
 
 // link is one connection, with a goroutine that dials and writes, and one that reads.
 type link struct {
 	address string
+	cluster string        // UUID: of another cluster's node nothing is asked
 	wake    chan struct{} // capacity 1: there is something to write, or the reader has ended
 
 	mu      sync.Mutex // guards what follows, and the calls
@@ -112,7 +125,7 @@ func (l *link) isEnded() bool {
 }
 
 func (l *link) run(ctx context.Context, creds func() access.Client) {
-	nc, in, err := dial(ctx, creds(), l.address)
+	nc, in, err := dial(ctx, creds(), l.address, l.cluster)
 	if err != nil {
 		l.finish(err, notAsked(err))
 		return
@@ -131,18 +144,18 @@ func (l *link) run(ctx context.Context, creds func() access.Client) {
 	l.finish(err, nil)
 }
 
-// Try returns nil if the node at address answers and accepts this node.
-func Try(ctx context.Context, creds access.Client, address string) error {
-	nc, _, err := dial(ctx, creds, address)
+// Try returns nil if the node at address answers, belongs to this cluster, and accepts this node.
+func Try(ctx context.Context, creds access.Client, address, cluster string) error {
+	nc, _, err := dial(ctx, creds, address, cluster)
 	if err == nil {
 		err = nc.Close()
 	}
 	return err
 }
 
-// dial returns a connection to a node that has answered a PING. So it is not one that is full, that stands still, or
-// that does not accept this node.
-func dial(ctx context.Context, creds access.Client, address string) (net.Conn, *bufio.Reader, error) {
+// dial returns a connection to a node that has said that it belongs to this cluster. So it is not one that is full,
+// that stands still, or that does not accept this node.
+func dial(ctx context.Context, creds access.Client, address, cluster string) (net.Conn, *bufio.Reader, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	nc, err := creds.Dial(ctx, "tcp", address)
@@ -156,13 +169,14 @@ func dial(ctx context.Context, creds access.Client, address string) (net.Conn, *
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var line []byte
-	if _, err = io.WriteString(nc, "PING\n"); err == nil {
+	if _, err = io.WriteString(nc, "WORKER "+cluster+"\n"); err == nil {
 		line, err = in.ReadSlice('\n')
 	}
 	switch {
 	case err != nil:
 		err = access.InWords(address, err)
-	case string(line) != "PONG\n":
+	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> case !bytes.Contains(line, []byte(" cluster_uuid=")):
+	case !bytes.Contains(line, []byte(" cluster_uuid="+cluster)):
 		err = reply(address, line)
 	case !stop():
 		err = access.InWords(address, ctx.Err())
@@ -224,8 +238,7 @@ func (l *link) take(out []byte) ([]byte, error) {
 			continue
 		}
 		k.sent, k.batch, k.at = true, l.batch, len(out)
-		out = append(append(append(out, "PASS "...), k.name...), ' ')
-		out = append(strconv.AppendInt(out, k.n, 10), '\n')
+		out = k.appendTo(out)
 		l.sent = append(l.sent, k)
 	}
 	clear(l.queue)
@@ -243,7 +256,7 @@ func (l *link) unsent(n int, err error) {
 			break
 		}
 		l.sent = l.sent[:i]
-		k.end(0, notAsked(err))
+		k.end(seq.Answer{}, notAsked(err))
 	}
 }
 
@@ -278,7 +291,7 @@ func (l *link) finish(err, undialled error) {
 	l.dead, l.undialled, l.ended = true, undialled, time.Now()
 	l.endQueue(notAsked(err))
 	for _, k := range l.sent {
-		k.end(0, err)
+		k.end(seq.Answer{}, err)
 	}
 	l.sent = nil
 }
@@ -287,7 +300,7 @@ func (l *link) finish(err, undialled error) {
 func (l *link) endQueue(err error) {
 	for _, k := range l.queue {
 		if !k.withdrawn {
-			k.end(0, err)
+			k.end(seq.Answer{}, err)
 		}
 	}
 	l.queue = nil

@@ -44,34 +44,35 @@ func (c *Caller) Close() {
 // retryDial is the time for which a node is not dialled again after an attempt that failed.
 const retryDial = 100 * time.Millisecond
 
-// Pass asks the node at address for n values of an ordered sequence that follow each other, and returns the first. Its
-// error is an *ids.ReplyError if the node refuses the request itself. It wraps seq.ErrNotAsked if the node has
-// certainly counted nothing: it could not be reached, or refuses this node. If it refuses the token of this node, the
-// error wraps that *ids.ReplyError, too. Any other error leaves open whether the node has counted values.
-func (c *Caller) Pass(ctx context.Context, address, name string, n int64) (first int64, err error) {
-	k := &call{name: name, n: n, done: make(chan struct{})}
-	l, err := c.submit(address, k)
+// Pass asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the request
+// itself. It wraps seq.ErrNotAsked if the node has certainly counted nothing: it could not be reached, belongs to
+// another cluster, or refuses this node. If it refuses the token of this node, the error wraps that *ids.ReplyError,
+// too. Any other error leaves open whether the node has counted values.
+func (c *Caller) Pass(ctx context.Context, ask seq.Ask) (got seq.Answer, err error) {
+	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
+	l, err := c.submit(k)
 	if err != nil {
-		return 0, err
+		return got, err
 	}
 	select {
 	case <-k.done:
-		return k.first, k.err
+		return k.got, k.err
 	case <-ctx.Done():
 	}
 	if l.withdraw(k) {
-		return 0, notAsked(access.InWords(address, ctx.Err()))
+		return got, notAsked(access.InWords(address, ctx.Err()))
 	}
 	select {
 	case <-k.done: // the reply came first
-		return k.first, k.err
+		return k.got, k.err
 	default:
-		return 0, access.InWords(address, ctx.Err())
+		return got, access.InWords(address, ctx.Err())
 	}
 }
 
 // submit puts a call into the queue of the connection to a node, which it makes if there is none.
-func (c *Caller) submit(address string, k *call) (*link, error) {
+func (c *Caller) submit(k *call) (*link, error) {
+	address := k.Address
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
@@ -87,7 +88,7 @@ func (c *Caller) submit(address string, k *call) (*link, error) {
 			delete(c.links, old)
 		}
 	}
-	l := &link{address: address, wake: make(chan struct{}, 1)}
+	l := &link{address: address, cluster: k.Cluster, wake: make(chan struct{}, 1)}
 	_, _ = l.submit(k) // a new link takes it
 	c.links[address] = l
 	c.wg.Go(func() { l.run(c.ctx, c.access) })

@@ -38,12 +38,23 @@ type counter struct {
 }
 
 func (c *counter) Take(w *sequence.Wait, _ []byte, n int, whole bool, _ func(), to []worker.Run) ([]worker.Run, error) {
-	if whole && w.Passed {
+	if whole && *w.Passed == theOwner {
 		c.passed.Inc()
 	}
+	w.Owner = w.Passed.Owner
 	return append(to, worker.Run{First: worker.ID(c.last.Add(int64(n)) - int64(n) + 1), Step: 1, Len: n}), nil
 }
 func (c *counter) Waits() int64 { return 0 }
+
+func (c *counter) Worker() string               { return "worker=7" }
+func (c *counter) Cluster() (name, uuid string) { return "demo", "c0ffee" }
+
+var theOwner = sequence.Ownership{ID: "id", Owner: "nonce", Term: 7}
+
+// asking is a request to the owner of a sequence in the cluster demo.
+func asking(address, name string, n int64) seq.Ask {
+	return seq.Ask{Address: address, Cluster: "c0ffee", Name: name, N: n, Of: theOwner}
+}
 
 // serve starts a node of a counter, and returns its address.
 func serve(t testing.TB, c *counter, guard *tls.Config, token string) string {
@@ -81,7 +92,7 @@ func caller(t testing.TB, creds access.Client) *Caller {
 	return c
 }
 
-// script starts a node whose connections are served by f, after the PING, and returns its address.
+// script starts a node whose connections are served by f, after the first request, and returns its address.
 func script(t *testing.T, f func(nc net.Conn, in *bufio.Reader)) string {
 	l := listen(t)
 	var wg sync.WaitGroup
@@ -94,8 +105,8 @@ func script(t *testing.T, f func(nc net.Conn, in *bufio.Reader)) string {
 			wg.Go(func() {
 				defer nc.Close()
 				in := bufio.NewReader(nc)
-				if line, err := in.ReadString('\n'); err == nil && line == "PING\n" {
-					fmt.Fprint(nc, "PONG\n")
+				if line, err := in.ReadString('\n'); err == nil && line == "WORKER c0ffee\n" {
+					fmt.Fprint(nc, "worker=7 cluster=demo cluster_uuid=c0ffee\n")
 					f(nc, in)
 				}
 			})
@@ -133,12 +144,12 @@ func TestCallsShareAConnection(t *testing.T) {
 				wg.Go(func() {
 					var mine []int64
 					for range calls {
-						first, err := c.Pass(t.Context(), address, "msg:a", n)
-						if err != nil || len(mine) > 0 && first <= mine[len(mine)-1] {
-							t.Error(first, err)
+						got, err := c.Pass(t.Context(), asking(address, "msg:a", n))
+						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Owner != "nonce" {
+							t.Error(got, err)
 							return
 						}
-						mine = append(mine, first)
+						mine = append(mine, got.First)
 					}
 					mu.Lock()
 					all = append(all, mine...)
@@ -160,9 +171,9 @@ func TestCallsShareAConnection(t *testing.T) {
 func TestRepliesAndRefusals(t *testing.T) {
 	const strange = "the reply is not from a flaked node. Check the address"
 	for reply, want := range map[string]string{
-		"7 9":                           "7",
-		"0 20":                          "0",
-		"-NOTREADY reason=not-owner x":  "ADDR answered -NOTREADY reason=not-owner x",
+		"7 9 nonce":                     "{7 nonce}",
+		"0 20 other":                    "{0 other}",
+		"-WRONGNODE reason=not-owner x": "ADDR answered -WRONGNODE reason=not-owner x",
 		"-NOTREADY stopping":            "ADDR answered -NOTREADY stopping",
 		"-EXHAUSTED reason=exhausted x": "ADDR answered -EXHAUSTED reason=exhausted x",
 		"-ERR reason=no-sequence x":     "ADDR answered -ERR reason=no-sequence x",
@@ -170,7 +181,8 @@ func TestRepliesAndRefusals(t *testing.T) {
 		"-NOPERM reason=no-right x":     "not asked: ADDR answered -NOPERM reason=no-right x",
 		"-NOAUTH token":                 "not asked: ADDR answered -NOAUTH token",
 		"7":                             `ADDR: "7": ` + strange,
-		"7 8":                           `ADDR: "7 8": ` + strange,
+		"7 9":                           `ADDR: "7 9": ` + strange,
+		"7 8 nonce":                     `ADDR: "7 8 nonce": ` + strange,
 		"hello 9":                       `ADDR: "hello 9": ` + strange,
 	} {
 		var got string
@@ -179,13 +191,13 @@ func TestRepliesAndRefusals(t *testing.T) {
 			fmt.Fprint(nc, reply+"\n")
 			_, _ = io.Copy(io.Discard, in)
 		})
-		first, err := caller(t, access.Client{}).Pass(t.Context(), address, "ticks", 3)
-		out := fmt.Sprint(first)
+		answer, err := caller(t, access.Client{}).Pass(t.Context(), asking(address, "ticks", 3))
+		out := fmt.Sprint(answer)
 		if err != nil {
 			out = strings.ReplaceAll(err.Error(), address, "ADDR")
 			out = strings.Replace(out, seq.ErrNotAsked.Error(), "not asked", 1)
 		}
-		if out != want || got != "PASS ticks 3\n" {
+		if out != want || got != "PASS ticks 3 c0ffee id 7 nonce\n" {
 			t.Errorf("%s: %q for %q, want %q", reply, out, got, want)
 		}
 		if e, ok := errors.AsType[*ids.ReplyError](err); ok != (reply[0] == '-' && !strings.Contains(reply, "PASS")) {
@@ -208,7 +220,7 @@ func TestNodeThatCannotBeReachedIsNotAsked(t *testing.T) {
 	} {
 		c := caller(t, access.Client{Token: row.token})
 		begin := time.Now()
-		_, err := c.Pass(t.Context(), address, "ticks", 1)
+		_, err := c.Pass(t.Context(), asking(address, "ticks", 1))
 		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, seq.ErrNotAsked) ||
 			!strings.Contains(text, row.want) {
 			t.Errorf("%s, want %s", text, row.want)
@@ -219,22 +231,59 @@ func TestNodeThatCannotBeReachedIsNotAsked(t *testing.T) {
 	}
 }
 
+// The node at the address belongs to another cluster, and says so or is one that cannot.
+func TestNodeOfAnotherClusterIsNotAsked(t *testing.T) {
+	node := &counter{}
+	answers := map[string]string{
+		serve(t, node, nil, ""): "ADDR answered -WRONGNODE reason=other-cluster cluster=demo cluster_uuid=c0ffee this " +
+			"node does not belong to cluster beef. Correct the addresses",
+	}
+	for said, want := range map[string]string{
+		"worker=7 cluster=demo cluster_uuid=c0ffee": `ADDR: "worker=7 cluster=demo cluster_uuid=c0ffee": the reply is ` +
+			"not from a flaked node. Check the address",
+		"PONG": `ADDR: "PONG": the reply is not from a flaked node. Check the address`,
+	} {
+		l := listen(t)
+		defer l.Close()
+		go func() {
+			if nc, err := l.Accept(); err == nil {
+				fmt.Fprintln(nc, said)
+				_, _ = io.Copy(nc, nc)
+				_ = nc.Close()
+			}
+		}()
+		answers[l.Addr().String()] = want
+	}
+	for address, want := range answers {
+		ask := asking(address, "ticks", 1)
+		ask.Cluster = "beef"
+		_, err := caller(t, access.Client{}).Pass(t.Context(), ask)
+		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, seq.ErrNotAsked) ||
+			text != seq.ErrNotAsked.Error()+": "+want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+	if n := node.last.Load(); n != 0 {
+		t.Errorf("it has counted %d values", n)
+	}
+}
+
 // The outcome of a request that was sent is unknown if the connection breaks. The next one has a new connection.
 func TestBrokenConnectionLeavesTheOutcomeOpen(t *testing.T) {
 	var served atomic.Int64
 	address := script(t, func(nc net.Conn, in *bufio.Reader) {
 		if _, err := in.ReadString('\n'); err == nil && served.Inc() > 1 {
-			fmt.Fprint(nc, "5 5\n")
+			fmt.Fprint(nc, "5 5 nonce\n")
 			_, _ = io.Copy(io.Discard, in)
 		}
 	})
 	c := caller(t, access.Client{})
-	if _, err := c.Pass(t.Context(), address, "ticks", 1); err == nil || errors.Is(err, seq.ErrNotAsked) ||
+	if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, seq.ErrNotAsked) ||
 		err.Error() != "connection closed by "+address {
 		t.Error(err)
 	}
-	if first, err := c.Pass(t.Context(), address, "ticks", 1); first != 5 || err != nil {
-		t.Error(first, err)
+	if got, err := c.Pass(t.Context(), asking(address, "ticks", 1)); got.First != 5 || err != nil {
+		t.Error(got, err)
 	}
 }
 
@@ -249,14 +298,14 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 			}
 			lines.Inc()
 			<-goOn
-			fmt.Fprint(nc, "5 5\n")
+			fmt.Fprint(nc, "5 5 nonce\n")
 		}
 	})
 	c := caller(t, access.Client{})
 	pass := func(d time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		_, err := c.Pass(ctx, address, "ticks", 1)
+		_, err := c.Pass(ctx, asking(address, "ticks", 1))
 		return err
 	}
 	var sent int64
@@ -282,13 +331,13 @@ func TestFailedWriteTellsWhatWasNotSent(t *testing.T) {
 	l := &link{address: "a:1", wake: make(chan struct{}, 1)}
 	var calls []*call
 	for range 3 {
-		k := &call{name: "ticks", n: 1, done: make(chan struct{})}
+		k := &call{Ask: asking("a:1", "ticks", 1), done: make(chan struct{})}
 		_, _ = l.submit(k)
 		calls = append(calls, k)
 	}
 	calls[1].withdrawn = true
 	out, err := l.take(nil)
-	if string(out) != "PASS ticks 1\nPASS ticks 1\n" || err != nil {
+	if string(out) != strings.Repeat("PASS ticks 1 c0ffee id 7 nonce\n", 2) || err != nil {
 		t.Fatalf("%q %v", out, err)
 	}
 	l.unsent(len(out)/2, io.ErrClosedPipe)
@@ -308,13 +357,13 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 	var once sync.Once
 	address := script(t, func(nc net.Conn, in *bufio.Reader) {
 		_, _ = in.ReadString('\n')
-		fmt.Fprint(nc, "5 5\n")
+		fmt.Fprint(nc, "5 5 nonce\n")
 		_, _ = io.Copy(io.Discard, in)
 		once.Do(func() { close(closed) })
 	})
 	c := caller(t, access.Client{})
 	for range 2 {
-		if _, err := c.Pass(t.Context(), address, "ticks", 1); err != nil {
+		if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err != nil {
 			t.Fatal(err)
 		}
 		<-closed
@@ -331,7 +380,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	c := New(func() access.Client { return access.Client{} })
 	failed := make(chan error)
 	go func() {
-		_, err := c.Pass(context.Background(), address, "ticks", 1)
+		_, err := c.Pass(context.Background(), asking(address, "ticks", 1))
 		failed <- err
 	}()
 	<-sent
@@ -339,7 +388,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	if err := <-failed; !errors.Is(err, ids.ErrClosed) || errors.Is(err, seq.ErrNotAsked) {
 		t.Error(err)
 	}
-	if _, err := c.Pass(context.Background(), address, "ticks", 1); !errors.Is(err, seq.ErrNotAsked) {
+	if _, err := c.Pass(context.Background(), asking(address, "ticks", 1)); !errors.Is(err, seq.ErrNotAsked) {
 		t.Error(err)
 	}
 }
@@ -351,7 +400,7 @@ func BenchmarkPass(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := c.Pass(context.Background(), address, "msg:alice", 1); err != nil {
+			if _, err := c.Pass(context.Background(), asking(address, "msg:alice", 1)); err != nil {
 				b.Error(err)
 				return
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -36,13 +37,13 @@ func (l *link) answer(line []byte) error {
 		return notReply(l.address, line)
 	}
 	k := l.sent[0]
-	first, err := k.parse(l.address, line)
+	got, err := k.parse(l.address, line)
 	if errors.Is(err, errReply) {
 		return err
 	}
 	l.sent[0] = nil
 	l.sent = l.sent[1:]
-	k.end(first, err)
+	k.end(got, err)
 	if l.quiet = 0; l.stalled {
 		l.stalled = false
 		l.notify()
@@ -50,22 +51,32 @@ func (l *link) answer(line []byte) error {
 	return nil
 }
 
-// parse returns the first value of a reply, or the error that it is: an *ids.ReplyError if the node refuses the
-// request, and a seq.ErrNotAsked if it refuses this node or does not understand it.
-func (k *call) parse(address string, line []byte) (first int64, err error) {
+// parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
+// a seq.ErrNotAsked if it refuses this node or does not understand it.
+func (k *call) parse(address string, line []byte) (got seq.Answer, err error) {
 	line = bytes.TrimRight(line, "\r\n")
-	a, b, _ := bytes.Cut(line, []byte(" "))
-	first, err = strconv.ParseInt(string(a), 10, 64)
+	a, rest, _ := bytes.Cut(line, []byte(" "))
+	b, owner, _ := bytes.Cut(rest, []byte(" "))
+	first, err := strconv.ParseInt(string(a), 10, 64)
 	last, wrong := strconv.ParseInt(string(b), 10, 64)
-	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.n-1 && (k.n > 1 || last == first) {
-		return first, nil
+	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.N-1 && (k.N > 1 || last == first) &&
+		len(owner) > 0 {
+		return seq.Answer{First: first, Owner: k.nonce(owner)}, nil
 	}
 	err = reply(address, line)
 	e, ok := errors.AsType[*ids.ReplyError](err)
 	if ok && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
-		return 0, notAsked(e)
+		return got, notAsked(e)
 	}
-	return 0, err
+	return got, err
+}
+
+// nonce returns the owner that a reply names. Mostly it is the one that was asked.
+func (k *call) nonce(owner []byte) string {
+	if string(owner) == k.Of.Owner {
+		return k.Of.Owner
+	}
+	return string(owner)
 }
 
 // reply returns the *ids.ReplyError in a line that is not a good reply, or an errReply.
