@@ -259,6 +259,9 @@ func (n *Node) beginTenure() error {
 	if err != nil {
 		return err
 	}
+	if n.next != nil {
+		n.reservedUntil, n.next = n.next.ReservedUntil, nil
+	}
 	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
 	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}

@@ -186,3 +186,32 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 		t.Errorf("it holds %d slots, %d changes counted; %v", held, len(n.peek().rotations), err)
 	}
 }
+
+// While a worker is exchanged, the old tenure serves. What the node says and decides is about that tenure, and not about
+// the claim on the other worker that the local record has: that has no lease yet.
+func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
+	n := newRig(t).start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	n.stop() // no goroutine of the node changes anything from now on
+	hold := n.Tenure().Hold(0)
+	before := n.Snapshot()
+	other := coordinator.Claim{Owner: coordinator.Owner{Node: before.Node, Worker: 7}, Term: 3, PendingTerm: 4,
+		PendingNonce: "p", Floor: n.now() + 9000}
+	if _, err := (ledger{n.Node}).Save(other); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.atBound(); got.Cause != CauseReservedBound {
+		t.Errorf("at the bound of a tenure that holds, the cause is %s", got.Cause)
+	}
+	if s := n.Snapshot(); *s.Worker != *before.Worker || s.Term != before.Term || *s.LeaseEndsMs != *before.LeaseEndsMs {
+		t.Errorf("it shows worker %d, term %d; want %d, %d", *s.Worker, s.Term, *before.Worker, before.Term)
+	}
+	if got := n.Tenure().Hold(0); got != hold {
+		t.Errorf("named sequences go by %+v, want %+v", got, hold)
+	}
+	// The record on the disk is about the other worker, so no bound of the old one rises.
+	n.phase = Serving
+	if rec, due := n.extension(0); due {
+		t.Errorf("the old worker's bound would rise to %d", rec.Claim.ReservedUntil)
+	}
+}

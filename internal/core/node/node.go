@@ -83,17 +83,18 @@ type state struct {
 	rules
 	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local
 	// record go by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending.
-	// Only the goroutine of keep writes claim, cluster and rules, so that goroutine may read them without mu.
+	// Only the goroutine of keep writes claim, next, cluster and rules, so that goroutine may read them without mu.
 	//
-	// While rotateIfBehind acquires another slot, from ledger.Save to beginTenure or keepOld, claim is of that slot,
-	// and held still of the old one. Code that needs the claim of held compares their Owner.
+	// If there is a tenure, claim is of its slot.
 	claim            coordinator.Claim
 	confirmed, alone bool
 	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record. Only
-	// these are current: Claim has both as of its last read, grant or heartbeat. They go with the Owner of claim: of a
-	// tenure whose slot is being replaced, only the limit of its generator still has the bound.
+	// these are current: Claim has both as of its last read, grant or heartbeat.
 	reservedUntil int64
 	generation    uint64
+	// next is the claim on another slot that rotateIfBehind is acquiring, nil if there is none. The local record is
+	// about next then, with its reserved bound. So the bound of claim cannot rise meanwhile.
+	next *coordinator.Claim
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
 	// relyIn and relyFrom are of coordinator.Hold.RelyOn.

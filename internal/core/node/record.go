@@ -78,9 +78,9 @@ type ledger struct{ n *Node }
 
 var _ coordinator.Ledger = ledger{}
 
-// Save writes a claim to the disk, makes it the node's claim once it is durable, and returns
-// the generation of the record. A claim on another slot brings its own reserved bound. For the
-// same slot the bound stays. Either is raised to the claim's floor if it is below.
+// Save writes a claim to the disk and returns the generation of the record. Once the claim is durable, it is the
+// node's claim, or the next one if a tenure holds another slot. A claim on another slot brings its own reserved bound.
+// For the same slot the bound stays. Either is raised to the claim's floor if it is below.
 func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n := l.n
 	n.saveMu.Lock()
@@ -94,15 +94,23 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim, n.reservedUntil, n.generation = claim, rec.Claim.ReservedUntil, gen
+	n.generation = gen
+	if n.held != nil && claim.Owner != n.held.Owner {
+		n.next = &rec.Claim
+	} else {
+		n.claim, n.reservedUntil = claim, rec.Claim.ReservedUntil
+	}
 	return gen, nil
 }
 
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
-	reserved := n.reservedUntil
-	if c.Owner != n.claim.Owner {
-		reserved = c.ReservedUntil
+	reserved := c.ReservedUntil
+	switch {
+	case c.Owner == n.claim.Owner:
+		reserved = n.reservedUntil
+	case n.next != nil && c.Owner == n.next.Owner:
+		reserved = n.next.ReservedUntil
 	}
 	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = reserved

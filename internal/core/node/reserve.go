@@ -89,7 +89,11 @@ func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t := n.held
-	if t == nil || t.Owner != n.claim.Owner || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+	if t == nil || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+		return LocalRecord{}, false
+	}
+	//mutant:c9-record-over-a-pending-grant by TestOldTenureIsReportedDuringWorkerChange -> if false {
+	if n.next != nil { // the record must keep the grant that is pending (C9)
 		return LocalRecord{}, false
 	}
 	rec = n.record(n.claim)

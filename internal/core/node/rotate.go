@@ -85,23 +85,18 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 	return t.gen.Behind()
 }
 
-// keepOld puts the claim on the old slot back after a failed attempt at another slot, in memory
-// and in the local record. The reserved bound becomes the limit of the tenure's generator. If
-// the record cannot be written, the next extension writes it.
+// keepOld puts the claim on the old slot back into the local record after a failed attempt at another slot. If the
+// record cannot be written, the next extension writes it.
 //
 // The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
 // given that slot to this node. Otherwise one lost answer after the other would take all slots.
 func (n *Node) keepOld(unanswered bool) {
-	claim := n.hold.Held()
 	n.mu.Lock()
-	changed := n.claim.Owner != claim.Owner
+	changed := n.next != nil
 	if !(changed && unanswered) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	}
-	if changed {
-		// (C5) ledger.Save has replaced the old slot's bound by the other slot's. The generator still has it.
-		n.claim, n.reservedUntil = claim, n.layout.Start(n.held.gen.Limit())
-	}
+	n.next = nil
 	n.mu.Unlock()
 	if !changed {
 		return

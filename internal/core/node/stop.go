@@ -6,7 +6,7 @@ import "context"
 func (n *Node) stop(ctx context.Context) {
 	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
-	t, claim := n.held, n.claim
+	t, claim, next := n.held, n.claim, n.next
 	n.mu.Unlock()
 	if t == nil {
 		return
@@ -16,7 +16,7 @@ func (n *Node) stop(ctx context.Context) {
 	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
 	end := n.end(t)
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
-	if t.Owner != claim.Owner {
+	if next != nil {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
 			"worker", t.Worker)
