@@ -14,6 +14,7 @@ type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
 	all    []*series // in the order in which the node met them
+	gone   totals    // of the series that were removed
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
@@ -54,19 +55,29 @@ func (c *catalog) named(name string) *series {
 	return s
 }
 
-// list returns all series. The caller must not change it.
-func (c *catalog) list() []*series {
+// counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
+// one twice would fall afterwards. The caller must not change the list.
+func (c *catalog) counted() ([]*series, totals) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.all[:len(c.all):len(c.all)]
+	return c.all[:len(c.all):len(c.all)], c.gone
 }
 
-// remove removes the series of which gone returns true.
-func (c *catalog) remove(gone func(*series) bool) {
-	dead := make(map[*series]bool)
+// list returns all series. The caller must not change it.
+func (c *catalog) list() []*series {
+	all, _ := c.counted()
+	return all
+}
+
+// remove removes the series of which dies returns true.
+func (c *catalog) remove(dies func(*series) bool) {
+	dead, did := make(map[*series]bool), totals{}
 	for _, s := range c.list() {
-		if gone(s) {
+		if dies(s) {
 			dead[s] = true
+			s.mu.Lock() // not under mu of the catalog: no goroutine holds both
+			did.add(s.totals)
+			s.mu.Unlock()
 		}
 	}
 	if len(dead) == 0 {
@@ -78,6 +89,7 @@ func (c *catalog) remove(gone func(*series) bool) {
 		delete(c.byName, s.name)
 	}
 	c.last.Store(nil)
+	c.gone.add(did)
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
@@ -92,11 +104,5 @@ func (i *Issuer) forget() {
 		return
 	}
 	i.swept = now
-	i.remove(func(s *series) bool {
-		gone := s.forget(now)
-		if gone {
-			i.gone.add(s)
-		}
-		return gone
-	})
+	i.remove(func(s *series) bool { return s.forget(now) })
 }

@@ -126,7 +126,6 @@ type Issuer struct {
 	lookup  lookups
 	alarms  alarms
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
-	gone    totals                     // of the series that were forgotten
 
 	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
 	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.

@@ -314,7 +314,6 @@ func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
 func (i *Issuer) forgetCluster() {
 	i.remove(func(s *series) bool {
 		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
-		i.gone.add(s)
 		return true
 	})
 	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0

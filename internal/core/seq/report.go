@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
@@ -59,10 +58,10 @@ func (i *Issuer) Report() Report {
 	if read := i.read.Load(); read != 0 {
 		r.ReadAgo = time.Duration(now - read)
 	}
-	r.Issued, r.Blocks, r.Waits = i.gone.issued.Load(), i.gone.blocks.Load(), i.gone.waits.Load()
-	for _, s := range i.list() {
+	all, sum := i.counted()
+	for _, s := range all {
 		s.mu.Lock()
-		r.Issued, r.Blocks, r.Waits = r.Issued+s.issued, r.Blocks+s.blocks, r.Waits+s.waits
+		sum.add(s.totals)
 		switch s.known.Kind() {
 		case Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
@@ -73,6 +72,7 @@ func (i *Issuer) Report() Report {
 		}
 		s.mu.Unlock()
 	}
+	r.Issued, r.Blocks, r.Waits = sum.issued, sum.blocks, sum.waits
 	for k, reason := range reasons {
 		r.Refused[reason] = i.refused[k].Load()
 	}
@@ -98,16 +98,12 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 	return s.use(i.cfg.Mono()), true
 }
 
-// totals counts what series did that the node has forgotten.
-type totals struct{ issued, blocks, waits atomic.Int64 }
+// totals counts what a series did, or several: the positions that were issued, the blocks that were taken, and the
+// requests that waited.
+type totals struct{ issued, blocks, waits int64 }
 
-// add adds the counts of a series.
-func (t *totals) add(s *series) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.issued.Add(s.issued)
-	t.blocks.Add(s.blocks)
-	t.waits.Add(s.waits)
+func (t *totals) add(o totals) {
+	t.issued, t.blocks, t.waits = t.issued+o.issued, t.blocks+o.blocks, t.waits+o.waits
 }
 
 // use returns what is known of the series. mu is held.

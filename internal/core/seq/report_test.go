@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,5 +46,35 @@ func TestShowLooksUpTheName(t *testing.T) {
 	}
 	if line, err := a.is.Show(&w, []byte("order"), func() {}); !woken || err != nil {
 		t.Error(woken, line, err)
+	}
+}
+
+// Names are forgotten while somebody reads the counters. A counter that falls looks like a restart of the process.
+func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.run(4 * time.Second)
+	const names = 2000
+	for k := range names {
+		a.is.named(fmt.Sprint("unknown:", k)).waits = 1
+	}
+	forgotten, before := make(chan struct{}), a.is.Report().Waits
+	go func() {
+		defer close(forgotten)
+		a.is.swept = 0
+		a.is.forget()
+	}()
+	for ended := false; !ended; {
+		select {
+		case <-forgotten:
+			ended = true
+		default:
+		}
+		if now := a.is.Report().Waits; now != before {
+			t.Fatalf("%d waits after %d", now, before)
+		}
+	}
+	if n := len(a.is.list()); n != 0 {
+		t.Errorf("%d names are left", n)
 	}
 }

@@ -61,9 +61,7 @@ type series struct {
 	absentAt int64
 	// askedAt is when the node last issued values, in ns of the monotonic clock.
 	askedAt int64
-	// issued is the number of positions that were issued, blocks that of the blocks that were taken, and waits
-	// that of the requests that waited.
-	issued, blocks, waits int64
+	totals
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
 	// the three above it counts all lives of the name.
 	unanswered int64
