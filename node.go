@@ -202,6 +202,7 @@ func (n *Node) work(connected context.Context) {
 		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
 	}
 	connecting.Wait()
+	n.issuer.Wait() // a write to the state directory may still go on: nobody else may use it
 }
 
 // WaitReady waits until the node is ready, as Open does.

@@ -61,6 +61,8 @@ type Node struct {
 
 	keeper keeper
 
+	noting sync.WaitGroup // timers that call noteStall
+
 	mu sync.Mutex // guards state, never held during I/O
 	state
 }
@@ -219,7 +221,7 @@ func New(cfg Config) (*Node, error) {
 
 // Run acquires a slot and holds it until the context ends. Then it stops: it records the end on the disk, and reports
 // it to ZooKeeper for up to Config.CallTimeout. Run returns nil if the context was cancelled. A stop that could not be
-// recorded is logged. Any other error has ended the node.
+// recorded is logged. Any other error has ended the node. All goroutines of Run have ended then.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var disk sync.WaitGroup
@@ -230,6 +232,7 @@ func (n *Node) Run(ctx context.Context) error {
 	stopCtx, done := context.WithTimeout(context.WithoutCancel(ctx), n.stopTime())
 	defer done()
 	n.stop(stopCtx)
+	n.noting.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

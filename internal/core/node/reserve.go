@@ -126,8 +126,16 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	n.mu.Lock()
 	n.disk.saving, n.disk.since = true, began
 	n.mu.Unlock()
-	stall := time.AfterFunc(stallAfter+time.Millisecond, n.noteStall) // both loops may be waiting for the disk
-	defer stall.Stop()
+	n.noting.Add(1)
+	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
+		defer n.noting.Done()
+		n.noteStall()
+	})
+	defer func() {
+		if stall.Stop() {
+			n.noting.Done()
+		}
+	}()
 	generation, err = n.cfg.Cache.Save(local)
 	took := n.mono() - began
 	n.meter.disk.add(took, err)

@@ -41,7 +41,7 @@ func (m *ordered) nextBatch() (batch []request, f *flight) {
 		p.passing = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(m.relay.passing.ctx, patience)
 	slow := slowAfter
 	if m.known.Owner == "" {
 		slow = slowTaker

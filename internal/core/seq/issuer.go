@@ -175,6 +175,8 @@ type Issuer struct {
 	saving  *saving
 	saved   int64
 	savedAs following
+	// writing are the goroutines that write to the state directory.
+	writing sync.WaitGroup
 	// swept is when names were last forgotten, in ns of the monotonic clock.
 	swept int64
 }
@@ -198,12 +200,10 @@ func New(cfg Config) *Issuer {
 	}
 	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: longestRound, wake: make(chan struct{}, 1)}
 	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
-	i.beside = func(f func()) { go f() }
-	i.relay = &relay{
-		pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now,
-		beside: func(f func()) { go f() }, each: atOnce,
-		wakeAt: i.wakeAt,
-	}
+	i.beside = i.writing.Go
+	i.relay = &relay{pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now, each: atOnce, wakeAt: i.wakeAt}
+	i.relay.passing.ctx, i.relay.passing.cancel = context.WithCancel(context.Background())
+	i.relay.beside = i.relay.passing.start
 	i.keep = func(Witness) error { return nil }
 	if dir := cfg.Dir; dir != nil {
 		i.keep = func(w Witness) error { return saveWitness(dir, w) }

@@ -24,6 +24,7 @@ type relay struct {
 	// 0 to n-1 at once.
 	mono, wall func() int64
 	beside     func(func())
+	passing    passing
 	each       func(n int, f func(k int))
 	// wakeAt is Issuer.wakeAt.
 	wakeAt func(s *series, at int64)

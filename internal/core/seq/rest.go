@@ -158,7 +158,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 // from giving its worker back.
 func (i *Issuer) inTime(f func() error) error {
 	ended := make(chan error, 1)
-	go func() { ended <- f() }()
+	i.writing.Go(func() { ended <- f() })
 	late := time.NewTimer(limits.Round)
 	defer late.Stop()
 	select {

@@ -2,21 +2,23 @@ package seq
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
 // Run calls Round at every heartbeat, and whenever Wake was called, until the context
-// ends. Then it gives back what the node has not issued. Requests must have ended before.
+// ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
+// goroutines have ended, unless the state directory does not answer: see Wait.
 func (i *Issuer) Run(ctx context.Context) {
 	journaled := make(chan struct{})
-	go func() {
+	i.writing.Go(func() {
 		defer close(journaled)
 		if i.journal != nil {
 			i.keepJournal(ctx)
 		}
-	}()
+	})
 	var failing bool
 	for ctx.Err() == nil {
 		err := i.bounded(ctx, i.Round)
@@ -36,7 +38,12 @@ func (i *Issuer) Run(ctx context.Context) {
 			"kept_for_restart", i.outlasts())
 	}
 	i.saveLast()
+	i.relay.passing.end()
 }
+
+// Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
+// directory: a write that hangs there may still go on.
+func (i *Issuer) Wait() { i.writing.Wait() }
 
 // retryAfter is the pause after a round that failed. New requests do not shorten it.
 const retryAfter = 100 * time.Millisecond
@@ -70,4 +77,29 @@ func (i *Issuer) Wake() {
 	case i.wake <- struct{}{}:
 	default:
 	}
+}
+
+// passing is the goroutines that pass requests on. None starts after the end.
+type passing struct {
+	ctx    context.Context // of their calls
+	cancel context.CancelFunc
+	mu     sync.Mutex // makes start and end exclude each other
+	wg     sync.WaitGroup
+}
+
+// start calls f in a goroutine. After end it does nothing: requests then wait in vain, as all do after Run.
+func (p *passing) start(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.wg.Go(f)
+	}
+}
+
+// end ends the calls, and returns when the goroutines have ended.
+func (p *passing) end() {
+	p.mu.Lock()
+	p.cancel()
+	p.mu.Unlock()
+	p.wg.Wait()
 }

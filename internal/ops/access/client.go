@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/replies"
@@ -56,8 +57,8 @@ func (c Client) auth(ctx context.Context, nc net.Conn) error {
 	if c.Token == "" {
 		return nil
 	}
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	end := Interrupt(ctx, nc)
+	defer end()
 	if _, err := io.WriteString(nc, "AUTH "+c.Token+"\n"); err != nil {
 		return err
 	}
@@ -74,8 +75,22 @@ func (c Client) auth(ctx context.Context, nc net.Conn) error {
 	if line := strings.TrimRight(string(reply), "\r"); line != "OK" {
 		return replies.Parse("", line)
 	}
-	if !stop() {
+	if !end() {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// Interrupt makes reads and writes of nc fail once ctx is done. The function that it returns ends that, and reports
+// whether ctx was not done before. No goroutine is left then. It may be called again.
+func Interrupt(ctx context.Context, nc net.Conn) (end func() (inTime bool)) {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)); close(interrupted) })
+	return sync.OnceValue(func() bool {
+		inTime := stop()
+		if !inTime {
+			<-interrupted
+		}
+		return inTime
+	})
 }

@@ -166,19 +166,19 @@ func dial(ctx context.Context, creds access.Client, address, cluster string) (ne
 		return nil, nil, access.InWords(address, err)
 	}
 	in := bufio.NewReaderSize(nc, 16<<10)
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	end := access.Interrupt(ctx, nc)
 	var line []byte
 	if _, err = io.WriteString(nc, "WORKER "+cluster+"\n"); err == nil {
 		line, err = in.ReadSlice('\n')
 	}
+	inTime := end()
 	switch {
 	case err != nil:
 		err = access.InWords(address, err)
 	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> case !bytes.Contains(line, []byte(" cluster_uuid=")):
 	case !bytes.Contains(line, []byte(" cluster_uuid="+cluster)):
 		err = reply(address, line)
-	case !stop():
+	case !inTime:
 		err = access.InWords(address, ctx.Err())
 	default:
 		return nc, in, nil

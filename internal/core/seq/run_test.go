@@ -1,0 +1,94 @@
+package seq
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// A request was passed on to an owner that does not answer. When Run returns, the goroutine that asks has ended, and no
+// other one starts.
+func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, all := newLinked(t, 4*time.Second, 2)
+		_, a := s.owned(all[0], all[1])
+		asked, ended := make(chan struct{}, 1), false
+		a.is.relay.beside = a.is.relay.passing.start
+		a.is.relay.pass = func(ctx context.Context, _ Ask) (Answer, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			time.Sleep(time.Second) // the end of the call takes long
+			ended = true
+			return Answer{}, ErrNotAsked
+		}
+		ask := func() error {
+			_, err := a.is.Take(new(sequence.Wait), []byte("ticks"), 1, false, func() {}, nil)
+			return err
+		}
+		if err := ask(); err != sequence.ErrPending {
+			t.Fatal(err)
+		}
+		<-asked
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		a.is.Run(ctx)
+		if !ended {
+			t.Error("Run has returned, and the request is still under way")
+		}
+		_ = ask()
+		synctest.Wait()
+		if len(asked) > 0 {
+			t.Error("a request is passed on after Run")
+		}
+	})
+}
+
+// hangingDir hangs when it writes, until go is closed.
+type hangingDir struct {
+	memDir
+	hangs, goOn chan struct{}
+}
+
+func (d *hangingDir) Replace(name string, data []byte) error {
+	select {
+	case d.hangs <- struct{}{}:
+	default:
+	}
+	<-d.goOn
+	return d.memDir.Replace(name, data)
+}
+
+// A disk hangs. Run returns all the same, so that the node can give its worker back, and Wait returns when the write
+// has ended.
+func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		a := s.node()
+		is := a.is
+		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
+		is.beside = is.writing.Go
+		is.keep = func(w Witness) error { return saveWitness(dir, w) }
+		is.savedAs, is.saved = following{}, 0
+		s.run(time.Second)
+		if is.saveWitnessIfDue(following{state: State{Jumped: 1}}); is.saving == nil {
+			t.Fatal("nothing is written")
+		}
+		<-dir.hangs
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		is.Run(ctx)
+		waited := make(chan struct{})
+		go func() { defer close(waited); is.Wait() }()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("Wait has returned while the disk is being written")
+		default:
+		}
+		close(dir.goOn)
+		<-waited
+	})
+}
