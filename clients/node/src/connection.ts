@@ -8,6 +8,8 @@ import { inWords, openSocket } from "./socket.js";
 export interface Listener {
   answered(request: Request): void;
   refused(request: Request, refusal: Refusal): void;
+  /** The node is the first one that has answered: it has decided which cluster the client wants. */
+  decided?(): void;
   /** Without an error, the node had closed an idle connection. `hurried`: it had less than `nodeTimeoutMs`. */
   lost(requests: Request[], error: Error | undefined, hurried: boolean): void;
 }
@@ -20,7 +22,9 @@ export class Connection {
   readonly #lines = new Lines();
   readonly #connectBy: number;
   #ready = false;
-  #authentication: "unsent" | "sent" | "done";
+  /** Requests before all others, AUTH and WORKER, and those of them that wait for replies. */
+  readonly #greeting: string[];
+  readonly #greeted: string[] = [];
   #unsent: Request[] = [];
   /** Requests that were sent, in order. Those before `#first` are finished. */
   #sent: Request[] = [];
@@ -36,8 +40,11 @@ export class Connection {
     private readonly endpoint: Endpoint,
     private readonly config: Config,
     private readonly listener: Listener,
+    /** The requests ask for nothing but the cluster. */
+    comparing = false,
   ) {
-    this.#authentication = config.token === undefined ? "done" : "unsent";
+    this.#greeting = config.token === undefined ? [] : [`AUTH ${config.token}`];
+    if (!comparing) this.#greeting.push(config.identity.request);
     this.#connectBy = performance.now() + config.nodeTimeoutMs;
     this.#watch(this.#connectBy);
     this.#socket = openSocket(endpoint, config, () => {
@@ -70,11 +77,8 @@ export class Connection {
   #flush(): void {
     const requests = this.#unsent.splice(0).filter(({ call }) => !call.settled);
     if (this.ended || requests.length === 0) return;
-    let text = "";
-    if (this.#authentication === "unsent") {
-      text = `AUTH ${this.config.token ?? ""}\n`;
-      this.#authentication = "sent";
-    }
+    let text = this.#greeting.map((line) => `${line}\n`).join("");
+    this.#greeted.push(...this.#greeting.splice(0));
     const now = performance.now();
     for (const request of requests) {
       request.since = now;
@@ -99,13 +103,8 @@ export class Connection {
   }
 
   #take(line: string): void {
-    if (this.#authentication === "sent") {
-      this.#authentication = "done";
-      if (line === "OK") return;
-      const refusal = parseRefusal(line);
-      for (const request of this.#drop()) this.listener.refused(request, refusal);
-      return;
-    }
+    const greeting = this.#greeted.shift();
+    if (greeting !== undefined) return this.#meet(greeting, line);
     const request = this.#sent[this.#first];
     if (request === undefined) throw new NotFlakedError("a line that answers no request");
     const outcome = request.reply.add(line);
@@ -120,6 +119,21 @@ export class Connection {
     }
     if (outcome === "complete") this.listener.answered(request);
     else this.listener.refused(request, outcome);
+  }
+
+  /** Takes the reply to AUTH or WORKER. */
+  #meet(greeting: string, line: string): void {
+    if (greeting.startsWith("AUTH")) {
+      if (line === "OK") return;
+      const refusal = parseRefusal(line);
+      for (const request of this.#drop()) this.listener.refused(request, refusal);
+      return;
+    }
+    const { identity } = this.config;
+    const unknown = identity.isUnknown;
+    const error = identity.check(this.endpoint.name, line, false);
+    if (error !== undefined) return this.#fail(error);
+    if (unknown) this.listener.decided?.();
   }
 
   #requests(): Request[] {

@@ -42,8 +42,9 @@ export class RefusedError extends FlakedError {
     refusal: Refusal,
     /** What the node said after the code. It is for people and may change. */
     readonly text: string = refusal.text,
+    message = `${address} answered -${refusal.code} ${text}`.trimEnd(),
   ) {
-    super(`${address} answered -${refusal.code} ${text}`.trimEnd(), refusal);
+    super(message, refusal);
   }
 }
 

@@ -62,7 +62,9 @@ export class Node {
 export function needsOperator(error: Error | undefined): boolean {
   if (!(error instanceof RefusedError)) return false;
   const { code, reason } = error;
-  return code === "NOAUTH" || code === "WRONGPASS" || (code === "EXHAUSTED" && reason === undefined);
+  return (
+    code === "NOAUTH" || code === "WRONGPASS" || code === "WRONGNODE" || (code === "EXHAUSTED" && reason === undefined)
+  );
 }
 
 /** Returns the node to ask next, or undefined if all are in `except`. */

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { createSecureContext, type ConnectionOptions } from "node:tls";
+import { Identity } from "./identity.js";
 
 /** What is requested in advance. */
 export interface PrefetchOptions {
@@ -16,6 +17,8 @@ export interface PrefetchOptions {
 export interface ClientOptions extends PrefetchOptions {
   /** Nodes, asked in this order: `host:port`, `host` (port 7609) or `unix:/path`. Default: `["127.0.0.1:7609"]`. */
   addresses?: readonly string[] | undefined;
+  /** The cluster's name or UUID. Nodes of others count as failed. Default: that of the first node that answers. */
+  cluster?: string | undefined;
   /** The token, if the nodes ask for one. */
   token?: string | undefined;
   /** `true`, or options of `tls.connect`, if the nodes speak TLS. Unix sockets are always plain. */
@@ -42,13 +45,17 @@ export type Config = Readonly<ReturnType<typeof checkOptions>>;
 
 /** Returns the settings, or throws a `TypeError` or `RangeError`. */
 export function checkOptions(options: ClientOptions) {
-  const { addresses = ["127.0.0.1:7609"], token } = options;
+  const { addresses = ["127.0.0.1:7609"], cluster, token } = options;
   if (!Array.isArray(addresses)) throw new TypeError('addresses must be an array, such as ["127.0.0.1:7609"]');
   if (addresses.length === 0) throw new RangeError("addresses is empty. Name a node, such as 127.0.0.1:7609");
   if (token !== undefined && !/^[!-~]{1,256}$/.test(token)) {
     throw new RangeError("token must be 1 to 256 printable ASCII characters without blanks");
   }
+  if (cluster !== undefined && !/^[A-Za-z0-9._-]{1,64}$/.test(cluster)) {
+    throw new RangeError("cluster must be a name or a UUID: 1 to 64 letters, digits and . _ -");
+  }
   return {
+    identity: new Identity(cluster),
     endpoints: addresses.map(parseAddress),
     token,
     tls: checkTLS(options.tls),

@@ -3,10 +3,12 @@ import { Connection, type Listener } from "./connection.js";
 import { ClosedError, RefusedError, rethrow, UnavailableError } from "./errors.js";
 import { chooseNode, needsOperator, Node } from "./node.js";
 import { checkMs, type CallOptions, type Config } from "./options.js";
-import { queryReady, type Query, type Refusal } from "./protocol.js";
+import { queryCluster, queryReady, type Query, type Refusal } from "./protocol.js";
 
 /** The least time that a node has to answer. With less, a busy node would count as silent. */
 const leastShareMs = 25;
+/** How long a reply waits, at most, for the other nodes to say which cluster they belong to. */
+const longestCompareMs = 500;
 /** Reasons in the refusal of a sequence that neither another node nor a moment ends. */
 const lasting = new Set(["no-sequence", "frozen", "wrong-mode", "no-right", "exhausted", "too-many"]);
 
@@ -30,9 +32,14 @@ export class Pool {
       const timeoutMs = checkMs("timeoutMs", options.timeoutMs, this.config.timeoutMs);
       if (this.closed) throw new ClosedError("the client is closed. Make a new Client");
       options.signal?.throwIfAborted();
+      if (this.config.identity.error) throw this.config.identity.error;
       const call: Call = new Call(query, timeoutMs, (values, error) => {
         this.#calls.delete(call);
-        return values ? resolve(query.result(values)) : reject(error);
+        if (!values) return reject(error);
+        this.#compared(call.deadline, () => {
+          const wrong = this.config.identity.error;
+          return wrong ? reject(wrong) : resolve(query.result(values));
+        });
       });
       if (!forStock) call.await(() => this.#giveUp(call, "answered"), options.signal);
       this.#calls.add(call);
@@ -78,6 +85,7 @@ export class Pool {
         this.#restore(node);
         call.end(reply.values);
       },
+      decided: () => this.#compare(node),
       refused: (request, refusal) => this.#refused(node, request, refusal),
       lost: (requests, error, hurried) => {
         // The last one was sent when the node had failed most often.
@@ -88,6 +96,45 @@ export class Pool {
         }
       },
     };
+  }
+
+  /** Asks the nodes beside the first one that has answered which cluster they belong to. Replies wait for that. */
+  #compare(first: Node): void {
+    const { identity } = this.config;
+    const others = this.#nodes.filter((node) => node !== first && node.healthy);
+    if (others.length === 0) return;
+    const all = Promise.all(others.map((node) => this.#askCluster(node)));
+    identity.comparing = all.then(() => (identity.comparing = undefined));
+  }
+
+  #askCluster(node: Node): Promise<void> {
+    const { identity, nodeTimeoutMs } = this.config;
+    return new Promise((resolve) => {
+      const accept = (line: string) => {
+        const error = line.startsWith("-") ? undefined : identity.check(node.endpoint.name, line, true);
+        if (error instanceof RefusedError) node.fail(error, false, performance.now());
+        return queryCluster.accept(line);
+      };
+      const call = new Call({ ...queryCluster, accept }, nodeTimeoutMs, () => {
+        void connection.close();
+        resolve();
+      });
+      const end = () => call.end([]);
+      const listener = { answered: end, refused: end, lost: end };
+      const connection = new Connection(node.endpoint, this.config, listener, true);
+      connection.send(new Request(call, nodeTimeoutMs, node.failures));
+    });
+  }
+
+  /** Goes on when the nodes are compared, or after half of the time that is left. */
+  #compared(deadline: number, then: () => void): void {
+    const { comparing } = this.config.identity;
+    if (comparing === undefined) return then();
+    const timer = setTimeout(then, Math.min(longestCompareMs, Math.max(0, deadline - performance.now()) / 2));
+    void comparing.then(() => {
+      clearTimeout(timer);
+      then(); // a second time changes nothing
+    });
   }
 
   #refused(node: Node, { call, failures }: Request, refusal: Refusal): void {

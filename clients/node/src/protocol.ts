@@ -94,6 +94,9 @@ export function queryRange(name: string, n: number): Query<{ first: bigint; last
 /** Asks whether the node would answer a `GET`. */
 export const queryReady = { ...queryOne("READY"), accept: (line: string) => line === "OK" };
 
+/** Asks which cluster answers. */
+export const queryCluster = { ...queryOne("WORKER"), accept: (line: string) => !line.startsWith("-") };
+
 /** Collects the lines of the reply to one request. */
 export class Reply {
   readonly values: bigint[] = [];

@@ -13,7 +13,14 @@ function open({ client, options: o }) {
   const prefetching = { prefetch: o.prefetch, maxAgeMs: o.max_age_ms };
   const tls = o.tls_ca && { ca: readFileSync(o.tls_ca) };
   const timeouts = { timeoutMs: o.timeout_ms, nodeTimeoutMs: o.node_timeout_ms };
-  const made = new Client({ addresses: o.addresses, token: o.token, tls, ...timeouts, ...prefetching });
+  const made = new Client({
+    addresses: o.addresses,
+    cluster: o.cluster,
+    token: o.token,
+    tls,
+    ...timeouts,
+    ...prefetching,
+  });
   clients.set(client, { client: made, sequences: new Map(), prefetching });
 }
 

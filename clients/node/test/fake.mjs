@@ -7,7 +7,7 @@ import { createServer } from "node:net";
  * undefined. Without `reply` it counts from `first`.
  */
 export async function startFake({ first = 1, reply } = {}) {
-  const fake = { requests: [], connections: 0, sockets: new Set(), next: first };
+  const fake = { requests: [], connections: 0, sockets: new Set(), next: first, cluster: "u1" };
   const count = (line) => {
     const n = Number(line.split(" ").at(-1)) || 1;
     return Array.from({ length: n }, () => fake.next++).join("\n");
@@ -23,6 +23,10 @@ export async function startFake({ first = 1, reply } = {}) {
       const lines = (rest + chunk).split("\n");
       rest = lines.pop();
       for (const line of lines) {
+        if (line.startsWith("WORKER")) {
+          socket.write(`worker=0 cluster=fake cluster_uuid=${fake.cluster}\n`);
+          continue;
+        }
         fake.requests.push(line);
         const text = serve(line, socket);
         if (text !== undefined) socket.write(`${text}\n`);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bigintReplacer, Client } from "../dist/index.mjs";
 import errors from "../dist/errors.js";
+import identities from "../dist/identity.js";
 import nodes from "../dist/node.js";
 import options from "../dist/options.js";
 import stocks from "../dist/stock.js";
@@ -9,6 +10,7 @@ import stocks from "../dist/stock.js";
 const { RefusedError } = errors;
 const { chooseNode, needsOperator, Node } = nodes;
 const { parseAddress } = options;
+const { Identity } = identities;
 const { Stock } = stocks;
 
 const refused = (code, reason, retryAfterMs) => new RefusedError("a:1", { code, text: "", reason, retryAfterMs });
@@ -117,6 +119,29 @@ test("a call gets a lower value that came while it was under way", () => {
   assert.equal(stock.exchange(2n, 0, 0), 2n);
 });
 
+test("a client wants the cluster of the first node, or the configured one", () => {
+  const who = (name) => `worker=0 state=serving cluster=${name} cluster_uuid=uuid-of-${name}`;
+  const identity = new Identity();
+  assert.equal(identity.request, "WORKER");
+  for (const line of ["PONG", "OK", "worker=0", "-ERR unknown command"]) assert.ok(identity.check("a", line, false));
+  assert.match(identity.check("a", "worker=none cluster=x cluster_uuid=none", false).message, /has not joined/);
+  assert.ok(identity.isUnknown);
+  assert.equal(identity.check("a", who("prod"), false), undefined);
+  assert.equal(identity.request, "WORKER uuid-of-prod");
+  const moved = identity.check("a", who("test"), false);
+  assert.deepEqual(
+    [moved.code, moved.message],
+    ["WRONGNODE", "a belongs to cluster test (uuid-of-test), not to prod (uuid-of-prod)"],
+  );
+  assert.equal(identity.error, undefined);
+  identity.check("b", who("test"), true);
+  assert.match(identity.error.message, /two clusters: a to prod \(uuid-of-prod\) and b to test \(uuid-of-test\)/);
+  const configured = new Identity("prod");
+  assert.equal(configured.request, "WORKER prod");
+  const refused = "-WRONGNODE reason=other-cluster cluster=test cluster_uuid=u2 no";
+  assert.equal(configured.check("a", refused, false).message, "a belongs to cluster test (u2), not to prod");
+});
+
 test("addresses", () => {
   const endpoint = (host, port) => ({ host, port });
   for (const [name, want] of [
@@ -139,6 +164,8 @@ test("wrong options are errors of the constructor", () => {
   for (const wrong of [
     { addresses: [] },
     { token: "a b" },
+    { cluster: "a b" },
+    { cluster: "" },
     { token: "" },
     { timeoutMs: 0 },
     { timeoutMs: Infinity },
