@@ -22,6 +22,7 @@ final class Connection {
 
     final Node node;
     private final Pool pool;
+    private final boolean comparing;
     private final Wire wire = new Wire();
     private final Queue<Request> unsent = new ConcurrentLinkedQueue<>();
     private final Queue<Request> sent = new ConcurrentLinkedQueue<>(); // in the order of the replies
@@ -30,15 +31,26 @@ final class Connection {
     private volatile boolean idle; // all requests were answered then
     volatile Throwable ended; // why the connection has ended, null if it has not
 
+    final Request who; // asks which cluster answers
+
     Connection(Node node, Pool pool) {
+        this(node, pool, false);
+    }
+
+    /** Connects to a node. comparing: nothing is asked but which cluster answers. */
+    Connection(Node node, Pool pool, boolean comparing) {
         this.node = node;
         this.pool = pool;
+        this.comparing = comparing;
         if (pool.options.token() != null) {
             Request auth = new Request(
                     new Query("AUTH " + pool.options.token(), 1, 0, false), this, pool.options.nodeTimeout(), null);
             auth.whenComplete((ok, e) -> Optional.ofNullable(e).ifPresent(this::end));
             unsent.add(auth);
         }
+        String question = pool.options.identity().request();
+        who = new Request(new Query(question, 1, 0, false), this, pool.options.nodeTimeout(), null);
+        unsent.add(who);
         Thread thread = new Thread(this::run, "flaked-client");
         thread.setDaemon(true);
         thread.start();
@@ -144,6 +156,10 @@ final class Connection {
 
     private void take(String line) throws IOException {
         Request request = sent.peek();
+        if (ended == null && request == who) {
+            meet(line);
+            return;
+        }
         // If it has ended, this may be the reply of a request before, which end has removed.
         if (ended != null || line.length() > MAX_LINE || request == null || !request.take(line)) {
             String shown = line.substring(0, Math.min(line.length(), 60)).replaceAll("\\p{Cntrl}", "?");
@@ -153,6 +169,24 @@ final class Connection {
             heardAt = Pool.now();
             sent.remove(request); // not poll: end may have removed it, and be at the next one
         }
+    }
+
+    /** Takes the reply that names the cluster. */
+    private void meet(String line) {
+        Identity identity = pool.options.identity();
+        boolean decides = identity.isUnknown();
+        Exception wrong = identity.check(node.address.text(), line, comparing);
+        sent.remove(who);
+        if (wrong != null) {
+            who.completeExceptionally(wrong);
+            end(wrong);
+            return;
+        }
+        if (decides) {
+            pool.compare(node);
+        }
+        heardAt = Pool.now();
+        who.complete(new long[0]);
     }
 
     /** Closes the connection. Its requests, and those that come too late, fail. */

@@ -60,6 +60,7 @@ public final class FlakedClient extends Source implements AutoCloseable {
     /** Builds a client. Only the addresses have no default that fits most programs. */
     public static final class Builder {
         private List<Address> addresses = List.of(Address.parse("127.0.0.1"));
+        private String cluster;
         private String token;
         private SSLContext tls;
         private long timeout = TimeUnit.SECONDS.toNanos(5);
@@ -81,6 +82,17 @@ public final class FlakedClient extends Source implements AutoCloseable {
         public Builder addresses(List<String> addresses) {
             Check.require(!addresses.isEmpty(), "no address. Give at least one, such as 127.0.0.1:7609");
             this.addresses = addresses.stream().map(Address::parse).toList();
+            return this;
+        }
+
+        /**
+         * Sets the name or the UUID of the cluster. Nodes of others count as failed. The default is null, for the
+         * cluster of the first node that answers.
+         */
+        public Builder cluster(String cluster) {
+            boolean legal = cluster == null || cluster.matches("[A-Za-z0-9._-]{1,64}");
+            Check.require(legal, "the cluster must be a name or a UUID: 1 to 64 letters, digits and . _ -");
+            this.cluster = cluster;
             return this;
         }
 
@@ -124,7 +136,7 @@ public final class FlakedClient extends Source implements AutoCloseable {
 
         /** Returns a new client. Nodes that are down cause no exception here. */
         public FlakedClient build() {
-            Pool pool = new Pool(addresses, new Pool.Options(token, tls, nodeTimeout));
+            Pool pool = new Pool(addresses, new Pool.Options(token, tls, nodeTimeout, new Identity(cluster)));
             return new FlakedClient(new Stock(pool, "GET", prefetch, maxAge), timeout);
         }
     }

@@ -5,6 +5,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -23,11 +24,12 @@ final class Pool {
     private final LongAdder calls = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private volatile boolean closed;
+    private volatile CountDownLatch comparison; // null if no nodes are compared
     private volatile int life; // counts the times when this process may have been copied
     private final Object checkpoint = Checkpoint.register(this::beginAnew);
 
     /** What all connections have in common. The token and tls may be null. */
-    record Options(String token, SSLContext tls, long nodeTimeout) {}
+    record Options(String token, SSLContext tls, long nodeTimeout, Identity identity) {}
 
     /** A query that may go to several nodes. */
     private static final class Call {
@@ -60,7 +62,7 @@ final class Pool {
     long[] call(Query query, long timeout, Stock stock) {
         calls.increment();
         try {
-            long prefetched = stock == null || closed ? -1 : stock.take();
+            long prefetched = stock == null || closed || options.identity().error() != null ? -1 : stock.take();
             if (prefetched < 0) {
                 return ask(new Call(query, timeout, stock));
             }
@@ -87,6 +89,7 @@ final class Pool {
                     }
                     long[] values = request.connection.await(request, call.deadline);
                     settle(call, request, null);
+                    awaitComparison(call);
                     return values;
                 } catch (ExecutionException e) {
                     settle(call, request, e.getCause());
@@ -100,6 +103,43 @@ final class Pool {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new FlakedException("the thread was interrupted while it waited", "", e);
+        }
+    }
+
+    /** Asks the nodes beside the first one that has answered which cluster they belong to. */
+    synchronized void compare(Node first) {
+        List<Node> others = nodes.stream()
+                .filter(node -> node != first && node.error == null && !closed)
+                .toList();
+        CountDownLatch answers = comparison = new CountDownLatch(others.size());
+        for (Node node : others) {
+            Connection connection = new Connection(node, this, true);
+            int failures = node.failures;
+            connection
+                    .who
+                    .orTimeout(options.nodeTimeout(), TimeUnit.NANOSECONDS)
+                    .whenComplete((ok, e) -> {
+                        if (e instanceof RefusedException refusal
+                                && refusal.code().equals("WRONGNODE")) {
+                            fail(node, failures, refusal);
+                        }
+                        connection.end(new EOFException());
+                        answers.countDown();
+                    });
+        }
+    }
+
+    /** Waits until the nodes are compared, for half a second or half of the time that is left, at most. */
+    private void awaitComparison(Call call) throws InterruptedException {
+        CountDownLatch answers = comparison;
+        if (answers != null) {
+            long most = Math.min(500 * Check.MS, Math.max(0, call.deadline - now()) / 2);
+            answers.await(most, TimeUnit.NANOSECONDS);
+            comparison = null;
+        }
+        RefusedException wrong = options.identity().error();
+        if (wrong != null) {
+            throw wrong;
         }
     }
 
@@ -142,6 +182,10 @@ final class Pool {
         if (closed) {
             throw new ClosedException();
         }
+        RefusedException wrong = options.identity().error();
+        if (wrong != null) {
+            throw wrong;
+        }
         probe(now);
         Node node = Node.best(nodes, call.refused);
         if (call.resumeAt > now || node == null || !node.mayBeAsked(now)) {
@@ -172,8 +216,15 @@ final class Pool {
         if (refusal != null && refusal.isAboutSequence(call.query)) {
             call.retryAfter = refusal.retryAfter().toNanos();
             call.refused.add(node);
-        } else if (request.failures == node.failures) { // else it had been under way when the node failed
-            node.settle((Exception) e, now(), ThreadLocalRandom.current().nextDouble(0.5, 1.5));
+        } else {
+            fail(node, request.failures, (Exception) e);
+        }
+    }
+
+    /** Notes a failure, or none. One of a request that had been under way when the node failed changes nothing. */
+    private synchronized void fail(Node node, int failures, Exception e) {
+        if (failures == node.failures) {
+            node.settle(e, now(), ThreadLocalRandom.current().nextDouble(0.5, 1.5));
             notifyAll();
         }
     }

@@ -15,6 +15,16 @@ public final class RefusedException extends FlakedException {
         this.address = address;
     }
 
+    private RefusedException(String address, String message, String refusal) {
+        super(message, refusal, null);
+        this.address = address;
+    }
+
+    /** Returns the exception for a node of another cluster. */
+    static RefusedException wrongNode(String address, String message) {
+        return new RefusedException(address, message, "WRONGNODE reason=other-cluster " + message);
+    }
+
     /** Returns the address of the node, as the client was given it. */
     public String address() {
         return address;
@@ -22,12 +32,13 @@ public final class RefusedException extends FlakedException {
 
     /** Reports whether the node refuses everything until an operator acts. */
     boolean needsOperator() {
-        return Set.of("NOAUTH", "WRONGPASS").contains(code()) || code().equals("EXHAUSTED") && reason().isEmpty();
+        return Set.of("NOAUTH", "WRONGPASS", "WRONGNODE").contains(code())
+                || code().equals("EXHAUSTED") && reason().isEmpty();
     }
 
     /** Reports whether the node refuses one sequence only. */
     boolean isAboutSequence(Query query) {
-        return query.ofSequence() && !reason().isEmpty();
+        return query.ofSequence() && !reason().isEmpty() && !code().equals("WRONGNODE");
     }
 
     /** Reports whether neither another node nor a later time would help. */

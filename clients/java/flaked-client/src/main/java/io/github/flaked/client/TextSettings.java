@@ -10,7 +10,7 @@ public final class TextSettings {
     private TextSettings() {}
 
     /**
-     * {@return a builder with the settings addresses (separated by commas), token, timeout, node-timeout, prefetch and
+     * {@return a builder with the settings addresses (separated by commas), cluster, token, timeout, node-timeout, prefetch and
      * max-age} A time is 500ms or 5s. The message of an IllegalArgumentException begins with the setting's name.
      *
      * @param text returns the text of a setting, null for the default
@@ -18,6 +18,7 @@ public final class TextSettings {
     public static FlakedClient.Builder builder(UnaryOperator<String> text) {
         FlakedClient.Builder builder = FlakedClient.builder();
         set(text, "addresses", list -> builder.addresses(list.split("\\s*,\\s*")));
+        set(text, "cluster", builder::cluster);
         set(text, "token", builder::token);
         set(text, "timeout", time -> builder.timeout(time(time)));
         set(text, "node-timeout", time -> builder.nodeTimeout(time(time)));

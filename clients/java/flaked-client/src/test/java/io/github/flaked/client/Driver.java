@@ -96,6 +96,7 @@ final class Driver {
             Object value = option.getValue();
             switch ((String) option.getKey()) {
                 case "addresses" -> {}
+                case "cluster" -> b.cluster((String) value);
                 case "token" -> b.token((String) value);
                 case "tls_ca" -> b.tls(trusting(Path.of((String) value)));
                 case "node_timeout_ms" -> b.nodeTimeout(ms(value));

@@ -54,6 +54,14 @@ final class FakeNode implements AutoCloseable {
     private void serve(Socket socket) throws IOException {
         BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
+            if (line.startsWith("WORKER") && !silent) {
+                socket.getOutputStream()
+                        .write("worker=0 cluster=fake cluster_uuid=u1\n".getBytes(StandardCharsets.UTF_8));
+                continue;
+            }
+            if (line.startsWith("WORKER")) {
+                continue;
+            }
             asked.countDown();
             if (silent) {
                 continue;

@@ -153,7 +153,7 @@ class FlakedClientTest {
             node.bind(address);
             Wire wire = new Wire();
             wire.close();
-            Pool.Options options = new Pool.Options(null, null, 1000 * Check.MS);
+            Pool.Options options = new Pool.Options(null, null, 1000 * Check.MS, new Identity(null));
             assertThrows(IOException.class, () -> wire.connect(Address.parse("unix:" + address), 0, options));
         }
     }

@@ -149,8 +149,9 @@ class PartsTest {
         try (ServerSocket listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             Address address = Address.parse("127.0.0.1:" + listener.getLocalPort());
             long second = TimeUnit.SECONDS.toNanos(1);
-            Connection connection =
-                    new Connection(new Node(address), new Pool(List.of(address), new Pool.Options(null, null, second)));
+            Connection connection = new Connection(
+                    new Node(address),
+                    new Pool(List.of(address), new Pool.Options(null, null, second, new Identity(null))));
             Request[] requests = Stream.generate(() -> new Request(Query.values("NEXT x", 1), connection, second, null))
                     .limit(3)
                     .toArray(Request[]::new);
@@ -164,8 +165,9 @@ class PartsTest {
                     (values, e) -> requests[2].exceptionally(late -> null).join());
             connection.send(requests);
             try (Socket socket = listener.accept()) {
-                socket.getInputStream().readNBytes("NEXT x\n".length() * 3);
-                socket.getOutputStream().write("1\n2\n3\n".getBytes(StandardCharsets.US_ASCII));
+                socket.getInputStream().readNBytes("WORKER\nNEXT x\nNEXT x\nNEXT x\n".length());
+                socket.getOutputStream()
+                        .write("cluster=a cluster_uuid=u\n1\n2\n3\n".getBytes(StandardCharsets.US_ASCII));
                 assertThrows(ExecutionException.class, requests[2]::get);
             }
         }

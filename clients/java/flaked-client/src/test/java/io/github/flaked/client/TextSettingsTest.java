@@ -23,6 +23,7 @@ class TextSettingsTest {
     void wrongTextIsNamed() {
         Map<String, List<String>> wrong = Map.of(
                 "addresses", List.of("", "ids:port"),
+                "cluster", List.of("two words", ""),
                 "token", List.of("two words"),
                 "timeout", List.of("soon", "5", "0s", "ms", "0.5ms"),
                 "node-timeout", List.of("-1s"),

@@ -26,6 +26,7 @@ public class FlakedAutoConfiguration {
     FlakedClient flakedClient(FlakedProperties properties, ObjectProvider<SslBundles> bundles) {
         FlakedClient.Builder builder = FlakedClient.builder();
         set("addresses", () -> builder.addresses(properties.addresses()));
+        set("cluster", () -> builder.cluster(properties.cluster()));
         set("token", () -> builder.token(properties.token()));
         set("timeout", () -> builder.timeout(properties.timeout()));
         set("node-timeout", () -> builder.nodeTimeout(properties.nodeTimeout()));

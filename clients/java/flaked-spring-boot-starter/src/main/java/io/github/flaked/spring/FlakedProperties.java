@@ -9,6 +9,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * The properties flaked.*.
  *
  * @param addresses nodes of one cluster, the preferred one first: host:port, host (port 7609) or unix:/path
+ * @param cluster name or UUID of the cluster. Without it, it is that of the first node that answers
  * @param token token that is sent to each node
  * @param timeout how long a call may take, over all nodes
  * @param nodeTimeout how long one node may be silent before the next one is asked
@@ -19,6 +20,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 @ConfigurationProperties("flaked")
 public record FlakedProperties(
         @DefaultValue("127.0.0.1:7609") List<String> addresses,
+        String cluster,
         String token,
         @DefaultValue("5s") Duration timeout,
         @DefaultValue("1s") Duration nodeTimeout,
