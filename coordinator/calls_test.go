@@ -50,7 +50,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Errorf("%d round trips to register, want %d at most", n.all, most)
 			}
 			a.confirm()
-			l.pass(labConfirm) // it waits for its peers' word no more
+			l.pass(labConfirm) // it waits for its peers no more
 			a.beatAndCompare()
 			a.beatAndCompare() // reads its live lock once more, because the list of them has changed
 			for range 3 {

@@ -8,7 +8,7 @@
 //   - record.go and decide.go: the records, the Claim, and when a slot is free;
 //   - hold.go and hold_state.go: what a process knows of its slot, and its stages;
 //   - heartbeat.go, in the order of the calls, with judge.go: whether the record is ours. doubt.go, horizon.go,
-//     chain.go and word.go have what its decisions go by: the leader's clock, the latest bound, the gaps, the peers;
+//     chain.go and hearing.go have what its decisions go by: the leader's clock, the latest bound, the gaps, the peers;
 //   - loss.go, restore.go, lost.go and fenced.go: what follows where the record is not ours;
 //   - register.go with ticket.go, resume.go, stop.go: how a node gets a slot, gets it back, and leaves it;
 //   - coordinator.go, cluster.go, live.go and peers.go: what all of these use. roster.go lists the slots for operators.

@@ -255,7 +255,7 @@ var errTakeBack = errors.New("the lease had expired by ZooKeeper's clock")
 // The error is errTakeBack if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 // The loop in Heartbeat writes it again, unconfirmed.
 func (hold *holdState) afterWrite(d decision, v view, after store.Stat, e evidence) (Beat, error) {
-	hold.word = hold.word.of(e.session, e.at.Least, after.Mzxid)
+	hold.listens(after, e, v.cl.ConfirmTime())
 	lapsed := d.lapsed
 	if v.cl.ConfirmMs > 0 && e.hasPassed(hold.previousBound(*v.slot), after.Mtime) {
 		hold.doubt = doubt{raised: true, now: e.now, stamp: after.Mtime}

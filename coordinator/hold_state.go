@@ -35,10 +35,9 @@ type holdState struct {
 // sinceGrant is what a process has found out since the present grant. The next grant begins without it.
 type sinceGrant struct {
 	// bound is the lease bound of the last write whose leader time was compared with the bound before it. 0: none was.
-	bound int64
-	// word records whether all live peers have written their slots since.
-	word  word
-	doubt doubt
+	bound   int64
+	hearing Hearing
+	doubt   doubt
 }
 
 // evidence has the inputs of a decision, besides the hold and what was read.

@@ -146,7 +146,7 @@ func (c *Coordinator) saw(cl Cluster) {
 		c.mine.Incarnation = cl.Incarnation
 		if c.hold != nil {
 			// In the confirming time from now, nodes put back what they know.
-			c.hold.Heard, c.hold.word = Chain{}, word{}
+			c.hold.Heard, c.hold.hearing = Chain{}, Hearing{}
 		}
 	}
 }

@@ -45,7 +45,7 @@ type listVersion struct {
 // peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
 // newest write it knows, and reports of another epoch of the leader.
 //
-// While this node waits for its peers' word, Peers reads the records of all of them, up to mostAsked.
+// While this node waits for its peers, Peers reads the records of those that it waits for: see Hearing.
 //
 // After a heartbeat, which reads the records of peers together with its own, Peers reads nothing more. Otherwise it
 // takes one round trip, two the first time, and two more if it reads the list again. It does that if the list has
@@ -55,7 +55,7 @@ type listVersion struct {
 // The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
 // reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	if h := c.hold; h != nil && h.Waits() {
+	if h := c.hold; h != nil && h.Waits() > 0 {
 		if err := h.hearPeers(ctx); err != nil {
 			return nil, err
 		}

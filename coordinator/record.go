@@ -161,7 +161,8 @@ type Followed struct {
 	// Incarnation is that of the cluster in which the node has counted them.
 	Incarnation int64 `json:"followed_incarnation,omitempty"`
 	// Compared is the incarnation plus 1 in which the process has compared all records that it knows, in its present
-	// session, and has put back what it knew better. 0: it serves no named sequences. NotCompared: it has not yet.
+	// session, and has put back what it knew better. 0: it serves no named sequences, or knows none. NotCompared: it
+	// has not yet.
 	Compared int64 `json:"compared,omitempty"`
 	// Takes: the process may take values of named sequences. A node that has just started goes by it: see OthersTake.
 	Takes bool `json:"takes,omitempty"`

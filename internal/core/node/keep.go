@@ -255,8 +255,8 @@ func (n *Node) untilNext() time.Duration {
 	if left := time.Duration(n.hold.ConfirmAt() - n.elapsed.AtLeast()); !s.confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if n.hold.Waits() {
-		next = min(next, n.cfg.Heartbeat/3) // the peers may give their word soon, and wait for ours
+	if wait := n.hold.Waits(); wait > 0 {
+		next = min(next, wait)
 	}
 	if s.store.err != nil {
 		next = min(next, n.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap

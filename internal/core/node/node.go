@@ -99,8 +99,9 @@ type state struct {
 	next *coordinator.Claim
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
-	// relyIn and relyFrom are of coordinator.Hold.RelyOn.
-	relyIn, relyFrom int64
+	// relyIn and relyAfter are of coordinator.Hold.RelyOn.
+	relyIn    int64
+	relyAfter time.Duration
 	// othersTake is coordinator.Hold.OthersTake.
 	othersTake bool
 	// live is how many nodes of the cluster are connected, as far as this node knows.

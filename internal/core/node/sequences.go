@@ -20,12 +20,8 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 		return seq.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seq.Hold{Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Heard.Version}
-	now := n.elapsed.Now()
-	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Heard.Unbroken(now, n.cfg.Heartbeat))
-	if s.relyFrom > now.Least {
-		// Any heartbeat may bring the word.
-		h.Wait = max(h.Wait, min(time.Duration(s.relyFrom-now.Least), n.cfg.Heartbeat))
-	}
+	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Heard.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
+	h.Wait = max(h.Wait, s.relyAfter) // any heartbeat may end it
 	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
 		h.Wait = max(h.Wait, soon)
 	}

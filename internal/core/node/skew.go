@@ -113,7 +113,7 @@ func (n *Node) notePeers() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.live = n.coord.Live()
-	n.relyIn, n.relyFrom = n.hold.RelyOn()
+	n.relyIn, n.relyAfter = n.hold.RelyOn()
 	n.othersTake = n.hold.OthersTake()
 }
 

@@ -134,6 +134,8 @@ type Issuer struct {
 	// nothing. Operators go by followed (S25): the same, when the disk has it, too. A disk that hangs keeps
 	// only operators waiting.
 	followed, compared atomic.Pointer[following]
+	// informed: the node has ever read /seq, or remembers it. Before that it has nothing to compare.
+	informed atomic.Bool
 
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
@@ -300,6 +302,8 @@ func (i *Issuer) Followed() coordinator.Followed {
 	}
 	if f := i.compared.Load(); f != nil && f.session == session {
 		now.Compared = f.Incarnation + 1
+	} else if !i.informed.Load() {
+		now.Compared = 0 // in a new cluster all nodes would wait for each other
 	}
 	now.Takes = i.cfg.Tenure.Hold(session).mayTake()
 	return now

@@ -237,6 +237,7 @@ func (i *Issuer) compare(
 		return false, false, err
 	}
 	i.seen = v
+	i.informed.Store(true)
 	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
 	i.follows = max(now, 1)
 	return true, false, nil
@@ -319,6 +320,7 @@ func (i *Issuer) forgetCluster() {
 	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0
 	i.followed.Store(nil)
 	i.compared.Store(nil)
+	i.informed.Store(false)
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that

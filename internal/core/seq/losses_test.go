@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -151,6 +152,25 @@ func TestBlockThatARivalHasTakenIsDropped(t *testing.T) {
 	s.run(stageConfirm)
 	if v := a.ask("order", 1, false).first(); v <= end {
 		t.Errorf("%d of the first %d", v, end)
+	}
+}
+
+// In a new cluster no node has read /seq, so none has anything to compare, and none waits for another. Later a node must
+// compare what it knows in each session.
+func TestNewNodeHasNothingToCompare(t *testing.T) {
+	s := newStage(t)
+	a := s.newNode()
+	a.restart()
+	if got := a.is.Followed().Compared; got != 0 {
+		t.Errorf("it has compared %d", got)
+	}
+	s.run(stageConfirm)
+	if got := a.is.Followed().Compared; got != 1 {
+		t.Errorf("it has compared %d", got)
+	}
+	a.store.Expire()
+	if got := a.is.Followed().Compared; got != coordinator.NotCompared {
+		t.Errorf("in a new session it has compared %d", got)
 	}
 }
 

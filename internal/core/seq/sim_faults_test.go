@@ -9,6 +9,7 @@ import (
 )
 
 func (n *simNode) fault(c store.Call) store.Fault {
+	n.takeLong(c)
 	n.h.interleave(n)
 	if n.h.strict["x0"] != nil && c.Op == "multi" && n.h.rng.IntN(4) == 0 {
 		n.h.askLate(n, "x0")
@@ -84,6 +85,7 @@ func (h *history) pass(ms int64) {
 func (h *history) run(ms int64) {
 	for end := h.now + ms; h.now < end; {
 		h.pass(min(end-h.now, 1+h.rng.Int64N(int64([]int{50, 400}[h.rng.IntN(2)]))))
+		h.expireOrphans()
 		for _, n := range h.nodes {
 			if h.now < n.pauseTill {
 				continue
@@ -91,7 +93,7 @@ func (h *history) run(ms int64) {
 			if n.fly(); n.is.alarms.arm(n.mono(), time.Hour) == 0 {
 				n.round()
 			}
-			if h.now-n.lastBeat >= h.heartbeat.Milliseconds() {
+			if h.now-n.lastBeat >= n.untilBeat() {
 				if n == h.mute {
 					n.lastBeat = h.now
 				} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
@@ -35,21 +36,18 @@ type simNode struct {
 	lastBeat  int64
 	max       map[string]int64
 	nonce     int
-	// relyIn is the session of the last heartbeat, first when the node first wrote in it, and word: all others have
-	// written since. told is the Followed.Compared of the last heartbeat.
-	relyIn, first, told int64
-	word                bool
-	busy                bool // in a round or a heartbeat
-	beating             bool
-	leaves              bool     // it gives its worker up when it stops
-	resumed             bool     // this process has resumed the worker
-	saving              func()   // ends the write of the witness file that runs
-	journaling          bool     // the journal is being written
-	flights             []func() // requests to pass on
-	flying              bool
-	apart               bool    // other nodes cannot be reached
-	rate                float64 // of its boot clock
-	dueAgain            bool    // it must be looked at again in a second
+	simPeers
+	busy       bool // in a round or a heartbeat
+	beating    bool
+	leaves     bool     // it gives its worker up when it stops
+	resumed    bool     // this process has resumed the worker
+	saving     func()   // ends the write of the witness file that runs
+	journaling bool     // the journal is being written
+	flights    []func() // requests to pass on
+	flying     bool
+	apart      bool    // other nodes cannot be reached
+	rate       float64 // of its boot clock
+	dueAgain   bool    // it must be looked at again in a second
 }
 
 // simClaim is what a node knows of its slot.
@@ -94,6 +92,7 @@ func (n *simNode) start(resumes bool) {
 	n.store.SetFault(n.fault)
 	n.store.SetDone(n.done)
 	n.lastBeat, n.cut, n.pauseTill, n.owed, n.nothing, n.leaves = -1<<40, false, 0, 0, true, false
+	n.simPeers = simPeers{}
 	clear(n.max)
 	n.h.strict["x0"].ended(n.is)
 	if !resumes {
@@ -116,7 +115,7 @@ func (n *simNode) start(resumes bool) {
 	}
 	n.is = New(Config{
 		Store: n.store, Tenure: n,
-		Now:  func() int64 { return simEpoch + n.h.now + n.offset },
+		Now:  n.wall,
 		Mono: n.mono, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
@@ -149,6 +148,7 @@ func (n *simNode) endSaving() {
 	}
 }
 
+func (n *simNode) wall() int64 { return simEpoch + n.h.now + n.offset }
 func (n *simNode) mono() int64 { return int64(float64(n.h.now-n.since+1) * n.rate * 1e6) }
 
 // reboot starts the machine again: its boot clock begins anew.
@@ -162,30 +162,13 @@ func (n *simNode) Hold(session int64) Hold {
 		return Hold{}
 	}
 	wait := max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)
-	switch {
-	case session != n.relyIn:
-		wait = max(wait, 1)
-	case !n.word:
-		wait = max(wait, n.first+n.h.confirm.Milliseconds()-n.h.now)
+	if session != n.heardIn || !n.hearing.Over() {
+		wait = max(wait, n.h.heartbeat.Milliseconds()/3)
 	}
 	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
 		wait = n.h.confirm.Milliseconds()
 	}
 	return Hold{n.slot, n.claim.version, time.Duration(wait) * time.Millisecond}
-}
-
-// hear notes whether each other node has written its slot since this one did in its present session, and has compared
-// its sequences in its own.
-func (n *simNode) hear() {
-	if s := n.store.SessionID(); s != n.relyIn {
-		n.relyIn, n.first, n.word = s, n.h.now, false
-	}
-	word := true
-	for _, o := range n.h.nodes {
-		word = word && (o == n || o.claim.sent > n.first && o.told == n.claim.incarnation+1 &&
-			o.relyIn == o.store.SessionID())
-	}
-	n.word = n.word || word
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {
@@ -203,11 +186,12 @@ func (n *simNode) ReportLoss(known int64, found string) {
 
 // beat is a heartbeat.
 func (n *simNode) beat() {
-	if n.busy {
+	if n.beating || n.busy && n.delay == nil { // heartbeats go on beside a slow round
 		return
 	}
+	was := n.busy
 	n.busy, n.beating = true, true
-	defer func() { n.busy, n.beating = false, false }()
+	defer func() { n.busy, n.beating = was, false }()
 	ctx := context.Background()
 	n.lastBeat = n.h.now
 	if n.store.Sync(ctx, "/") != nil {
@@ -236,8 +220,13 @@ func (n *simNode) beat() {
 			return
 		}
 	}
-	n.claim.cluster = max(n.claim.cluster, v.incarnation())
-	n.writeSlot(ctx, found[1], v.incarnation())
+	if v.incarnation() > n.claim.cluster {
+		n.claim.cluster, n.heardIn = v.incarnation(), 0
+	}
+	if n.writeSlot(ctx, found[1], v.incarnation()) {
+		n.show(ctx)
+		n.hear(ctx)
+	}
 }
 
 // judge returns what shows that ZooKeeper has lost data, "" for nothing.
@@ -256,22 +245,25 @@ func (n *simNode) judge(incarnation int64, slot store.Record) string {
 }
 
 // writeSlot writes the slot over what was found. If that is as the node knew it, no copy of earlier data can have been
-// put in place between this heartbeat and the one before without showing, as long as they are near enough.
-func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation int64) {
+// put in place between this heartbeat and the one before without showing, as long as they are near enough. It reports
+// whether the write was acknowledged.
+func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation int64) bool {
 	n.beats++
-	followed := n.is.Followed().Compared // as the record says it
-	was, sent, version := n.claim, n.h.now, int32(0)
-	n.claim.content, n.claim.sure, n.claim.incarnation = fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), false,
-		incarnation
+	was, sent, session := n.claim, n.h.now, n.store.SessionID()
+	clock := n.wall()
+	n.claim.content, n.claim.sure, n.claim.incarnation = n.content(incarnation), false, incarnation
 	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
 	n.disk.count = max(n.disk.count, n.is.JournalCount())
+	ctx = store.OnSession(ctx, session) // the record says what was compared in this session
+	var stat store.Stat
+	var err error
 	if found.Found {
-		stat, err := n.store.Set(ctx, n.slot, []byte(n.claim.content), found.Stat.Version)
-		if version = stat.Version; err != nil {
-			return
-		}
-	} else if _, err := n.store.Create(ctx, n.slot, []byte(n.claim.content), store.Persistent); err != nil {
-		return
+		stat, err = n.store.Set(ctx, n.slot, []byte(n.claim.content), found.Stat.Version)
+	} else if _, err = n.store.Create(ctx, n.slot, []byte(n.claim.content), store.Persistent); err == nil {
+		_, stat, err = n.store.Get(ctx, n.slot)
+	}
+	if err != nil {
+		return false
 	}
 	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version &&
 		(was.incarnation == incarnation || !n.nothing) && sent-was.sent <= 2*n.h.heartbeat.Milliseconds()
@@ -280,9 +272,11 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	} else if n.nothing {
 		n.broken = -1 << 40
 	}
-	n.claim.version, n.claim.sure, n.claim.sent, n.nothing = version, true, sent, false
-	n.disk.claim, n.told = n.claim, followed
-	n.hear()
+	n.claim.version, n.claim.sure, n.claim.sent, n.nothing = stat.Version, true, sent, false
+	n.disk.claim = n.claim
+	n.begins(coordinator.FirstBeat{Session: session, Zxid: stat.Mzxid, Stamp: stat.Mtime, Clock: clock, Sent: sent * 1e6,
+		Chained: sent-n.broken >= n.h.confirm.Milliseconds()})
+	return true
 }
 
 func (n *simNode) round() {

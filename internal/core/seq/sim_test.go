@@ -51,6 +51,7 @@ type history struct {
 	faulty             int               // one call in faulty is lost, twice that and so on
 	base               string            // where the real directories are. "": the directories are in memory
 	paths              int               // that were made in base
+	orphansUntil       int64             // when the sessions from before the last loss of data end, ms; 0: they have
 }
 
 type simCopy struct {
@@ -186,7 +187,7 @@ var scenarios = [...]func(*history){
 	(*history).loseTwice, (*history).noticeLate, (*history).loseAlone, (*history).loseUnknown, (*history).loseRaise,
 	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
-	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver,
+	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver, (*history).loseSecond,
 }
 
 // stage plays one of them.

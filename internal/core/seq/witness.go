@@ -153,6 +153,7 @@ func (i *Issuer) remember(w Witness) {
 			i.known.entered = max(now, 1)
 		}
 	}
+	i.informed.Store(true)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := i.named(name) // a request may have asked for it already
 		s.mu.Lock()

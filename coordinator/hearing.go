@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// Hearing is what a node has heard from its peers in its present ZooKeeper session and incarnation (C14).
+//
+// A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
+// what others wrote since this node's last heartbeat: values that they took, for example. They notice that themselves
+// when they compare the records that they know. So before a node relies on ZooKeeper in a new session, it reads the
+// slots of its peers, again and again, and waits for these:
+//
+//   - A holder that had reported shortly before, until it says in its slot that it has compared its records, or has
+//     stopped. If it says nothing in this session, the node waits for the confirming time.
+//   - A holder that still compares its records, for as long as it says so at its heartbeats. If it says nothing new
+//     for the confirming time, the node waits no longer.
+//
+// Live locks do not count: the lock of a peer that reconnects, or whose session has expired, is missing for a while.
+type Hearing struct {
+	first FirstBeat
+	// unread are the workers whose slots this pass has yet to read, and waits those among the slots read that the node
+	// waits for. The next pass reads them again.
+	unread, waits []int
+	// comparing is the latest transaction in which a peer has said that it still compares its records. The node read
+	// that at comparingAt, ns of the same clock as FirstBeat.Sent.
+	comparing, comparingAt int64
+	// takes has the workers whose holders may take values of named sequences. read: each slot was read at least once.
+	takes map[int]bool
+	read  bool
+	// over: the node waits for nobody any more.
+	over bool
+}
+
+// FirstBeat is the first heartbeat that was acknowledged in a session and an incarnation.
+type FirstBeat struct {
+	Session int64 // 0: there was none yet
+	// Zxid is the transaction of its write, Stamp the leader's time of that, and Clock the node's when it sent the
+	// write, Unix ms.
+	Zxid, Stamp, Clock int64
+	// Sent is when the write was sent, ns of the clock that Heard gets: timeguard.Elapsed.AtLeast.
+	Sent int64
+	// Chained: the node's chain is older than the confirming time.
+	Chained bool
+	// Window is how long before the write a peer must have reported to count as running: see window.
+	Window time.Duration
+	// Worker is the node's own, and Highest the highest that was ever granted.
+	Worker, Highest int
+}
+
+// NewHearing returns a hearing that has read nothing yet.
+func NewHearing(first FirstBeat) Hearing {
+	h := Hearing{first: first, takes: make(map[int]bool)}
+	for worker := range first.Highest + 1 {
+		if worker != first.Worker {
+			h.unread = append(h.unread, worker)
+		}
+	}
+	h.over = len(h.unread) == 0
+	h.read = h.over
+	return h
+}
+
+// HearingWindow returns FirstBeat.Window. While the chain of a node goes on, its last report is at most two heartbeats
+// old. A peer that can have lost something had reported within two heartbeats before that report, or since, and two
+// heartbeats of a peer are at most the confirming time.
+//
+//mutant:c14-window-of-two-heartbeats by TestHeard -> func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return 2 * heartbeat }
+func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return confirm + 2*heartbeat }
+
+// Over reports whether the node waits for nobody any more.
+func (h *Hearing) Over() bool { return h.over }
+
+// Next returns the workers whose slots must be read now, readAtOnce at most.
+func (h *Hearing) Next() []int { return h.unread[:min(len(h.unread), readAtOnce)] }
+
+// Heard takes over the slots of the workers that Next returned, as they were read at now, in ns. It returns how many of
+// their holders run or have run shortly before, and whether the pass has ended. The next pass must begin later.
+func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
+	for i, r := range slots {
+		worker, s := h.unread[i], parseSlot(r.Data)
+		says, recent := h.says(s, r, incarnation), h.recent(s, r)
+		if h.takes[worker] = says != nobody && recent && s.Takes; says != nobody && recent {
+			running++
+		}
+		if h.waitsFor(says, recent, r.Stat.Mzxid, now, int64(confirm)) {
+			h.waits = append(h.waits, worker)
+		}
+	}
+	if h.unread = h.unread[len(slots):]; len(h.unread) > 0 {
+		return running, false
+	}
+	h.unread, h.waits, h.read = h.waits, nil, true
+	h.over = len(h.unread) == 0
+	return running, true
+}
+
+// waitsFor reports whether the node must read a slot again that says this in the transaction zxid. confirm is ns.
+func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) bool {
+	switch says {
+	case silent:
+		// After a gap, ZooKeeper may have been away for longer than the window. The node takes nothing for the
+		// confirming time in any case, so it waits for each holder.
+		//mutant:c14-window-after-a-gap by TestHeard -> return recent && now-h.first.Sent < confirm
+		return (recent || !h.first.Chained) && now-h.first.Sent < confirm
+	case compares:
+		if zxid > h.comparing {
+			h.comparing, h.comparingAt = zxid, now
+		}
+		//mutant:c14-comparing-peer-is-left by seqsim -> return now-h.first.Sent < confirm
+		return now-h.comparingAt < confirm
+	}
+	return false
+}
+
+// speech is what a slot says to a node in a new session.
+type speech int
+
+const (
+	nobody   speech = iota // nobody holds the worker, or its holder has stopped
+	silent                 // its holder has said nothing in this session
+	compares               // its holder still compares its records
+	compared               // its holder has compared its records, or has none
+)
+
+// says returns what a slot says.
+func (h *Hearing) says(s Slot, r store.Record, incarnation int64) speech {
+	switch {
+	// Somebody else wrote the record, or it is lost. A holder may run that says nothing in it.
+	case !r.Found, s.Term < 0, s.Lost, s.ReleasedBy != "":
+		return silent
+	case s.Node == "", s.Stopped, s.Released:
+		return nobody
+	//mutant:c14-word-from-before by seqsim -> case false:
+	case r.Stat.Mzxid <= h.first.Zxid:
+		return silent
+	//mutant:c14-word-before-comparing by seqsim -> case true:
+	case s.Incarnation == incarnation && (s.Compared == 0 || s.Compared == incarnation+1):
+		return compared
+	}
+	return compares
+}
+
+// recent reports whether a slot was written in the window or since, by the leader's clock or by those of the nodes. One
+// of them may have leapt.
+func (h *Hearing) recent(s Slot, r store.Record) bool {
+	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)
+	window := h.first.Window.Milliseconds()
+	ago := h.first.Clock - s.ReportedClock
+	return !r.Found || h.first.Stamp-r.Stat.Mtime <= window || max(ago, -ago) <= window
+}
+
+// listens begins a hearing at the first heartbeat in a session and an incarnation. after is the record's stat since its
+// write.
+func (hold *holdState) listens(after store.Stat, e evidence, confirm time.Duration) {
+	//mutant:c14-word-of-the-last-session by TestHearingBeginsWithTheSession -> if hold.hearing.first.Session != 0 {
+	if hold.hearing.first.Session == e.session {
+		return
+	}
+	hold.hearing = NewHearing(FirstBeat{
+		Session: e.session, Zxid: after.Mzxid, Stamp: after.Mtime, Clock: e.now, Sent: e.at.Least,
+		Chained: hold.Heard.Unbroken(e.at, e.beat) >= confirm, Window: HearingWindow(confirm, e.beat),
+		Worker: hold.Worker, Highest: e.mine.HighestSlot,
+	})
+}
+
+// The most that a node reads at one heartbeat, so that a thousand nodes that reconnect together do not keep ZooKeeper
+// busy: mostReads times readAtOnce slots, and no more when it has read mostRunning slots of holders that run.
+const (
+	mostReads   = 8
+	mostRunning = 2 * readAtOnce
+)
+
+// hearPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
+func (h *Hold) hearPeers(ctx context.Context) error {
+	c := h.co
+	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
+		var paths []string
+		for _, worker := range h.hearing.Next() {
+			paths = append(paths, SlotPath(worker))
+		}
+		slots, err := c.Store.GetAll(ctx, paths...)
+		if err != nil {
+			return err
+		}
+		run, ended := h.hearing.Heard(slots, h.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
+		if running += run; ended {
+			break
+		}
+	}
+	return nil
+}
+
+// Waits returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it does
+// not wait: they may say soon that they have compared their records, and wait for this node to say so.
+func (h *Hold) Waits() time.Duration {
+	w := &h.hearing
+	if w.first.Session == 0 || w.over {
+		return 0
+	}
+	next, left := h.co.Interval/3, time.Duration(w.first.Sent-h.co.Elapsed.AtLeast())+h.co.mine.ConfirmTime()
+	if left > 0 {
+		next = min(next, left)
+	}
+	return max(next, time.Millisecond)
+}
+
+// RelyOn returns the session in which this node may rely on ZooKeeper, and the time until it may look again whether it
+// does: 0 if it may rely on ZooKeeper now.
+func (h *Hold) RelyOn() (session int64, wait time.Duration) {
+	return h.hearing.first.Session, h.Waits()
+}
+
+// manyTake is the number of nodes that take values of named sequences, beyond which the readiness of one node does not
+// matter to sequences.
+const manyTake = 64
+
+// OthersTake reports whether a peer may take values of named sequences, as far as this node has read: then this node
+// may leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
+// slots in its session, and false if more than manyTake take values.
+func (h *Hold) OthersTake() bool {
+	n := 0
+	for _, takes := range h.hearing.takes {
+		if takes {
+			n++
+		}
+	}
+	return n <= manyTake && (n > 0 || !h.hearing.read)
+}
