@@ -144,20 +144,20 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 		n.log.Warn("restored the record that ZooKeeper lost", "worker", claim.Worker, "term", claim.Term)
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.alone {
-		n.log.Info("reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
+		n.say(n.log.Info, "reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
 	}
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
 		reason := "ZooKeeper lost data"
 		if beat.FrozenBy != "" {
 			reason = "operator " + beat.FrozenBy + " froze it"
 		}
-		n.log.Warn("registration is frozen", "cause", TroubleFrozen,
-			"reason", reason, "until", time.UnixMilli(beat.FrozenUntil).UTC())
+		n.say(n.log.Warn, "registration is frozen", "cause", TroubleFrozen, "reason", reason,
+			"until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
 	if beat.FrozenUntil == 0 && n.store.frozen != 0 {
-		n.log.Info("registration is not frozen any more")
+		n.say(n.log.Info, "registration is not frozen any more")
 	}
 	n.store.frozen, n.store.beatAt = beat.FrozenUntil, n.now()
 	n.cluster.HighestSlot = used
@@ -209,25 +209,25 @@ func (n *Node) showLive(ctx context.Context, shown bool) error {
 // expires meanwhile, and when rounds succeed again.
 func (n *Node) noteStore(err error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	expired := n.now() >= n.claim.LeaseUntil
 	switch {
 	case errors.Is(err, store.ErrLocalSession): // the heartbeat itself was acknowledged
 		if n.store.err == nil {
-			n.log.Error("could not show that this node is connected, so other nodes and operators see it as "+
+			n.say(n.log.Error, "could not show that this node is connected, so other nodes and operators see it as "+
 				"disconnected",
 				"cause", TroubleLocalSession, "error", err)
 		}
 	case err != nil && n.store.err == nil && expired:
-		n.log.Warn("heartbeat failed, and no lease runs", "error", err)
+		n.say(n.log.Warn, "heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
-		n.log.Warn("heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
+		n.say(n.log.Warn, "heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
 			"error", err, "lease_left_s", n.leaseLeftS(n.claim))
 	case err != nil && expired && !n.store.expired:
-		n.log.Error("the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
+		n.say(n.log.Error, "the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
 			"worker", n.claim.Worker, "error", err)
 	case err == nil && n.store.err != nil:
-		n.log.Info("heartbeats succeed again")
+		n.say(n.log.Info, "heartbeats succeed again")
 	}
 	n.store.err, n.store.expired = err, err != nil && expired
 }

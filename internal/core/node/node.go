@@ -63,8 +63,25 @@ type Node struct {
 
 	noting sync.WaitGroup // timers that call noteStall
 
-	mu sync.Mutex // guards state, never held during I/O
+	mu sync.Mutex // guards state and said, never held during I/O or while a logger runs
 	state
+	said []func() // log lines that wait for unlock
+}
+
+// say has a line logged once mu is unlocked: a logger that blocks must not stop refusals and probes, which need mu. mu
+// is held.
+func (n *Node) say(log func(msg string, args ...any), msg string, args ...any) {
+	n.said = append(n.said, func() { log(msg, args...) })
+}
+
+// unlock unlocks mu and then logs what was said meanwhile.
+func (n *Node) unlock() {
+	said := n.said
+	n.said = nil
+	n.mu.Unlock()
+	for _, line := range said {
+		line()
+	}
 }
 
 // keeper is the state of the goroutine that runs keep. No other goroutine uses it, so it needs no mu. Some code holds

@@ -10,13 +10,13 @@ import (
 func (n *Node) publish() {
 	n.mu.Lock()
 	t, ready := n.held, n.mayPublish()
-	n.mu.Unlock()
+	n.unlock()
 	if !ready {
 		return
 	}
 	n.extend(0)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.held != t || !n.mayPublish() { // this took time, and the other loop may have published
 		return
 	}
@@ -31,7 +31,7 @@ func (n *Node) publish() {
 		n.servedAt.Store(n.mono())
 		close(n.began)
 	})
-	n.log.Info("serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
+	n.say(n.log.Info, "serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
 }
 
 // mayPublish sets the refusal of a tenure that waits to be published and may not serve, unless another refusal stands
@@ -55,7 +55,7 @@ func (n *Node) mayPublish() bool {
 	case now < t.floor: // (C2)
 		if n.phase != Waiting {
 			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
-			n.log.Info("waiting for the clock to reach the floor", "wait_ms", t.floor-now)
+			n.say(n.log.Info, "waiting for the clock to reach the floor", "wait_ms", t.floor-now)
 			wake(n.wakeDisk)
 		}
 		return false

@@ -71,7 +71,7 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 	}
 	gen, err := n.save(rec)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.noteDisk(err)
 	if err != nil {
 		return false
@@ -107,10 +107,10 @@ func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 func (n *Node) noteDisk(err error) {
 	switch {
 	case err != nil && n.disk.err == nil:
-		n.log.Error("could not write the state directory, serving until the reserved bound", "cause", TroubleDisk,
-			"error", err, "reserved_left_ms", n.reservedUntil-n.now())
+		n.say(n.log.Error, "could not write the state directory, serving until the reserved bound",
+			"cause", TroubleDisk, "error", err, "reserved_left_ms", n.reservedUntil-n.now())
 	case err == nil && n.disk.err != nil:
-		n.log.Info("the state directory can be written again")
+		n.say(n.log.Info, "the state directory can be written again")
 	}
 	n.disk.err = err
 }
@@ -145,11 +145,12 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 			"ever", c.EverConfirmed, "stopped", rec.Stopped)
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	n.disk.saving = false
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
-		n.log.Info("the stalled write to the state directory ended", "took_ms", time.Duration(took).Milliseconds())
+		n.say(n.log.Info, "the stalled write to the state directory ended",
+			"took_ms", time.Duration(took).Milliseconds())
 	}
 	return generation, err
 }
@@ -172,11 +173,11 @@ func (n *Node) diskStalls() bool {
 // noteStall logs that the disk stalls, once for each write.
 func (n *Node) noteStall() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.stalled() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
-		n.log.Error("a write to the state directory stalls, serving until the reserved bound", "cause", TroubleDisk,
-			"reserved_left_ms", n.reservedUntil-n.now())
+		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
+			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())
 	}
 }
 

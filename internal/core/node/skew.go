@@ -55,9 +55,9 @@ func (n *Node) mayWarn() bool {
 // noteLeap logs a leap of the wall clock that the issuing clock does not follow.
 func (n *Node) noteLeap(ahead time.Duration) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if n.mayWarn() {
-		n.log.Warn("the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
+		n.say(n.log.Warn, "the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
 			"cause", TroubleLeap,
 			"ahead_ms", ahead.Milliseconds())
 	}
@@ -65,9 +65,9 @@ func (n *Node) noteLeap(ahead time.Duration) {
 
 func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v timeguard.Verdict) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.log.Warn("clock offset is large", "cause", TroubleOffset,
+		n.say(n.log.Warn, "clock offset is large", "cause", TroubleOffset,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(),
 			"worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
@@ -94,15 +94,15 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	n.noteVerdict(own, offset, verdict)
 	wrong := n.keeper.rounds.Add(verdict)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.unlock()
 	if wrong && !n.skew.wrong {
-		n.log.Error("most voters found this clock wrong, stopped issuing IDs until it is right",
+		n.say(n.log.Error, "most voters found this clock wrong, stopped issuing IDs until it is right",
 			"cause", CauseClockWrong,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
 	if !wrong && n.skew.wrong {
-		n.log.Info("the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
+		n.say(n.log.Info, "the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
 	}
 	n.skew.wrong = wrong
 	return nil
