@@ -17,8 +17,10 @@ import (
 type Client struct {
 	cfg    Config
 	access access.Client
-	calls  sync.Pool // of *call
-	stock  *stock    // nil without Config.Prefetch
+	// cluster is shared with values.
+	cluster *cluster
+	calls   sync.Pool // of *call
+	stock   *stock    // nil without Config.Prefetch
 	// values has the calls for named sequences, with connections and a state of the nodes of its own. It has
 	// none itself.
 	values *Client
@@ -52,17 +54,18 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(cfg)
+	wanted := &cluster{wanted: cfg.Cluster}
+	c, err := newClient(cfg, wanted)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Prefetch = 0
-	c.values, err = newClient(cfg)
+	c.values, err = newClient(cfg, wanted)
 	return c, err
 }
 
-func newClient(cfg Config) (*Client, error) {
-	c := &Client{cfg: cfg, access: access.Client{TLS: cfg.TLS, Token: cfg.Token}}
+func newClient(cfg Config, wanted *cluster) (*Client, error) {
+	c := &Client{cfg: cfg, cluster: wanted, access: access.Client{TLS: cfg.TLS, Token: cfg.Token}}
 	for _, addr := range cfg.Addrs {
 		n, err := newNode(addr)
 		if err != nil {

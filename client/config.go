@@ -41,6 +41,9 @@ type Config struct {
 	// TLS is used for TCP. Unix sockets are always plain. nil means plain TCP. An empty
 	// ServerName means the host of the address.
 	TLS *tls.Config
+	// Cluster is the name or the UUID of the nodes' cluster. Empty means that of the first node that answers. A node of
+	// another cluster counts as failed. Each new connection is asked, in one packet with its first request.
+	Cluster string
 	// Token is sent to every node. Empty means none.
 	Token string
 
@@ -111,6 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if strings.ContainsAny(c.Token, " \t\r\n") || len(c.Token) > 256 {
 		return c, errors.New("client: Config.Token must be 1 to 256 printable characters without blanks")
+	}
+	if err := checkCluster(c.Cluster); err != nil {
+		return c, err
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil

@@ -30,6 +30,9 @@ type conn struct {
 	// returns false if that function has started, which closes cut when it ends.
 	stop func() bool
 	cut  chan struct{}
+	// cluster is asked for before the first request. met: the node belongs to it. asked: its reply is due.
+	cluster    *cluster
+	met, asked bool
 	// broken means that replies may still come, which would be taken for replies to the
 	// next request. The connection must be closed.
 	broken bool
@@ -51,7 +54,8 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 	case err != nil:
 		return nil, access.InWords(n.addr, err)
 	}
-	cn := &conn{addr: n.addr, nc: nc, in: bufio.NewReaderSize(nc, maxLine), cut: make(chan struct{}), used: time.Now()}
+	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: bufio.NewReaderSize(nc, maxLine),
+		cut: make(chan struct{}), used: time.Now()}
 	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
 	return cn, nil
 }
@@ -163,13 +167,33 @@ func (c *conn) send(deadline time.Time) error {
 	if err := c.nc.SetDeadline(deadline); err != nil {
 		return access.InWords(c.addr, err)
 	}
-	if _, err := c.nc.Write(c.out); err != nil {
+	out := c.out
+	if c.asked = !c.met; c.asked {
+		out = append([]byte(c.cluster.request()), out...)
+	}
+	if _, err := c.nc.Write(out); err != nil {
 		return access.InWords(c.addr, err)
 	}
 	return nil
 }
 
+// line returns the next line of the replies.
 func (c *conn) line() ([]byte, error) {
+	if c.asked {
+		c.asked = false
+		line, err := c.read()
+		if err == nil {
+			err = c.cluster.check(c.addr, string(line))
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.met = true
+	}
+	return c.read()
+}
+
+func (c *conn) read() ([]byte, error) {
 	line, err := c.in.ReadSlice('\n')
 	c.silent = c.silent && len(line) == 0
 	switch {

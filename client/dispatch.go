@@ -216,7 +216,7 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 	if c.closed.Load() {
 		err = ids.ErrClosed
 	}
-	if reason(err) != "" && j.query.ofSequence() && !c.closed.Load() {
+	if reason(err) != "" && code(err) != ids.WRONGNODE && j.query.ofSequence() && !c.closed.Load() {
 		c.refusedOfSequence(j, err)
 		return noNews
 	}

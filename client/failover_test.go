@@ -117,7 +117,7 @@ func TestHandshakeContinuesAfterItsCallFailed(t *testing.T) {
 	slow := func(nc net.Conn) {
 		defer nc.Close()
 		in := bufio.NewReader(nc)
-		for _, reply := range []string{"OK\n", "7\n"} { // to AUTH, and to GET
+		for _, reply := range []string{"OK\n", "worker=0 cluster=a cluster_uuid=u\n", "7\n"} { // to AUTH, WORKER and GET
 			if _, err := in.ReadString('\n'); err != nil {
 				return
 			}

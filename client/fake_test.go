@@ -29,6 +29,7 @@ type FakeNode struct {
 	stopped  chan struct{}         // closed by Stop
 	counts   counts
 	last     worker.ID
+	cluster  string
 	next     map[string]int64         // of sequences: the next value, by name. 1 for other names
 	shown    func(name string) string // what SEQ says besides the name
 	hold     func(name string) string // called before a value is given
@@ -141,6 +142,12 @@ func (s *FakeNode) serve(nc *net.TCPConn) {
 	defer s.set(func() { delete(s.conns, nc) })
 	sent := 0
 	for in := bufio.NewScanner(nc); in.Scan(); {
+		if strings.HasPrefix(in.Text(), "WORKER") {
+			name := ""
+			s.set(func() { name = s.cluster })
+			_, _ = io.WriteString(nc, "worker=0 cluster="+name+" cluster_uuid=of-"+name+"\n")
+			continue
+		}
 		reply, cutAt := s.answer(strings.Fields(in.Text()))
 		if cutAt >= 0 {
 			reply = reply[:min(len(reply), max(cutAt-sent, 0))]

@@ -20,9 +20,11 @@ type said struct{ net.Conn }
 
 func (said) SetDeadline(time.Time) error { return nil }
 func (said) Write(b []byte) (int, error) { return len(b), nil }
-func saying(in io.Reader) *conn          { return &conn{nc: said{}, in: bufio.NewReaderSize(in, maxLine)} }
-func whole(text string) io.Reader        { return strings.NewReader(text) }
-func bytewise(text string) io.Reader     { return iotest.OneByteReader(strings.NewReader(text)) }
+func saying(in io.Reader) *conn {
+	return &conn{met: true, nc: said{}, in: bufio.NewReaderSize(in, maxLine)}
+}
+func whole(text string) io.Reader    { return strings.NewReader(text) }
+func bytewise(text string) io.Reader { return iotest.OneByteReader(strings.NewReader(text)) }
 
 // FuzzReplies: what a node sends gives as many IDs as were asked for, each once in the reply, or an error. How the
 // bytes are cut into reads changes nothing. A connection that is used again owes no bytes.

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/ids"
+)
+
+// An address comes to belong to a node of another cluster. Its IDs and values are not handed out.
+func TestNodeOfAnotherClusterFails(t *testing.T) {
+	for name, cfg := range map[string]Config{"the first one's": {}, "by name": {Cluster: "a"}, "by UUID": {Cluster: "of-a"}} {
+		a, b := NewFakeNode(), NewFakeNode()
+		a.set(func() { a.cluster = "a" })
+		b.set(func() { b.cluster, b.last = "b", 1_000_000 })
+		defer a.Stop()
+		defer b.Stop()
+		cfg.Addrs = []string{a.Addr, b.Addr}
+		c := open(t, cfg)
+		for _, next := range []func() (int64, error){
+			func() (int64, error) { id, err := c.Next(by(t, time.Second)); return int64(id), err },
+			func() (int64, error) { return c.Sequence("order").Next(by(t, time.Second)) },
+		} {
+			a.Start()
+			if v, err := next(); err != nil || v > 1000 {
+				t.Errorf("%s: %d, %v", name, v, err)
+			}
+			a.Stop()
+			v, err := next()
+			if err == nil || code(err) != ids.WRONGNODE && !strings.Contains(err.Error(), "refused") {
+				t.Errorf("%s: %d, %v", name, v, err)
+			}
+		}
+	}
+}
+
+func TestClusterOfANode(t *testing.T) {
+	for line, want := range map[string]string{
+		"worker=0 cluster=a cluster_uuid=u": "",
+		"worker=0 cluster=b cluster_uuid=v": "x:1 answered -WRONGNODE reason=other-cluster cluster=b cluster_uuid=v " +
+			"this node belongs to another cluster than the client: a u. Correct the addresses",
+		"-WRONGNODE reason=other-cluster cluster=b cluster_uuid=v no": "x:1 answered -WRONGNODE reason=other-cluster " +
+			"cluster=b cluster_uuid=v this node belongs to another cluster than the client: a u. Correct the addresses",
+		"-NOTREADY starting":            "x:1 answered -NOTREADY starting",
+		"-ERR unknown command 'WORKER'": `x:1: "-ERR unknown command 'WORKER'": reply is not from a flaked node. Check the address`,
+		"7":                             `x:1: "7": reply is not from a flaked node. Check the address`,
+	} {
+		c := &cluster{wanted: "a"}
+		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=none"); code(err) != ids.NOTREADY || c.uuid != "" {
+			t.Errorf("a node that starts: %v, %q", err, c.uuid)
+		}
+		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=u"); err != nil || c.request() != "WORKER u\n" {
+			t.Errorf("%v, then %q", err, c.request())
+		}
+		if err := c.check("x:1", line); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
