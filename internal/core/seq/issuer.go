@@ -86,6 +86,9 @@ type Config struct {
 	// (CLOCK_BOOTTIME). Boot names the boot of the machine that Mono belongs to. "": it is not known.
 	Mono func() int64
 	Boot string
+	// AtMost returns ns of a clock that counts no less than the time that has passed, also if a hypervisor has
+	// stopped Mono: see timeguard.Elapsed. It begins with the reading of Mono. nil: Mono.
+	AtMost func() int64
 	// Quick is Mono for requests, which may be late for a moment after the machine was suspended. nil: Mono.
 	Quick func() int64
 	// By is the node's name, for people.
@@ -191,6 +194,9 @@ func New(cfg Config) *Issuer {
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)
+	if cfg.AtMost == nil {
+		cfg.AtMost = cfg.Mono
+	}
 	if cfg.Quick == nil {
 		cfg.Quick = cfg.Mono
 	}

@@ -49,7 +49,7 @@ type knowledge struct {
 
 // reading is a read of /seq.
 type reading struct {
-	// time was the sequence time, and mono is when the read was sent, in ns of the monotonic clock.
+	// time was the sequence time, and mono is when the read was sent, in ns of AtMost.
 	time, mono int64
 	// leader is the time of ZooKeeper's leader when /seq had been written, Unix ms.
 	leader int64
@@ -57,8 +57,9 @@ type reading struct {
 	rebooted bool
 }
 
-// learn takes over a state, from a read that was answered at this time, in ns of the monotonic clock. sure: see above.
-func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
+// learn takes over a state, from a read that was answered at this time, in ns of the monotonic clock and of AtMost.
+// sure: see above.
+func (k *knowledge) learn(st State, read reading, answered, atMost int64, sure bool) {
 	if k.state == nil || k.state.Time != st.Time {
 		k.first = answered
 	}
@@ -66,7 +67,7 @@ func (k *knowledge) learn(st State, read reading, answered int64, sure bool) {
 		k.putAt = answered
 	}
 	// In one incarnation several nodes may put the time back, the later ones further (S24).
-	further := !k.sure.rebooted && read.atMost(answered) > k.sure.atMost(answered)
+	further := !k.sure.rebooted && read.atMost(atMost) > k.sure.atMost(atMost)
 	if sure || further || k.state == nil || k.owes() {
 		k.sure = read
 	}
@@ -81,14 +82,14 @@ func (k *knowledge) hearsOfPutBack(st State) bool {
 	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
 }
 
-// enter notes a later incarnation. now is ns of the monotonic clock.
-func (k *knowledge) enter(incarnation, now int64) {
+// enter notes a later incarnation. now is ns of the monotonic clock, and atMost the same of AtMost.
+func (k *knowledge) enter(incarnation, now, atMost int64) {
 	if incarnation > 0 {
 		k.entered = max(now, 1)
 	}
 	if k.state != nil {
 		//mutant:s24-time-as-read by seqsim -> k.least = k.state.Time
-		k.least = k.sure.atMost(now)
+		k.least = k.sure.atMost(atMost)
 	}
 	k.incarnation, k.reported = incarnation, false
 }
@@ -157,7 +158,7 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.Mono()
+		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.AtMost()
 		if v, err = i.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
@@ -204,7 +205,7 @@ func (i *Issuer) compare(
 		if err := i.sinceBoot(ctx); err != nil {
 			return false, false, err
 		}
-		k.enter(v.incarnation(), now)
+		k.enter(v.incarnation(), now, i.cfg.AtMost())
 		i.trace.Step("enters", "inc", k.incarnation, "at", k.entered)
 		i.markChanged(nil, true)
 	}
@@ -238,7 +239,7 @@ func (i *Issuer) compare(
 	}
 	i.seen = v
 	i.informed.Store(true)
-	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, sure)
+	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, i.cfg.AtMost(), sure)
 	i.follows = max(now, 1)
 	return true, false, nil
 }

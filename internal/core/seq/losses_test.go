@@ -296,11 +296,11 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 // be skipped by what the first node knew.
 func TestTimeOfASecondPutBack(t *testing.T) {
 	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
-	k.learn(State{Time: 900}, reading{time: 900, mono: 6e9}, 6e9, false)
+	k.learn(State{Time: 900}, reading{time: 900, mono: 6e9}, 6e9, 6e9, false)
 	if k.sure.time != 1000 {
 		t.Errorf("counts from %d, a read of older data", k.sure.time)
 	}
-	k.learn(State{Time: 70_000}, reading{time: 70_000, mono: 6e9}, 6e9, false)
+	k.learn(State{Time: 70_000}, reading{time: 70_000, mono: 6e9}, 6e9, 6e9, false)
 	if least := k.sure.atMost(66e9); least < 130_000 {
 		t.Errorf("puts back %d", least)
 	}
@@ -315,5 +315,15 @@ func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	latest := raised.at(pause)
 	if least := (reading{time: 1000, mono: int64(pause)}).atMost(int64(pause)); least < latest {
 		t.Errorf("puts back %d, another node counts %d", least, latest)
+	}
+}
+
+// A hypervisor has stopped the boot clock for a minute. The time that is put back is above what others have used
+// meanwhile.
+func TestTimeIsPutBackByTheLongestTime(t *testing.T) {
+	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
+	k.enter(1, 6e9, 66e9)
+	if want := int64(1000 + 61_000 + 30_000); k.least != want || k.entered != 6e9 {
+		t.Errorf("puts back %d, and waits from %d; want %d and 6 s", k.least, k.entered, want)
 	}
 }

@@ -24,7 +24,7 @@ func (s State) at(passed time.Duration) int64 {
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
-// atMost returns a sequence time that is above all that any node has used until now, ns of the monotonic clock (S24).
+// atMost returns a sequence time that is above all that any node has used until now, ns of AtMost (S24).
 // When the read was sent, another node may have been about to raise the time by mostRaise, for what had passed before.
 // And a node that reads a raise counts on from there.
 func (r reading) atMost(now int64) int64 {
@@ -99,11 +99,11 @@ func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, e
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see knowledge.learn.
 func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...store.Op) error {
-	sent := i.cfg.Mono()
+	sent := i.cfg.AtMost()
 	ops := append(append(v.setState(next), v.checkCluster()), checks...)
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 	if err == nil {
-		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), sure)
+		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), i.cfg.AtMost(), sure)
 	}
 	if outpaced(err) {
 		return nil

@@ -51,7 +51,7 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 		Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state,
 		Records: make(map[string]Record), Keys: make(map[string][]byte),
 	}
-	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.Mono()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
+	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.AtMost()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
 	ok = true
 	for _, s := range i.list() {
 		s.mu.Lock()
@@ -142,13 +142,13 @@ func (i *Issuer) saveLast() {
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
 func (i *Issuer) remember(w Witness) {
-	now := i.cfg.Mono()
+	now, atMost := i.cfg.Mono(), i.cfg.AtMost()
 	w.State.Incarnation = w.Incarnation
 	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now}
 	i.known.sure = reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}
-	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > now {
+	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > atMost {
 		i.known.sure.rebooted = true
-		i.known.sure.mono = now - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
+		i.known.sure.mono = atMost - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
 		if w.Incarnation > 0 {
 			i.known.entered = max(now, 1)
 		}
@@ -173,7 +173,7 @@ func (i *Issuer) sinceBoot(ctx context.Context) error {
 	}
 	leader, err := i.leaderNow(ctx)
 	if err == nil {
-		sure.mono = min(sure.mono, i.cfg.Mono()-(leader-sure.leader)*1e6)
+		sure.mono = min(sure.mono, i.cfg.AtMost()-(leader-sure.leader)*1e6)
 	}
 	return err
 }
