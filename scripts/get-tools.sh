@@ -13,7 +13,7 @@ get-tools.sh installs programs that check flaked's files.
 
 systemd-analyze   deploy/systemd                      internal/ops/host/systemd
 promtool          deploy/prometheus                   internal/check/e2e
-nc curl openssl   the commands of the documents       internal/check/e2e
+nc curl openssl redis-cli   the commands of the documents   internal/check/e2e
 
 promtool is unpacked from Debian's package prometheus into ~/.cache/flaked/bin,
 because an installation of that package would start a Prometheus.
@@ -32,6 +32,7 @@ needs systemd-analyze systemd
 needs nc netcat-openbsd
 needs curl curl
 needs openssl openssl
+needs redis-cli redis-tools
 
 # Tests look for promtool here if it is not on PATH.
 promtool=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/bin/promtool

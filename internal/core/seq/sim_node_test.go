@@ -122,11 +122,7 @@ func (n *simNode) start(resumes bool) {
 	})
 	n.flights = nil
 	n.is.relay.beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.relay.each = func(all int, f func(k int)) {
-		for k := range all {
-			f(k)
-		}
-	}
+	n.is.relay.each = oneByOne
 	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false

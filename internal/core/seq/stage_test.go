@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +108,14 @@ func (a *actor) restart() {
 	})
 	a.is.beside = func(f func()) { f() }
 	a.is.relay.beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.relay.each = oneByOne
+}
+
+// oneByOne is relay.each for tests that run everything in one goroutine.
+func oneByOne(n int, f func(k int)) {
+	for k := range n {
+		f(k)
+	}
 }
 
 // openJournal gives a process that has just begun the journal of a directory.
@@ -133,11 +142,14 @@ func (a *actor) restartWith(w Witness) {
 // memDir is a state directory in memory. fails, if it is not nil, is asked before each change: for the new content, nil
 // to remove the file.
 type memDir struct {
+	mu    sync.Mutex // guards files
 	files map[string][]byte
 	fails func(data []byte) error
 }
 
 func (d *memDir) ReadFile(name string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if data, ok := d.files[name]; ok {
 		return bytes.Clone(data), nil
 	}
@@ -148,6 +160,8 @@ func (d *memDir) Replace(name string, data []byte) error {
 	if err := d.failed(data); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.files == nil {
 		d.files = map[string][]byte{}
 	}
@@ -159,6 +173,8 @@ func (d *memDir) Remove(name string) error {
 	if err := d.failed(nil); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	delete(d.files, name)
 	return nil
 }
