@@ -97,7 +97,7 @@ func TestRedisCLI(t *testing.T) {
 			"READY":                      "OK",
 			"DECODE 4194304":             "id=4194304 .*timestamp_ms=.* worker=0 sequence=0",
 			"TIME":                       `\d{10}\n\d{1,6}`,
-			"INFO server":                `# Server\r?\n(?s:.*)state:serving`,
+			"INFO server":                `# Server\r?\n(?s:.*)state:serving(?s:.*)`,
 			"STATS":                      `(?s:.*)ids:\d+(?s:.*)`,
 			"-n 0 PING":                  "PONG",
 		} {

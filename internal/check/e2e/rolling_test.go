@@ -111,5 +111,6 @@ func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 	}
 }
 
-// flowing is the time after a short outage of ZooKeeper in which strict values are issued.
-const flowing = 2 * time.Second
+// flowing is half of the time after a short outage of ZooKeeper in which strict values are issued. The node waits for a
+// heartbeat of each peer that ran (C14), which may be another heartbeat after its own.
+const flowing = 3 * time.Second
