@@ -7,7 +7,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Hearing is what a node has heard from its peers in its present ZooKeeper session and incarnation (C14).
+// Hearing records which peers have said that they have compared their records, in the present ZooKeeper session and
+// incarnation of this node (C14).
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
 // what others wrote since this node's last heartbeat: values that they took, for example. They notice that themselves
@@ -41,11 +42,11 @@ type FirstBeat struct {
 	// Zxid is the transaction of its write, Stamp the leader's time of that, and Clock the node's when it sent the
 	// write, Unix ms.
 	Zxid, Stamp, Clock int64
-	// Sent is when the write was sent, ns of the clock that Heard gets: timeguard.Elapsed.AtLeast.
+	// Sent is the time at which the node sent the write, in ns of timeguard.Elapsed.AtLeast.
 	Sent int64
 	// Chained: the node's chain is older than the confirming time.
 	Chained bool
-	// Window is how long before the write a peer must have reported to count as running: see window.
+	// Window: a peer that has reported within this time before the write counts as running. See HearingWindow.
 	Window time.Duration
 	// Worker is the node's own, and Highest the highest that was ever granted.
 	Worker, Highest int
@@ -116,7 +117,7 @@ func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) b
 	return false
 }
 
-// speech is what a slot says to a node in a new session.
+// speech is what a holder reports in its slot, as a node in a new session reads it.
 type speech int
 
 const (
