@@ -152,10 +152,8 @@ func (n *Node) assemble() error {
 		dir = &n.backing.files
 	}
 	n.issuer = seq.New(seq.Config{
-		Store: n.backing.store, Tenure: n.node.Tenure(), Now: func() int64 { return n.node.Now().UnixMilli() },
-		Mono: timeguard.System().Boot, Quick: timeguard.NewCoarseBoot(timeguard.System()).Now, Boot: timeguard.BootID(),
-		AtMost: n.node.Elapsed().AtMost,
-		By:     n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
+		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: timeguard.BootID(),
+		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		Dir: dir, Trace: n.cfg.trace, Log: n.log.Named("sequences"),
 	})

@@ -1,37 +1,46 @@
 package timeguard
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
-// CoarseBoot reads the boot clock at the cost of the monotonic one, which is a tenth. After the machine was suspended,
-// it is late for coarseFor at most.
-type CoarseBoot struct {
-	clock Clock
-	// ahead is the boot clock minus the monotonic one when that read looked, ns.
-	ahead, looked atomic.Int64
+// Coarse reads Elapsed.AtMost at the cost of one quick clock. After the machine stood still, it is late for coarseFor
+// at most. By the wall clock it is not late at all, unless the wall clock does not show that either.
+//
+// Any goroutine may use it.
+type Coarse struct {
+	elapsed *Elapsed
+	clock   func() int64 // of the machine
+	last    atomic.Pointer[coarse]
 }
 
-const coarseFor = 100 * time.Millisecond
+// coarse is what both clocks read when Coarse looked, ns.
+type coarse struct{ clock, most int64 }
 
-// NewCoarseBoot returns a CoarseBoot of these clocks. Any goroutine may use it.
-func NewCoarseBoot(c Clock) *CoarseBoot {
-	b := &CoarseBoot{clock: c}
-	b.look(c.Mono())
-	return b
+const coarseFor = int64(10_000_000)
+
+// ByMono returns a Coarse that counts on by the monotonic clock, the quickest one.
+func (e *Elapsed) ByMono() *Coarse { return newCoarse(e, e.clock.Mono) }
+
+// ByWall returns a Coarse that counts on by the wall clock.
+func (e *Elapsed) ByWall() *Coarse { return newCoarse(e, e.clock.Wall) }
+
+func newCoarse(e *Elapsed, clock func() int64) *Coarse {
+	c := &Coarse{elapsed: e, clock: clock}
+	c.look(clock())
+	return c
 }
 
-// Now returns the boot clock in nanoseconds.
-func (b *CoarseBoot) Now() int64 {
-	now := b.clock.Mono()
-	if now-b.looked.Load() > int64(coarseFor) {
-		b.look(now)
+// AtMost returns the clock of that name, in ns.
+func (c *Coarse) AtMost() int64 {
+	now, last := c.clock(), c.last.Load()
+	passed := now - last.clock
+	if passed < 0 || passed >= coarseFor {
+		return c.look(now)
 	}
-	return now + b.ahead.Load()
+	return last.most + passed
 }
 
-func (b *CoarseBoot) look(now int64) {
-	b.ahead.Store(b.clock.Boot() - now)
-	b.looked.Store(now)
+func (c *Coarse) look(now int64) int64 {
+	most := c.elapsed.AtMost()
+	c.last.Store(&coarse{now, most})
+	return most
 }

@@ -99,8 +99,9 @@ func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
 	}
 	since := m.at(now.Boot, now.Wall)
 	// This process may go on from a moment of that one: see Continue. Then it knows what ZooKeeper's leader has shown.
-	return Moment{m.Boot, m.Wall, max(m.Least, now.Least-(since.Least-m.Least)),
-		min(m.Most, now.Most-(since.Most-m.Most))}
+	m.Least = max(m.Least, now.Least-(since.Least-m.Least))
+	m.Most = min(m.Most, now.Most-(since.Most-m.Most))
+	return m
 }
 
 // Acknowledged corrects both clocks by the stamps of two writes of this node, and returns the latter with corrected

@@ -127,8 +127,9 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 	if err := n.hold.Accept(beat, end); err != nil {
 		return err
 	}
+	raised := n.hold.Held().Incarnation != n.peek().claim.Incarnation
 	n.publishHold()
-	if first {
+	if first || raised { // after a loss of data, sequences wait for a heartbeat (S24)
 		n.cfg.WakeSequences()
 	}
 	if !lapsed {

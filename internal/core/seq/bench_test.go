@@ -6,6 +6,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -17,10 +18,10 @@ func BenchmarkTakeScattered(b *testing.B) { benchmarkTake(b, scattered()) }
 
 func benchmarkTake(b *testing.B, m sequence.Map) {
 	b.ReportAllocs()
-	now := int64(1)
-	i := New(Config{Mono: func() int64 { return now }})
+	i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
+	now := i.now()
 	s := i.named("order")
-	s.know(Record{Map: m, Settings: Settings{HoldMs: 1000}})
+	s.know(Record{Map: m, Settings: Settings{HoldMs: 1e9}})
 	s.segment().accept(blockWrite{record: *s.known, block: positions.Block{First: 0, End: 1 << 40}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.known.values(s.secret)
@@ -38,7 +39,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 
 // What a write of the journal costs a node that issues from a thousand sequences, without the disk.
 func BenchmarkJournalOfAThousandSequences(b *testing.B) {
-	i := New(Config{Store: nil, Now: func() int64 { return 0 }, Mono: func() int64 { return 1e9 }})
+	i := New(Config{Store: nil, Elapsed: elapsedOf(new(int64))})
 	i.journal = newJournal(&memDir{fails: func(data []byte) error {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil

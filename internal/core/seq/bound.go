@@ -62,7 +62,7 @@ func (i *Issuer) saveJournal() (again bool) {
 
 // planBounds returns what the journal must have, and the bounds that count then.
 func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
-	now, few := i.cfg.Mono(), least(i.journal.holds)
+	now, few := i.now(), least(i.journal.holds)
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.kept != nil {
@@ -95,7 +95,9 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 		return nil
 	}
 	j.held, j.blank = nil, false
-	f := journalFile{Count: j.count.Load() + 1, Node: node, Boot: i.cfg.Boot, Read: read, Held: what}
+	f := journalFile{
+		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Read: read, Held: what,
+	}
 	if err := j.write(mustMarshal(f)); err != nil {
 		return err
 	}
@@ -163,7 +165,7 @@ func (s *segment) waitsForDisk() bool { return len(s.waiting) > 0 && !s.needs().
 
 // pace counts what a sequence issues in a second.
 type pace struct {
-	since, issued int64 // when the present second began, ns of the monotonic clock, and what was issued before
+	since, issued int64 // when the present second began, ns of AtMost, and what was issued before
 	last          int64 // what was issued in a second before
 }
 

@@ -99,7 +99,7 @@ const absentFor = 2 * time.Second
 // forget removes the names that have no record, as far as the node knows. If they are asked for again, they
 // count as unknown.
 func (i *Issuer) forget() {
-	now := i.cfg.Mono()
+	now := i.now()
 	if now-i.swept < int64(absentFor) {
 		return
 	}

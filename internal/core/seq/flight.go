@@ -13,7 +13,7 @@ type flight struct {
 	cancel         context.CancelFunc
 	ask            Ask // without a name and a count
 	owner, address string
-	slowAt         int64 // when the node seems to be dead, ns of the monotonic clock
+	slowAt         int64 // when the node seems to be dead, ns of AtMost
 	doubted        bool  // see doubt
 }
 
@@ -31,7 +31,7 @@ func atOnce(n int, f func(k int)) {
 func (m *ordered) nextBatch() (batch []request, f *flight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, now := &m.passes, m.relay.mono()
+	p, now := &m.passes, m.relay.now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
 	if m.mode == m && m.known.Kind() == Sequence { // else the name has another life, or was deleted

@@ -114,11 +114,10 @@ func FuzzFiles(f *testing.F) {
 			if again, ok := loadWitness(dir); !ok || !bytes.Equal(mustMarshal(again), mustMarshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
-			New(Config{Now: func() int64 { return 1e12 }, Mono: func() int64 { return 1e9 }}).remember(w)
+			New(Config{Elapsed: elapsedOf(new(int64))}).remember(w)
 			return
 		}
-		i := New(Config{Now: func() int64 { return 1e12 }, Mono: func() int64 { return 1e9 }, Boot: "b",
-			Dir: dir})
+		i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
 		i.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})

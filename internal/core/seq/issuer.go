@@ -20,6 +20,7 @@ import (
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -43,6 +44,8 @@ type Hold struct {
 	// ZooKeeper acknowledged.
 	Record  string
 	Version int32
+	// Incarnation is that of /cluster as the node had read it before that heartbeat.
+	Incarnation int64
 	// Wait is the time until the node may take positions: until its worker is confirmed, and coordinator.Chain is long
 	// enough. 0: now. An owner may renew its lease before: see allows.
 	Wait time.Duration
@@ -76,21 +79,13 @@ type ClusterInfo struct {
 	Journal uint64
 }
 
-// Config has the dependencies of an Issuer. Store, Tenure, Now and Mono are required.
+// Config has the dependencies of an Issuer. Store, Tenure and Elapsed are required.
 type Config struct {
 	Store  store.Store
 	Tenure Tenure
-	// Now returns Unix milliseconds. It counts only for what passed while the machine was off.
-	Now func() int64
-	// Mono returns nanoseconds of a monotonic clock that also counts while the machine is suspended
-	// (CLOCK_BOOTTIME). Boot names the boot of the machine that Mono belongs to. "": it is not known.
-	Mono func() int64
-	Boot string
-	// AtMost returns ns of a clock that counts no less than the time that has passed, also if a hypervisor has
-	// stopped Mono: see timeguard.Elapsed. It begins with the reading of Mono. nil: Mono.
-	AtMost func() int64
-	// Quick is Mono for requests, which may be late for a moment after the machine was suspended. nil: Mono.
-	Quick func() int64
+	// Elapsed measures how much time passes. Boot names the boot of the machine. "": it is not known.
+	Elapsed *timeguard.Elapsed
+	Boot    string
 	// By is the node's name, for people.
 	By string
 	// Address is where other nodes reach the line protocol of this one: HOST:PORT, "" for nowhere.
@@ -124,6 +119,8 @@ var ErrNotAsked = errors.New("it was not asked")
 // time. Round and the other methods that do I/O must be called by one goroutine.
 type Issuer struct {
 	cfg Config
+	// quick is now for the requests of segment sequences. After the machine stood still, it is late for a moment.
+	quick func() int64
 
 	catalog
 	lookup  lookups
@@ -131,7 +128,7 @@ type Issuer struct {
 	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
 
 	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
-	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of the monotonic clock.
+	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of AtMost.
 	read atomic.Int64
 	// Nodes that wait for this one (S12) go by compared: how far it had followed the changes then, nil if it has read
 	// nothing. Operators go by followed (S25): the same, when the disk has it, too. A disk that hangs keeps
@@ -143,7 +140,7 @@ type Issuer struct {
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
 
-	// quotaTold is the time of the last log line about a quota, ns of the monotonic clock. 0: there was none.
+	// quotaTold is the time of the last log line about a quota, ns of AtMost. 0: there was none.
 	quotaTold atomic.Int64
 
 	// Only the goroutine that calls Round writes the fields below. The goroutines of workAll read known, session,
@@ -151,7 +148,7 @@ type Issuer struct {
 	known knowledge
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
-	// follows is the time of the last read of /seq, ns of the monotonic clock. 0: Round must read /seq before anything
+	// follows is the time of the last read of /seq, ns of AtMost. 0: Round must read /seq before anything
 	// else, because this session has not read it yet, or ZooKeeper has lost data.
 	follows int64
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
@@ -173,7 +170,7 @@ type Issuer struct {
 	// connected is the number of workers of the cluster that are connected.
 	connected int64
 	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
-	// that runs, nil if none does. saved is when one last began, in ns of the monotonic clock, and savedAs how far the
+	// that runs, nil if none does. saved is when one last began, in ns of AtMost, and savedAs how far the
 	// node had followed before the last one that succeeded.
 	keep    func(Witness) error
 	beside  func(func())
@@ -182,7 +179,7 @@ type Issuer struct {
 	savedAs following
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
-	// swept is when names were last forgotten, in ns of the monotonic clock.
+	// swept is when names were last forgotten, in ns of AtMost.
 	swept int64
 }
 
@@ -194,22 +191,24 @@ func New(cfg Config) *Issuer {
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)
-	if cfg.AtMost == nil {
-		cfg.AtMost = cfg.Mono
-	}
-	if cfg.Quick == nil {
-		cfg.Quick = cfg.Mono
-	}
 	if cfg.Retry == nil {
 		cfg.Retry = func(most time.Duration) time.Duration { return rand.N(most) }
 	}
 	if cfg.Log == nil {
 		cfg.Log = hclog.NewNullLogger()
 	}
-	i := &Issuer{cfg: cfg, known: knowledge{incarnation: never}, roundTime: longestRound, wake: make(chan struct{}, 1)}
+	i := &Issuer{
+		cfg: cfg, known: knowledge{incarnation: never}, roundTime: longestRound, wake: make(chan struct{}, 1),
+		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
+		quick: cfg.Elapsed.ByMono().AtMost,
+	}
 	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
 	i.beside = i.writing.Go
-	i.relay = &relay{pass: cfg.Pass, own: cfg.Address, mono: cfg.Mono, wall: cfg.Now, each: atOnce, wakeAt: i.wakeAt}
+	i.relay = &relay{
+		pass: cfg.Pass, own: cfg.Address, elapsed: cfg.Elapsed, each: atOnce, wakeAt: i.wakeAt,
+		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: cfg.Elapsed.AtLeast,
+		now: cfg.Elapsed.ByWall().AtMost,
+	}
 	i.relay.passing.ctx, i.relay.passing.cancel = context.WithCancel(context.Background())
 	i.relay.beside = i.relay.passing.start
 	i.keep = func(Witness) error { return nil }
@@ -242,6 +241,9 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
+// now returns the present time of AtMost.
+func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
+
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,
 // or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
@@ -256,7 +258,7 @@ func (i *Issuer) Take(
 			return to, err
 		}
 		r := request{w: w, n: int64(n), whole: whole, wake: wake, name: name, lane: lane}
-		values, low, err := s.serve(r, i.cfg.Quick(), i.read.Load(), to)
+		values, low, err := s.serve(r, i.quick(), i.read.Load(), to)
 		if err == errForgotten {
 			continue
 		}
@@ -287,7 +289,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 	if err := sequence.CheckName(string(name)); err != nil {
 		return nil, 0, &Refusal{Reason: NoSequence, Text: err.Error()}
 	}
-	if !i.lookup.allow(i.cfg.Mono()) {
+	if !i.lookup.allow(i.now()) {
 		return nil, 0, tooManyNames()
 	}
 	return i.named(string(name)), 0, nil
@@ -329,7 +331,7 @@ func (i *Issuer) InUse() bool {
 // lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
 type lookups struct {
 	mu    sync.Mutex
-	since int64 // start of the present second, ns of the monotonic clock
+	since int64 // start of the present second, ns of AtMost
 	done  int
 }
 

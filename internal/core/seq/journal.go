@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // journal is the file that keeps what a node holds of its sequences, so that the next process of the node goes on with
@@ -44,10 +45,12 @@ type journalFile struct {
 	Count uint64 `json:"count"`
 	// Node is the identity of the node in the cluster.
 	Node string `json:"node"`
-	// Boot and Read say when the node last knew all changes of operators: ns of CLOCK_BOOTTIME in that boot.
-	Boot string          `json:"boot"`
-	Read int64           `json:"read"`
-	Held json.RawMessage `json:"held"` // []held
+	// At is when the file was written, and Boot the boot of the machine. Read is when the node had last known all
+	// changes of operators, in ns of AtMost, 0 for never.
+	At   timeguard.Moment `json:"at"`
+	Boot string           `json:"boot"`
+	Read int64            `json:"read"`
+	Held json.RawMessage  `json:"held"` // []held
 }
 
 // held is what the next process may issue of a sequence.
@@ -140,8 +143,8 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return
 	}
-	if found.Boot != "" && found.Boot == i.cfg.Boot && found.Read <= i.cfg.Mono() {
-		i.read.CompareAndSwap(0, found.Read) // so the hold began in the last process (S5)
+	if found.Read != 0 && found.Boot != "" && found.Boot == i.cfg.Boot { // so the hold began in the last process (S5)
+		i.read.CompareAndSwap(0, i.cfg.Elapsed.From(found.At, true).Most-(found.At.Most-found.Read))
 	}
 	for _, h := range all {
 		s := i.named(h.Name)

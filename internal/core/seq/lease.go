@@ -1,10 +1,13 @@
 package seq
 
-import "time"
+import (
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
 
 // This file decides when the owner of an ordered sequence may issue, and when another node may take its place.
-// All times are ns of CLOCK_BOOTTIME of the machine that decides, never wall clocks. Two machines' clocks may
-// run 5 % apart.
+// The owner counts by AtMost, and the others by AtLeast, each on its own machine.
 
 // The bounds of the lease of an owner, and its default.
 const (
@@ -76,7 +79,7 @@ type watch struct {
 	nonce       string
 	session     int64
 	incarnation int64
-	since       int64 // the end of the first read that showed it
+	since       timeguard.Moment // the end of the first read that showed it
 }
 
 // see takes over what was read. A record in another session or another incarnation is another one.
@@ -89,13 +92,13 @@ func (w *watch) see(v view, session int64) {
 }
 
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
-// this process, which issues nothing any more.
-func (w watch) freeIn(v view, ended string, now int64) time.Duration {
+// this process, which issues nothing any more. least is the present time of AtLeast.
+func (w watch) freeIn(v view, ended string, least int64) time.Duration {
 	r := v.record
 	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.incarnation() { // else an owner may be missing
 		return 0
 	}
 	//mutant:o4-no-wait by TestLanesBeginAnewAtATakeOver -> return 0
-	return max(0, time.Duration(w.since-now)+r.hold())
+	return max(0, time.Duration(w.since.Least-least)+r.hold())
 }

@@ -8,27 +8,50 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// The owner is cut off. Its clock is slow by 5 %, that of the other node is right.
+// The owner is cut off. Its clocks are slow by 5 %, those of the other node are right.
 func TestClocksThatRunApart(t *testing.T) {
 	for _, lease := range []time.Duration{MinLease, DefaultLease, MaxLease} {
 		s, nodes := newTicks(t, lease, 2)
 		a, b := nodes[0], nodes[1]
-		a.rate = 0.95
-		a.restart()
-		s.run(4 * time.Second)
-		m := a.owner("ticks")
-		s.pass(lease / 3)
-		for sent := m.lease.sent; m.lease.sent == sent; {
-			s.pass(10 * time.Millisecond)
-		}
-		b.ask("ticks", 1, true)
-		_ = b.round() // it has read the record at once
-		a.store.Partition()
-		c := s.contest("ticks")
-		c.run(lease+lease/4, a, b)
-		if c.values[a] == 0 || c.values[b] == 0 {
-			t.Errorf("%s: the nodes have given %d and %d values", lease, c.values[a], c.values[b])
-		}
+		a.rate, a.wallRate = 0.95, 0.95
+		s.cutOffOwner(lease, a, b)
+	}
+}
+
+// The owner is cut off. The boot clock of one node is wrong, and its wall clock is right.
+func TestOwnerAndBootClocksAtAnyRate(t *testing.T) {
+	for name, rates := range map[string][2]float64{ // of the owner and of the other node
+		"the owner's is slow":     {0.5, 1},
+		"the owner's is fast":     {1.15, 1},
+		"the other one's is fast": {1, 2},
+		"all are wrong":           {0.85, 1.15},
+	} {
+		t.Log(name)
+		s, nodes := newTicks(t, DefaultLease, 2)
+		nodes[0].rate, nodes[1].rate = rates[0], rates[1]
+		s.cutOffOwner(DefaultLease, nodes[0], nodes[1])
+	}
+}
+
+// cutOffOwner makes a the owner, and cuts it off when it has just renewed its lease and b has read that. Both are asked
+// until b is the owner.
+func (s *stage) cutOffOwner(lease time.Duration, a, b *actor) {
+	s.t.Helper()
+	a.restart()
+	b.restart()
+	s.run(4 * time.Second)
+	m := a.owner("ticks")
+	s.pass(lease / 3)
+	for sent := m.lease.sent; m.lease.sent == sent; {
+		s.pass(10 * time.Millisecond)
+	}
+	b.ask("ticks", 1, true)
+	_ = b.round() // it has read the record at once
+	a.store.Partition()
+	c := s.contest("ticks")
+	c.run(2*lease, a, b)
+	if c.values[a] == 0 || c.values[b] == 0 {
+		s.t.Errorf("%s: the nodes have given %d and %d values", lease, c.values[a], c.values[b])
 	}
 }
 
@@ -250,12 +273,12 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 	}
 }
 
-// The clock of the owner is so slow that another node has taken its place before its lease has ended. It issues nothing
+// Both clocks of the owner are so slow that another node has taken its place before its lease has ended. It issues nothing
 // more when it reads that, and does not renew.
 func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 	s, nodes := newTicks(t, DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
-	a.rate = 0.4
+	a.rate, a.wallRate = 0.4, 0.4
 	a.restart()
 	s.run(8 * time.Second)
 	m := a.owner("ticks")

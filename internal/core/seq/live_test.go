@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -63,7 +64,9 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	clients.Wait()
 }
 
-func (liveNode) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
+func (liveNode) Hold(int64) Hold {
+	return Hold{Record: clusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+}
 
 func (liveNode) Leaves() bool { return false }
 
@@ -76,12 +79,10 @@ func (liveNode) Cluster() (ClusterInfo, bool) {
 // startLive returns a node whose rounds run until the test ends.
 func startLive(t *testing.T, st store.Store) liveNode {
 	var n liveNode
-	began := time.Now()
 	n.is = New(Config{
 		Store: st, Tenure: n, Follow: 200 * time.Millisecond,
-		Dir:  &memDir{},
-		Now:  func() int64 { return time.Now().UnixMilli() },
-		Mono: func() int64 { return int64(time.Since(began)) + 1 },
+		Dir:     &memDir{},
+		Elapsed: timeguard.NewElapsed(timeguard.System()),
 	})
 	n.is.Recall()
 	ctx, cancel := context.WithCancel(context.Background())

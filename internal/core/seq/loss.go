@@ -8,14 +8,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // What a loss of data is to a node, in the order of time:
 //
 //  1. A read shows that /cluster, /seq or a record is missing, or older than before: see judge. The node reports it,
 //     and package coordinator raises the incarnation (S7).
-//  2. The node reads the later incarnation: knowledge.entered. It fixes the sequence time that it puts back, by the
-//     last read that it was sure of: knowledge.least, knowledge.sure (S24).
+//  2. The node reads the later incarnation: knowledge.entered. When a heartbeat has followed, it fixes the sequence
+//     time that it puts back, by what has passed since the last read that it was sure of: knowledge.least,
+//     knowledge.sure (S24).
 //  3. One node puts /seq back: State.PutIn. Its time has jumped: State.Jumped. Waits for deleted lives begin anew
 //     (S18).
 //  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it
@@ -28,50 +30,47 @@ const never = -1
 // knowledge is what a node knows of /cluster and /seq.
 type knowledge struct {
 	// incarnation is the highest one of /cluster that the node has seen, never before. entered is when the node
-	// first saw it, in ns of the monotonic clock. 0: nobody has lost data.
-	incarnation, entered int64
+	// first saw it. The zero value: nobody has lost data.
+	incarnation int64
+	entered     timeguard.Moment
 	// state is /seq as it was last read, nil before. Its incarnation is below the one above until the node has put back
 	// what it knows better.
 	state *State
-	// first is when the node had read the present State.Time first, in ns of the monotonic clock.
+	// first is when the node had read the present State.Time first, in ns of AtLeast.
 	first int64
 	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
-	// then. A read after a restart may be of older data. Any read that shows a later time than this one allows for is
-	// as good.
-	sure reading
-	// least is the sequence time that the node puts back in this incarnation.
+	// then. A read after a restart may be of older data. last is the last read, sure or not: in one incarnation several
+	// nodes may put the time back, the later ones further.
+	sure, last reading
+	// least is the sequence time that the node puts back in this incarnation, 0 while no heartbeat has followed.
 	least int64
 	// reported: the node has reported a loss of data in this incarnation.
 	reported bool
-	// putAt is when the node first read the present State.PutAt, in ns of the monotonic clock. 0: that is long ago.
-	putAt int64
+	// putAt is when the node first read the present State.PutAt. The zero value: that is long ago.
+	putAt timeguard.Moment
 }
 
 // reading is a read of /seq.
 type reading struct {
-	// time was the sequence time, and mono is when the read was sent, in ns of AtMost.
-	time, mono int64
-	// leader is the time of ZooKeeper's leader when /seq had been written, Unix ms.
-	leader int64
-	// rebooted: the machine has started again since, so mono is a guess.
-	rebooted bool
+	// Time was the sequence time, and Sent is when the read was sent.
+	Time int64            `json:"time"`
+	Sent timeguard.Moment `json:"sent"`
+	// Leader was a time of ZooKeeper's leader before, Unix ms. 0: not known.
+	Leader int64 `json:"leader"`
 }
 
-// learn takes over a state, from a read that was answered at this time, in ns of the monotonic clock and of AtMost.
-// sure: see above.
-func (k *knowledge) learn(st State, read reading, answered, atMost int64, sure bool) {
+// learn takes over a state, from a read that was answered at this time. sure: see above.
+func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sure bool) {
 	if k.state == nil || k.state.Time != st.Time {
-		k.first = answered
+		k.first = answered.Least
 	}
 	if k.hearsOfPutBack(st) {
 		k.putAt = answered
 	}
-	// In one incarnation several nodes may put the time back, the later ones further (S24).
-	further := !k.sure.rebooted && read.atMost(atMost) > k.sure.atMost(atMost)
-	if sure || further || k.state == nil || k.owes() {
+	if sure || k.state == nil || k.owes() {
 		k.sure = read
 	}
-	k.state = &st
+	k.state, k.last = &st, read
 }
 
 // hearsOfPutBack reports whether st says that a node still puts records back, and the node has not read that before.
@@ -82,16 +81,12 @@ func (k *knowledge) hearsOfPutBack(st State) bool {
 	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
 }
 
-// enter notes a later incarnation. now is ns of the monotonic clock, and atMost the same of AtMost.
-func (k *knowledge) enter(incarnation, now, atMost int64) {
+// enter notes a later incarnation.
+func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
 	if incarnation > 0 {
-		k.entered = max(now, 1)
+		k.entered = now
 	}
-	if k.state != nil {
-		//mutant:s24-time-as-read by seqsim -> k.least = k.state.Time
-		k.least = k.sure.atMost(atMost)
-	}
-	k.incarnation, k.reported = incarnation, false
+	k.incarnation, k.reported, k.least = incarnation, false, 0
 }
 
 // owes reports whether the node has not compared /seq in this incarnation.
@@ -154,18 +149,18 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
 		i.forgetCluster()
 	}
-	if now := i.cfg.Mono(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+	if now := i.now(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		sure, sent := i.cfg.Tenure.Hold(i.session).mayTake(), i.cfg.AtMost()
+		hold, sent := i.cfg.Tenure.Hold(i.session), i.cfg.Elapsed.Now()
 		if v, err = i.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.belongs(cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := i.compare(ctx, cluster, v, sent, sure)
+		followed, again, err := i.compare(ctx, cluster, v, sent, hold)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -190,23 +185,20 @@ func (v view) belongs(uuid string) error {
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
-// sure as in knowledge.learn. again means that they must be read again: this node has written them, or another was
+// hold the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
 func (i *Issuer) compare(
-	ctx context.Context, cluster ClusterInfo, v view, sent int64, sure bool,
+	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, hold Hold,
 ) (followed, again bool, err error) {
-	now, k := i.cfg.Mono(), &i.known
+	now, k := i.cfg.Elapsed.Now(), &i.known
 	switch k.judge(v) {
 	case foundLost:
 		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
 		i.follows = 0
 		return false, false, nil
 	case foundLater:
-		if err := i.sinceBoot(ctx); err != nil {
-			return false, false, err
-		}
-		k.enter(v.incarnation(), now, i.cfg.AtMost())
-		i.trace.Step("enters", "inc", k.incarnation, "at", k.entered)
+		k.enter(v.incarnation(), now)
+		i.trace.Step("enters", "inc", k.incarnation, "at", k.entered.Boot)
 		i.markChanged(nil, true)
 	}
 	switch {
@@ -214,13 +206,12 @@ func (i *Issuer) compare(
 		if i.unconfirmed(cluster) > 0 { // others may know more
 			return false, false, nil
 		}
-		next, err := i.putBackUnknown(ctx, v, cluster)
-		if err != nil {
-			return false, false, err
-		}
-		return false, true, i.writeState(ctx, v, next)
+		return false, true, i.writeState(ctx, v, putBackUnknown(v, cluster))
 	case k.state == nil:
 		err = i.meetAll(ctx)
+	case k.owes() && !k.fixLeast(now, v.leader, hold): // the next heartbeat wakes the Issuer
+		i.follows = 0
+		return false, false, nil
 	case k.owes():
 		if next, due := putBackState(v.state, *k.state, v.incarnation(), k.least); due {
 			return false, true, i.writeState(ctx, v, next)
@@ -239,23 +230,22 @@ func (i *Issuer) compare(
 	}
 	i.seen = v
 	i.informed.Store(true)
-	k.learn(*v.state, reading{time: v.state.Time, mono: sent, leader: v.written}, now, i.cfg.AtMost(), sure)
-	i.follows = max(now, 1)
+	k.learn(*v.state, reading{v.state.Time, sent, v.leader}, now, hold.mayTake())
+	i.follows = now.Most
 	return true, false, nil
 }
 
 // putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
-// state was written.
-func (i *Issuer) putBackUnknown(ctx context.Context, v view, cluster ClusterInfo) (State, error) {
+// state was written. The node's last heartbeat is of this incarnation, so no data that were lost are later.
+func putBackUnknown(v view, cluster ClusterInfo) State {
 	if v.state == nil {
-		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}, nil
+		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}
 	}
-	leader, err := i.leaderNow(ctx)
 	next := *v.state
-	next.Time += max(0, leader-v.written) + 2*mostRaise.Milliseconds()
+	next.Time += max(0, v.leader-v.written) + 2*mostRaise.Milliseconds()
 	next.Jumped, next.PutIn = next.Time, v.incarnation()
-	return next, err
+	return next
 }
 
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
@@ -272,7 +262,7 @@ func (i *Issuer) meetAll(ctx context.Context) (err error) {
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
 // must not wait long for it.
 func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
-	for began := i.cfg.Mono(); len(i.unmet) > 0 && i.cfg.Mono()-began < int64(i.roundTime/2); {
+	for began := i.now(); len(i.unmet) > 0 && i.now()-began < int64(i.roundTime/2); {
 		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // lose puts ZooKeeper back to a copy. All sessions end.
@@ -26,7 +27,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.known.putAt = a.is.cfg.Mono() },
+		"while another node puts records back": func(a, _ *actor) { a.is.known.putAt = a.is.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()
@@ -295,14 +296,49 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 // yet, so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not
 // be skipped by what the first node knew.
 func TestTimeOfASecondPutBack(t *testing.T) {
-	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
-	k.learn(State{Time: 900}, reading{time: 900, mono: 6e9}, 6e9, 6e9, false)
-	if k.sure.time != 1000 {
-		t.Errorf("counts from %d, a read of older data", k.sure.time)
+	at := func(ns int64) timeguard.Moment { return timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns} }
+	k := knowledge{state: &State{Time: 1000}, sure: reading{Time: 1000, Sent: at(5e9)}}
+	k.learn(State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
+	if k.sure.Time != 1000 {
+		t.Errorf("counts from %d, perhaps a read of older data", k.sure.Time)
 	}
-	k.learn(State{Time: 70_000}, reading{time: 70_000, mono: 6e9}, 6e9, 6e9, false)
-	if least := k.sure.atMost(66e9); least < 130_000 {
-		t.Errorf("puts back %d", least)
+	if k.fixLeast(at(66e9), 0, Hold{}); k.least < 160_000 {
+		t.Errorf("puts back %d", k.least)
+	}
+}
+
+// The time that is put back counts what has passed by the clock that shows most: the node's boot clock, its wall clock
+// or that of ZooKeeper's leader. The leader counts from a heartbeat in the new incarnation on.
+func TestTimeIsPutBackByThreeClocks(t *testing.T) {
+	const s = time.Second
+	for name, row := range map[string]struct {
+		boot, wall, leader time.Duration // since the last read
+		lacksHeartbeat     bool
+		want               time.Duration // above the time that was read, and the margin
+	}{
+		"all agree":                    {boot: 60 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
+		"the machine stood still":      {boot: 3 * s, wall: 60 * s, leader: 3 * s, want: 60 * s},
+		"its wall clock is late, too":  {boot: 3 * s, wall: 3 * s, leader: 60 * s, want: 60 * s},
+		"the boot clock is slow":       {boot: 51 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
+		"the wall clock was set back":  {boot: 60 * s, wall: -600 * s, leader: 60 * s, want: 60 * s},
+		"the leader's clock went back": {boot: 60 * s, wall: 60 * s, leader: -600 * s, want: 60 * s},
+		"no heartbeat has followed":    {boot: 3 * s, wall: 3 * s, leader: 3 * s, lacksHeartbeat: true},
+	} {
+		boot, wall := int64(100*s), int64(5000*s)
+		e := timeguard.NewElapsed(testClock{func() int64 { return boot }, func() int64 { return wall }})
+		const leader = 7_000_000
+		k := knowledge{state: &State{Time: 1000}, incarnation: 1}
+		k.learn(*k.state, reading{1000, e.Now(), leader}, e.Now(), true)
+		boot, wall = boot+int64(row.boot), wall+int64(row.wall)
+		k.enter(2, e.Now())
+		hold := Hold{Incarnation: 2}
+		if row.lacksHeartbeat {
+			hold.Incarnation = 1
+		}
+		fixed := k.fixLeast(e.Now(), leader+row.leader.Milliseconds(), hold)
+		if want := 1000 + (row.want + 2*mostRaise).Milliseconds(); fixed == row.lacksHeartbeat || fixed && k.least != want {
+			t.Errorf("%s: puts back %d: %v, want %d", name, k.least, fixed, want)
+		}
 	}
 }
 
@@ -313,17 +349,7 @@ func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	k := knowledge{state: &State{Time: 1000}}
 	raised := State{Time: k.now(int64(pause))}
 	latest := raised.at(pause)
-	if least := (reading{time: 1000, mono: int64(pause)}).atMost(int64(pause)); least < latest {
+	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
 		t.Errorf("puts back %d, another node counts %d", least, latest)
-	}
-}
-
-// A hypervisor has stopped the boot clock for a minute. The time that is put back is above what others have used
-// meanwhile.
-func TestTimeIsPutBackByTheLongestTime(t *testing.T) {
-	k := knowledge{state: &State{Time: 1000}, sure: reading{time: 1000, mono: 5e9}}
-	k.enter(1, 6e9, 66e9)
-	if want := int64(1000 + 61_000 + 30_000); k.least != want || k.entered != 6e9 {
-		t.Errorf("puts back %d, and waits from %d; want %d and 6 s", k.least, k.entered, want)
 	}
 }

@@ -44,7 +44,7 @@ func newOrdered(s *series) *ordered {
 const idleAfter = time.Minute
 
 func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := m.relay.mono() // (O2): a quicker clock may be late
+	now := m.relay.now() // (O2): that of the other modes may be late
 	if got, ok := r.w.Result.(*result); ok {
 		if r.w.Result = nil; got.err != nil {
 			return to, false, got.err
@@ -96,7 +96,7 @@ func (m *ordered) endLease() {
 
 // lacks does not count requests that can be passed on.
 func (m *ordered) lacks() bool {
-	return len(m.waiting) > 0 && (m.leased() || m.target(m.relay.mono()) == "" || m.passedOn())
+	return len(m.waiting) > 0 && (m.leased() || m.target(m.relay.now()) == "" || m.passedOn())
 }
 
 // passedOn reports whether a request waits that another node has passed on to this one.
@@ -229,7 +229,8 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		m.passes.leaveBehind(m.known)
 	}
 	m.refusePassed(func(r request) bool { return !m.mayBecome(r.w.Passed) })
-	wait := m.watch.freeIn(v, m.ended, e.sent)
+	//mutant:o4-at-most by TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.sent)
+	wait := m.watch.freeIn(v, m.ended, e.least)
 	if m.known.Owner == "" && m.relay.place(m.name) != m.relay.own {
 		m.refusePassed(nil) // another node is asked next
 	}
@@ -258,7 +259,7 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		return nil
 	}
 	w.record.Owner, w.record.Term, w.session = e.nonce, w.record.Term+1, e.session
-	w.record.Address, w.record.OwnedAt = m.relay.own, m.relay.wall()
+	w.record.Address, w.record.OwnedAt = m.relay.own, m.relay.elapsed.Now().Wall/1e6
 	return &w
 }
 
@@ -313,8 +314,7 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 		m.add(t.block)
 	}
 	m.lease, m.last = newLease(t, sent), v.after(t)
-	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", sent, "now", now,
-		"until", m.lease.until, "hold_ms", m.known.HoldMs)
+	m.traceOwner(sent, now)
 	m.counters.wrote()
 	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.hold())
 	if m.passes.suspect = ""; m.passes.doubted() {

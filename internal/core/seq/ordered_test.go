@@ -34,7 +34,7 @@ func (s *stage) pass(d time.Duration) {
 			case <-a.is.wake:
 				_ = a.round()
 			default:
-				if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 || s.now%3000 == 0 {
+				if a.is.alarms.arm(a.is.now(), time.Hour) == 0 || s.now%3000 == 0 {
 					_ = a.round()
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -20,12 +21,13 @@ type relay struct {
 	pass    func(ctx context.Context, ask Ask) (Answer, error)
 	own     string
 	cluster atomic.Pointer[string]
-	// mono and wall are the clocks of Config. beside calls a function in a goroutine of its own, and each calls one for
-	// 0 to n-1 at once.
-	mono, wall func() int64
-	beside     func(func())
-	passing    passing
-	each       func(n int, f func(k int))
+	// elapsed is Config.Elapsed. now is its AtMost for requests: see timeguard.Coarse. beside calls a function in a
+	// goroutine of its own, and each calls one for 0 to n-1 at once.
+	elapsed *timeguard.Elapsed
+	now     func() int64
+	beside  func(func())
+	passing passing
+	each    func(n int, f func(k int))
 	// wakeAt is Issuer.wakeAt.
 	wakeAt func(s *series, at int64)
 
@@ -120,7 +122,7 @@ func (m *ordered) doubt(f *flight, why error) {
 	p := &m.passes
 	f.doubted, p.why = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, m.relay.mono()+int64(patience)
+		p.avoided, p.avoidedUntil = f.address, m.relay.now()+int64(patience)
 	} else {
 		p.suspect = f.owner
 	}

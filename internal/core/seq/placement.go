@@ -122,7 +122,7 @@ func (m *ordered) flaps(now int64) bool {
 
 // flaps reports whether a section was lost twice in a minute (O9).
 func (i *Issuer) flaps() bool {
-	now := i.cfg.Mono()
+	now := i.now()
 	for _, s := range i.list() {
 		s.mu.Lock()
 		m, ok := s.mode.(*ordered)

@@ -18,14 +18,14 @@ type alarms struct {
 	armed int64
 }
 
-// alarm is a time, ns of the monotonic clock, 0 for none. That of a renewal also rings when the alarm of another
+// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
 // renewal does, from the time from on. Else from and at are the same.
 type alarm struct{ from, at int64 }
 
 // soon is a time that has passed.
 const soon = 1
 
-// wakeAt makes Round look at a series at this time, ns of the monotonic clock.
+// wakeAt makes Round look at a series at this time, ns of AtMost.
 func (i *Issuer) wakeAt(s *series, at int64) {
 	if i.alarms.set(s, alarm{at, at}) {
 		i.Wake()
@@ -75,7 +75,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 
 // nextAlarm makes Round look at a series when it must.
 func (i *Issuer) nextAlarm(s *series) {
-	now := i.cfg.Mono()
+	now := i.now()
 	s.mu.Lock()
 	next := alarm{s.lookAt, s.lookAt}
 	switch {
@@ -145,7 +145,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		if len(all) == 0 {
 			return nil, nil
 		}
-		hold, sent := i.cfg.Tenure.Hold(i.session), i.cfg.Mono()
+		hold, sent := i.cfg.Tenure.Hold(i.session), i.now()
 		ops := append(i.seen.checks(), hold.check())
 		var err error
 		for _, r := range all {
@@ -177,7 +177,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 
 // planRenewals returns the writes that are due.
 func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
-	e := i.situation(cluster, i.cfg.Mono())
+	e := i.situation(cluster, i.cfg.Elapsed.Now())
 	e.now = max(e.now, i.seen.state.Time)
 	for _, s := range some {
 		s.mu.Lock()

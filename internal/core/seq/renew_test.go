@@ -166,7 +166,7 @@ func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 		a.store.Expire()
 		reads := 0
 		for began := s.now; s.now < began+20_000; s.now += 5 {
-			if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 || a.is.unfinished || s.now%3000 < 10 {
+			if a.is.alarms.arm(a.is.now(), time.Hour) == 0 || a.is.unfinished || s.now%3000 < 10 {
 				_ = a.round()
 				reads++
 			}
@@ -219,7 +219,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 		stop(a)
 		s.now += 2000
 		_ = a.round()
-		if a.is.alarms.arm(a.is.cfg.Mono(), time.Hour) == 0 {
+		if a.is.alarms.arm(a.is.now(), time.Hour) == 0 {
 			t.Errorf("%s: the next round follows at once", name)
 		}
 	}
@@ -232,7 +232,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
 	a.is.pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
-		if left := a.is.alarms.arm(a.is.cfg.Mono(), time.Hour); left != time.Second {
+		if left := a.is.alarms.arm(a.is.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)
 		}
 		a.is.wakeAt(order, soon)

@@ -50,7 +50,7 @@ type Use struct {
 
 // Report returns what the node knows now. It may be called by any goroutine.
 func (i *Issuer) Report() Report {
-	now := i.cfg.Mono()
+	now := i.now()
 	r := Report{Changes: i.Followed().Changes - 1, ReadAgo: -1, Refused: make(map[Reason]int64)}
 	if f := i.followed.Load(); f != nil {
 		r.State = f.state
@@ -95,7 +95,7 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 	if s.known.Kind() != Sequence {
 		return u, false
 	}
-	return s.use(i.cfg.Mono()), true
+	return s.use(i.now()), true
 }
 
 // totals counts what a series did, or several: the positions that were issued, the blocks that were taken, and the

@@ -69,7 +69,7 @@ func (i *Issuer) collectRests() (all []rest) {
 	if i.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
-	now := i.cfg.Mono()
+	now := i.now()
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.kept != nil {

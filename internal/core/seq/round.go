@@ -16,7 +16,7 @@ import (
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
 func (i *Issuer) Round(ctx context.Context) error {
-	for _, s := range i.alarms.rings(i.cfg.Mono()) { // also if there is nothing that this round may do for them
+	for _, s := range i.alarms.rings(i.now()) { // also if there is nothing that this round may do for them
 		if !s.rung {
 			s.rung, i.rung = true, append(i.rung, s)
 		}
@@ -61,7 +61,7 @@ func (i *Issuer) goOnAlone() {
 const startsIn = 100 * time.Millisecond
 
 func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
-	sent := i.cfg.Mono()
+	sent := i.now()
 	v, followed, err := i.follow(ctx, cluster)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	return i.raiseTime(ctx, cluster, v)
 }
 
-// hasFollowed notes that the node knows all changes that were made before sent, ns of the monotonic clock. Operators
+// hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	i.read.Store(sent)
@@ -136,7 +136,7 @@ func (i *Issuer) noteSession() {
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
 func (i *Issuer) refuseAll(r *Refusal) {
-	now := i.cfg.Mono()
+	now := i.now()
 	for _, s := range i.list() {
 		s.change(func() {
 			if len(s.waiting) > 0 {
@@ -156,10 +156,10 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	group.SetLimit(i.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	began := i.cfg.Mono()
+	began := i.now()
 	for _, s := range due {
 		group.Go(func() error {
-			if early.Load() || i.cfg.Mono()-began >= int64(i.roundTime) {
+			if early.Load() || i.now()-began >= int64(i.roundTime) {
 				early.Store(true)
 				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
@@ -169,7 +169,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			switch {
 			case errors.As(err, &sign):
 				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.refuse(confirming(time.Second), i.cfg.Mono()) })
+				s.change(func() { s.refuse(confirming(time.Second), i.now()) })
 				err = nil
 			case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
 				i.unusable(s, err)
@@ -201,7 +201,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
 func (i *Issuer) overQuota(s *series, err error) {
-	now := i.cfg.Mono()
+	now := i.now()
 	s.change(func() { s.refuse(noBlockAfter(err), now) })
 	if last := i.quotaTold.Load(); (last == 0 || now-last > int64(time.Minute)) &&
 		i.quotaTold.CompareAndSwap(last, now) {
@@ -220,7 +220,7 @@ func (i *Issuer) unusable(s *series, err error) {
 	if errors.Is(err, ErrUnknownMode) {
 		refusal, text = unknownMode(s.name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
-	if s.change(func() { news = s.freeze(refusal, i.cfg.Mono()) }); news {
+	if s.change(func() { news = s.freeze(refusal, i.now()) }); news {
 		i.cfg.Log.Error(text, "sequence", s.name, "path", path, "error", err)
 	}
 }
@@ -245,7 +245,7 @@ func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
 		}
 		i.spread = spread(used, i.connected)
 	}
-	e := i.situation(cluster, i.cfg.Mono())
+	e := i.situation(cluster, i.cfg.Elapsed.Now())
 	var by [awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)

@@ -30,8 +30,7 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 			s.node().gone()
 		}
 		a := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0099"}
-		a.is = New(Config{Store: a.store, Tenure: a, Now: func() int64 { return simEpoch + s.now },
-			Mono: func() int64 { return (s.now + 1) * 1e6 }})
+		a.is = New(Config{Store: a.store, Tenure: a, Elapsed: elapsedOf(&s.now)})
 		a.noteLoss()
 		s.nodes = append(s.nodes, a)
 		s.run(2 * stageConfirm)

@@ -56,7 +56,7 @@ func (i *Issuer) pause(ctx context.Context, failing bool) {
 		<-ended.Done()
 		cancel()
 	}
-	timer := time.NewTimer(i.alarms.arm(i.cfg.Mono(), i.cfg.Pulse.Until(i.cfg.Follow)))
+	timer := time.NewTimer(i.alarms.arm(i.now(), i.cfg.Pulse.Until(i.cfg.Follow)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -19,7 +19,7 @@ const secretsDir = "/seq/k"
 func secretPath(id string) string { return secretsDir + "/" + id }
 
 // secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
-// of the monotonic clock.
+// of AtMost.
 type secret struct {
 	key     sequence.Key
 	checked int64
@@ -101,8 +101,8 @@ func (s *series) putBackSecret(v view, r Record) []store.Op {
 	return []store.Op{write}
 }
 
-// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of the
-// monotonic clock.
+// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of
+// AtMost.
 func (s *series) learnSecret(v view, sent int64) {
 	if v.secret == nil {
 		return

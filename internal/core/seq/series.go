@@ -50,16 +50,16 @@ type series struct {
 	waiting []request
 	refusal *Refusal // of the last try to get positions
 	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
-	// ns of the monotonic clock.
+	// ns of AtMost.
 	refusedAt, retryAt int64
 	// conflicts is the number of rounds in a row that used up all tries: see maxConflicts. Until notBefore, in ns of
-	// the monotonic clock, the node does not try again.
+	// AtMost, the node does not try again.
 	conflicts int
 	notBefore int64
 	// absentAt is when the node found that the sequence does not exist, or that no template creates it. 0: it exists,
 	// or the node has not looked.
 	absentAt int64
-	// askedAt is when the node last issued values, in ns of the monotonic clock.
+	// askedAt is when the node last issued values, in ns of AtMost.
 	askedAt int64
 	totals
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
@@ -71,11 +71,11 @@ type series struct {
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
-	// readAt is when the record was last read, ns of the monotonic clock, 0 for never.
+	// readAt is when the record was last read, ns of AtMost, 0 for never.
 	readAt int64
 	// kept is what an earlier process held, until known is of the same life.
 	kept *held
-	// lookAt is when Round must look at the series again, ns of the monotonic clock, 0 for no time of its own.
+	// lookAt is when Round must look at the series again, ns of AtMost, 0 for no time of its own.
 	lookAt int64
 }
 

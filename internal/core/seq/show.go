@@ -16,7 +16,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		if err != nil {
 			return "", err
 		}
-		line, err := s.show(request{w: w, wake: wake, name: name}, i.cfg.Mono())
+		line, err := s.show(request{w: w, wake: wake, name: name}, i.now())
 		if f := i.families.of(name); f != nil && err == nil {
 			k, _ := positions.Place(name, len(f.sections))
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))

@@ -90,7 +90,7 @@ func (h *history) run(ms int64) {
 			if h.now < n.pauseTill {
 				continue
 			}
-			if n.fly(); n.is.alarms.arm(n.mono(), time.Hour) == 0 {
+			if n.fly(); n.is.alarms.arm(n.is.now(), time.Hour) == 0 {
 				n.round()
 			}
 			if h.now-n.lastBeat >= n.untilBeat() {
@@ -113,7 +113,7 @@ func (h *history) able(at int64) (able []*simNode) {
 		return nil
 	}
 	for _, n := range h.nodes {
-		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && h.now >= n.confirmed
+		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && n.elapsed.AtLeast() >= n.confirmed
 		f := n.is.Followed()
 		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil &&
 			n.owed == 0

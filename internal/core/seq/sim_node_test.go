@@ -8,28 +8,30 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // simNode is a node with a fake tenure. It stands for packages node and coordinator: it writes its slot at each
 // heartbeat, and looks whether ZooKeeper has lost that or the cluster's record.
 type simNode struct {
-	h      *history
-	id     int
-	store  *store.MemSession
-	is     *Issuer
-	offset int64 // of the wall clock, ms
-	boots  int
-	since  int64 // when the machine started, ms
-	disk   simDisk
-	dir    *localcache.Cache // open, if the directory is on the file system
+	h       *history
+	id      int
+	store   *store.MemSession
+	is      *Issuer
+	boots   int
+	machine *simMachine
+	elapsed *timeguard.Elapsed
+	stamped timeguard.Stamped // the last acknowledged heartbeat
+	disk    simDisk
+	dir     *localcache.Cache // open, if the directory is on the file system
 
 	slot    string
 	claim   simClaim
 	nothing bool // the process has not written the slot yet
 	// owed is the incarnation that was known when a loss of data was noticed, plus 1. 0: there is none to report.
 	owed      int64
-	confirmed int64 // when the node has held the worker for the confirming time
-	broken    int64 // when the node was sure for the last time that it could have missed a loss of data
+	confirmed int64 // when the node has held the worker for the confirming time, ns of AtLeast
+	broken    int64 // when the node was sure for the last time that it could have missed a loss of data, ns of AtLeast
 	beats     int
 	cut       bool
 	pauseTill int64
@@ -45,9 +47,8 @@ type simNode struct {
 	journaling bool     // the journal is being written
 	flights    []func() // requests to pass on
 	flying     bool
-	apart      bool    // other nodes cannot be reached
-	rate       float64 // of its boot clock
-	dueAgain   bool    // it must be looked at again in a second
+	apart      bool // other nodes cannot be reached
+	dueAgain   bool // it must be looked at again in a second
 }
 
 // simClaim is what a node knows of its slot.
@@ -57,15 +58,17 @@ type simClaim struct {
 	sure        bool   // the outcome of the last write is known
 	incarnation int64  // in which it was written
 	cluster     int64  // the highest incarnation that the node has seen
-	sent        int64  // when the last acknowledged write was sent, 0: none
+	sent        int64  // when the last acknowledged write was sent, ms, 0: none
+	heard       int64  // the incarnation in which that was written
 }
 
 // simDisk is the state directory.
 type simDisk struct {
-	claim     simClaim
-	confirmed int64
-	boots     int
-	witness   *Witness
+	claim   simClaim
+	left    int64 // until the node has held the worker for the confirming time, ns
+	boots   int
+	stamped timeguard.Stamped
+	witness *Witness
 	// self is the identity of the node. count is what the state file says of the journal. copies are earlier journals.
 	self   string
 	count  uint64
@@ -76,11 +79,9 @@ type simDisk struct {
 }
 
 func (h *history) addNode() {
-	n := &simNode{h: h, id: len(h.nodes), store: h.mem.Session(), offset: h.offset(), max: map[string]int64{}}
-	n.slot, n.rate = fmt.Sprintf("/workers/%04d", n.id), 1
-	if h.drift {
-		n.rate = []float64{0.976, 1, 1.024}[h.rng.IntN(3)]
-	}
+	n := &simNode{h: h, id: len(h.nodes), store: h.mem.Session(), max: map[string]int64{}}
+	n.machine = n.newMachine()
+	n.slot = fmt.Sprintf("/workers/%04d", n.id)
 	n.start(false)
 	h.nodes = append(h.nodes, n)
 }
@@ -105,18 +106,16 @@ func (n *simNode) start(resumes bool) {
 	}
 	n.resumed = resumes
 	n.setBack()
-	n.claim, n.confirmed, n.broken = n.disk.claim, n.disk.confirmed, n.h.now
+	n.startClocks()
+	n.claim, n.broken = n.disk.claim, n.elapsed.AtLeast()
 	if n.claim.sent == 0 {
 		n.claim.cluster = never
-		n.confirmed = n.h.now + n.h.confirm.Milliseconds()
+		n.disk.left = int64(n.h.confirm)
 	}
-	if n.disk.boots != n.boots {
-		n.claim.sent = -1 << 40
-	}
+	n.confirmed = n.elapsed.AtLeast() + n.disk.left
 	n.is = New(Config{
 		Store: n.store, Tenure: n,
-		Now:  n.wall,
-		Mono: n.mono, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
+		Elapsed: n.elapsed, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	})
@@ -144,27 +143,36 @@ func (n *simNode) endSaving() {
 	}
 }
 
-func (n *simNode) wall() int64 { return simEpoch + n.h.now + n.offset }
-func (n *simNode) mono() int64 { return int64(float64(n.h.now-n.since+1) * n.rate * 1e6) }
+// startClocks makes a new process measure what passes. On the same boot of the machine it goes on from the last
+// acknowledged heartbeat.
+func (n *simNode) startClocks() {
+	n.elapsed, n.stamped = timeguard.NewElapsed(n.machine), timeguard.Stamped{}
+	if n.disk.stamped != (timeguard.Stamped{}) && n.disk.boots == n.boots {
+		n.stamped = n.disk.stamped
+		n.elapsed.Continue(n.stamped.Acked)
+	}
+}
 
 // reboot starts the machine again: its boot clock begins anew.
 func (n *simNode) reboot() {
-	n.boots, n.since = n.boots+1, n.h.now-n.h.rng.Int64N(100_000)
+	n.boots++
+	n.machine.start()
 	n.start(true)
 }
 
 func (n *simNode) Hold(session int64) Hold {
-	if n.nothing || n.h.now < n.confirmed {
+	now := n.elapsed.Now()
+	if n.nothing || now.Least < n.confirmed {
 		return Hold{}
 	}
-	wait := max(0, n.broken+n.h.confirm.Milliseconds()-n.h.now)
+	wait := max(0, n.broken+int64(n.h.confirm)-now.Least)
 	if session != n.heardIn || !n.hearing.Over() {
-		wait = max(wait, n.h.heartbeat.Milliseconds()/3)
+		wait = max(wait, int64(n.h.heartbeat)/3)
 	}
-	if n.h.now-n.claim.sent > 2*n.h.heartbeat.Milliseconds() {
-		wait = n.h.confirm.Milliseconds()
+	if now.Most-n.stamped.Sent.Most > 2*int64(n.h.heartbeat) {
+		wait = int64(n.h.confirm)
 	}
-	return Hold{n.slot, n.claim.version, time.Duration(wait) * time.Millisecond}
+	return Hold{n.slot, n.claim.version, n.claim.heard, time.Duration(wait)}
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {
@@ -245,10 +253,10 @@ func (n *simNode) judge(incarnation int64, slot store.Record) string {
 // whether the write was acknowledged.
 func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation int64) bool {
 	n.beats++
-	was, sent, session := n.claim, n.h.now, n.store.SessionID()
-	clock := n.wall()
+	was, last, sent, session := n.claim, n.stamped, n.h.now, n.store.SessionID()
+	now := timeguard.Stamped{Sent: n.elapsed.Now()}
 	n.claim.content, n.claim.sure, n.claim.incarnation = n.content(incarnation), false, incarnation
-	n.disk.claim, n.disk.confirmed, n.disk.boots = n.claim, n.confirmed, n.boots
+	n.disk.claim, n.disk.left, n.disk.boots = n.claim, max(0, n.confirmed-now.Sent.Least), n.boots
 	n.disk.count = max(n.disk.count, n.is.JournalCount())
 	ctx = store.OnSession(ctx, session) // the record says what was compared in this session
 	var stat store.Stat
@@ -261,17 +269,22 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	if err != nil {
 		return false
 	}
-	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version &&
-		(was.incarnation == incarnation || !n.nothing) && sent-was.sent <= 2*n.h.heartbeat.Milliseconds()
+	now.Stamp, now.Acked = stat.Mtime, n.elapsed.Now()
+	now = n.elapsed.Acknowledged(last, now)
+	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version && last != (timeguard.Stamped{}) &&
+		(was.incarnation == incarnation || !n.nothing) && now.Sent.Most-last.Sent.Most <= 2*int64(n.h.heartbeat)
 	if !chained {
-		n.broken = sent
+		n.broken = now.Sent.Least
 	} else if n.nothing {
-		n.broken = -1 << 40
+		n.broken = now.Sent.Least - int64(n.h.confirm)
 	}
-	n.claim.version, n.claim.sure, n.claim.sent, n.nothing = stat.Version, true, sent, false
+	n.claim.version, n.claim.sure, n.claim.sent, n.claim.heard, n.nothing = stat.Version, true, sent, incarnation, false
+	n.stamped, n.disk.stamped = now, now
 	n.disk.claim = n.claim
-	n.begins(coordinator.FirstBeat{Session: session, Zxid: stat.Mzxid, Stamp: stat.Mtime, Clock: clock, Sent: sent * 1e6,
-		Chained: sent-n.broken >= n.h.confirm.Milliseconds()})
+	n.begins(coordinator.FirstBeat{
+		Session: session, Zxid: stat.Mzxid, Stamp: stat.Mtime, Clock: now.Sent.Wall / 1e6, Sent: now.Sent.Least,
+		Chained: now.Sent.Least-n.broken >= int64(n.h.confirm),
+	})
 	return true
 }
 

@@ -42,7 +42,7 @@ func (h *history) create(st store.Store, name string) {
 
 // offset returns how far a clock is off, in ms.
 func (h *history) offset() int64 {
-	if h.leaps {
+	if h.right != bootRight {
 		return 0
 	}
 	return []int64{0, 0, 4000, -4000, 60_000, -60_000, -660_000, 200_000}[h.rng.IntN(8)]
@@ -50,10 +50,11 @@ func (h *history) offset() int64 {
 
 // setClocks makes the wall clock of a node step, or that of ZooKeeper's leader.
 func (h *history) setClocks(n *simNode) {
-	if n.offset = h.offset(); h.leaps {
+	n.machine.setRate()
+	if n.machine.offset, n.machine.late = h.offset(), 0; h.right == wallRight {
 		h.leader = []int64{0, 60_000, 140_000, -60_000}[h.rng.IntN(4)]
 	}
-	h.note("the clock of node %d is off by %d ms, that of the leader by %d", n.id, n.offset, h.leader)
+	h.note("the machine of node %d %v. The leader's clock is off by %d ms", n.id, n.machine, h.leader)
 }
 
 func (h *history) operator(st store.Store) Operator {

@@ -28,7 +28,7 @@ type simPeers struct {
 func (n *simNode) content(incarnation int64) string {
 	s := coordinator.Slot{
 		Node: n.disk.self, Term: 1, Nonce: fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), LeaseUntil: 1 << 50,
-		Confirmed: true, Incarnation: incarnation, ReportedClock: n.wall(), Followed: n.is.Followed(),
+		Confirmed: true, Incarnation: incarnation, ReportedClock: n.machine.Wall() / 1e6, Followed: n.is.Followed(),
 		HeartbeatMs: n.h.heartbeat.Milliseconds(),
 	}
 	data, err := json.Marshal(s)
@@ -78,7 +78,7 @@ func (n *simNode) hear(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		_, ended = n.hearing.Heard(slots, n.claim.incarnation, n.h.now*1e6, n.h.confirm)
+		_, ended = n.hearing.Heard(slots, n.claim.incarnation, n.elapsed.AtLeast(), n.h.confirm)
 	}
 	if n.hearing.Over() {
 		n.h.note("node %d waits for nobody any more", n.id)

@@ -36,9 +36,9 @@ type history struct {
 	lostAt             []int64 // when data were lost, ms
 	inside             bool    // in interleave
 	confirm, heartbeat time.Duration
-	mute               *simNode          // sends no heartbeats
-	lazy               *simNode          // has no rounds until it must notice a loss of data
-	leaps              bool              // the clock of ZooKeeper's leader leaps, and those of the nodes are right
+	mute               *simNode // sends no heartbeats
+	lazy               *simNode // has no rounds until it must notice a loss of data
+	right              trusted
 	leader             int64             // how far the leader's clock is off, ms
 	staged             bool              // in a scenario: no other losses
 	keyed              sequence.Map      // the salt or the scatter of simKeyed
@@ -74,11 +74,12 @@ func newHistory(seed uint64) *history {
 	}
 	h.hold = []int64{600_000, 20_000}[h.rng.IntN(2)]
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
-	h.leaps = h.rng.IntN(4) == 0
+	h.right = []trusted{bootRight, bootRight, wallRight, leaderRight}[h.rng.IntN(4)]
 	h.lease, h.drift = []int64{1000, 3000, 6000}[h.rng.IntN(3)], h.rng.IntN(2) == 0
 	if seed%4 == 2 {
 		h.makeBase()
 	}
+	h.note("the %s clocks are right", h.right)
 	h.mem = store.NewMem(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
 	createCluster(h.mem.Session())
@@ -188,6 +189,7 @@ var scenarios = [...]func(*history){
 	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
 	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver, (*history).loseSecond,
+	(*history).loseStanding,
 }
 
 // stage plays one of them.
@@ -256,8 +258,7 @@ func (h *history) turn() {
 		}
 		n.start(!n.leaves && h.rng.IntN(3) > 0)
 	case k < 95 && free:
-		n.pauseTill = h.now + h.rng.Int64N(40_000)
-		h.note("node %d stands still until %d", n.id, n.pauseTill)
+		h.standStill(n, h.rng.Int64N(40_000))
 	case k < 96 && free && h.rng.IntN(3) == 0 && !n.busy:
 		n.fenced()
 	case k < 96 && len(h.lives) > 0:

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -47,9 +49,10 @@ type actor struct {
 	fenced bool
 	// dir is the state directory, if the node has one: see openJournal.
 	dir *memDir
-	// clock is how far the wall clock is ahead, in ms. rate is that of the boot clock, 0 for a right one.
-	clock int64
-	rate  float64
+	// clock is how far the wall clock is ahead, in ms. rate is that of the boot clock, and wallRate that of the wall clock,
+	// 0 for a right one.
+	clock          int64
+	rate, wallRate float64
 	// address is where others ask the node, "" for nowhere: see pass_test.go.
 	address string
 	pass    func(ctx context.Context, ask Ask) (Answer, error)
@@ -57,6 +60,23 @@ type actor struct {
 }
 
 const stageConfirm = 12 * time.Second
+
+// testClock is a timeguard.Clock: the boot clock and the wall clock of a machine, in ns.
+type testClock struct{ boot, wall func() int64 }
+
+func (c testClock) Boot() int64 { return c.boot() }
+func (c testClock) Mono() int64 { return c.boot() }
+func (c testClock) Wall() int64 { return c.wall() }
+
+// elapsedOf returns what a machine measures whose clocks are right, and read this many ms since simEpoch.
+func elapsedOf(now *int64) *timeguard.Elapsed {
+	return timeguard.NewElapsed(testClock{
+		func() int64 { return (*now + 1) * 1e6 }, func() int64 { return (simEpoch + *now) * 1e6 },
+	})
+}
+
+// anyIncarnation is Hold.Incarnation of a node that has always sent a heartbeat since.
+const anyIncarnation = math.MaxInt64
 
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t}
@@ -102,8 +122,10 @@ func (a *actor) restart() {
 	a.store.Expire()
 	a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", Boot: "boot",
-		Now:      func() int64 { return simEpoch + a.now + a.clock },
-		Mono:     func() int64 { return int64(float64(a.now+1) * cmp.Or(a.rate, 1) * 1e6) },
+		Elapsed: timeguard.NewElapsed(testClock{
+			func() int64 { return int64(float64(a.now+1) * cmp.Or(a.rate, 1) * 1e6) },
+			func() int64 { return (simEpoch+a.clock)*1e6 + int64(float64(a.now)*cmp.Or(a.wallRate, 1)*1e6) },
+		}),
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
@@ -209,7 +231,7 @@ func (a *actor) Hold(int64) Hold {
 	if err != nil {
 		a.t.Error(err)
 	}
-	return Hold{Record: a.slot, Version: store.AnyVersion}
+	return Hold{Record: a.slot, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (*actor) Leaves() bool { return false }

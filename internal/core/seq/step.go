@@ -15,8 +15,9 @@ import (
 
 // situation has the inputs of a decision that are not in the records.
 type situation struct {
-	sent int64 // when the read of the records was sent, ns of the monotonic clock
-	now  int64 // the sequence time, ms
+	sent  int64 // when the read of the records was sent, ns of AtMost
+	least int64 // the same, ns of AtLeast
+	now   int64 // the sequence time, ms
 	// unconfirmed is the time left until this node may take positions: see Issuer.unconfirmed.
 	unconfirmed time.Duration
 	spread      time.Duration // see the function spread
@@ -78,7 +79,7 @@ type wants struct {
 	templates    []string
 }
 
-// wants returns what else must be read for a decision. now is ns of the monotonic clock.
+// wants returns what else must be read for a decision. now is ns of AtMost.
 func (s *series) wants(v view, now int64) (w wants) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

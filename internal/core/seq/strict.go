@@ -19,7 +19,7 @@ import (
 type strict struct {
 	*series
 	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
-	// ns of the monotonic clock.
+	// ns of AtMost.
 	writers map[string]int64
 }
 
@@ -31,7 +31,8 @@ const maxCommit = 1_000_000
 const AnswerFor = 2 * patience
 
 // serve returns the values that were written for a request, or makes it wait for a write.
-func (s *strict) serve(r request, now, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *strict) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	now := s.relay.now() // a clock that is late would let a node that stood still answer
 	got, _ := r.w.Result.(*result)
 	r.w.Result = nil
 	switch {

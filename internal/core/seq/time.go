@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
-// Sequence time is a count of milliseconds in /seq. Connected nodes raise it by what has passed on their boot clocks,
-// so it runs no faster than time, and no wall clock matters. Records note it, and the skip after a loss of data goes by
-// it.
+// Sequence time is a count of milliseconds in /seq. Connected nodes raise it by what has passed at least, so it runs no
+// faster than time. Records note it, and the skip after a loss of data goes by it.
 
 const (
 	// raiseEvery is the age of State.Time after which a node raises it.
@@ -24,20 +24,39 @@ func (s State) at(passed time.Duration) int64 {
 	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
-// atMost returns a sequence time that is above all that any node has used until now, ns of AtMost (S24).
-// When the read was sent, another node may have been about to raise the time by mostRaise, for what had passed before.
-// And a node that reads a raise counts on from there.
-func (r reading) atMost(now int64) int64 {
-	return r.time + (time.Duration(max(now-r.mono, 0)) + 2*mostRaise).Milliseconds()
+// atMost returns a sequence time that is above all that any node has used until now (S24). leader is a time of
+// ZooKeeper's leader since, Unix ms. When the read was sent, another node may have been about to raise the time by
+// mostRaise, for what had passed before. And a node that reads a raise counts on from there.
+func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
+	//mutant:s24-at-least by TestTimeIsPutBackByThreeClocks -> passed := time.Duration(now.Least - r.Sent.Least).Milliseconds()
+	passed := time.Duration(now.Most - r.Sent.Most).Milliseconds()
+	if r.Leader != 0 {
+		//mutant:s24-leader-not-asked by TestTimeIsPutBackByThreeClocks ->
+		passed = max(passed, leader-r.Leader)
+	}
+	return r.Time + max(passed, 0) + 2*mostRaise.Milliseconds()
 }
 
-// now returns the present sequence time.
-func (k knowledge) now(mono int64) int64 { return k.state.at(time.Duration(mono - k.first)) }
+// fixLeast fixes the sequence time that the node puts back, and reports whether it could. The leader must have stamped
+// a heartbeat since the incarnation has grown: a machine that stood still may know by nothing else how long that was.
+// now is a moment since then, and leader a time of ZooKeeper's leader since that heartbeat.
+func (k *knowledge) fixLeast(now timeguard.Moment, leader int64, hold Hold) bool {
+	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if k.least == 0 {
+	if k.least == 0 && hold.Incarnation >= k.incarnation {
+		//mutant:s24-time-as-read by seqsim -> k.least = k.state.Time
+		k.least = max(k.sure.atMost(now, leader), k.last.atMost(now, leader))
+	}
+	return k.least != 0
+}
+
+// now returns the present sequence time. least is the time of AtLeast.
+func (k knowledge) now(least int64) int64 { return k.state.at(time.Duration(least - k.first)) }
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it. While the cluster has had no sequences, nobody needs the time.
 func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
-	age := time.Duration(i.cfg.Mono() - i.known.first)
+	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(i.cfg.Elapsed.AtMost() - i.known.first)
+	age := time.Duration(i.cfg.Elapsed.AtLeast() - i.known.first)
 	if age < raiseEvery || i.known.state.Changes == 0 || i.unconfirmed(cluster) > 0 {
 		return nil
 	}
@@ -86,24 +105,25 @@ func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
 // them. Nobody takes positions before the confirming time has passed since the last time: with many records it takes
 // longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	now := i.cfg.Mono()
-	late := now-i.known.entered > int64(i.cfg.Follow/2)
+	now := i.cfg.Elapsed.Now()
+	late := now.Most-i.known.entered.Most > int64(i.cfg.Follow/2)
 	if lost == 0 || !late && lost <= soonPutBack {
 		return false, nil
 	}
 	next := *i.known.state
-	next.PutAt = max(next.PutAt+1, i.known.now(now))
+	next.PutAt = max(next.PutAt+1, i.known.now(now.Least))
 	return true, i.raise(ctx, v, next, false)
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see knowledge.learn.
 func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...store.Op) error {
-	sent := i.cfg.AtMost()
+	sent := i.cfg.Elapsed.Now()
 	ops := append(append(v.setState(next), v.checkCluster()), checks...)
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 	if err == nil {
-		i.known.learn(next, reading{time: next.Time, mono: sent, leader: v.written}, i.cfg.Mono(), i.cfg.AtMost(), sure)
+		read := reading{next.Time, sent, v.leader}
+		i.known.learn(next, read, i.cfg.Elapsed.Now(), sure)
 	}
 	if outpaced(err) {
 		return nil

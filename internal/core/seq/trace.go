@@ -24,7 +24,7 @@ func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 	}
 	s.mu.Lock()
 	if m, ok := s.mode.(*ordered); ok {
-		about = append(about, "ended", m.ended, "since", m.watch.since)
+		about = append(about, "ended", m.ended, "since", m.watch.since.Boot)
 	}
 	s.mu.Unlock()
 	i.trace.Step("writes", about...)
@@ -41,6 +41,18 @@ func (s *series) traceBlock(t blockWrite) {
 // traceBound traces that positions below bound may be issued from now on (S30). s.mu is held.
 func (s *segment) traceBound(bound int64) {
 	s.trace.Step("journal", "name", s.name, "id", s.known.ID, "bound", bound)
+}
+
+// traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
+// compared by the boot clock.
+func (m *ordered) traceOwner(sent, now int64) {
+	if m.trace == nil {
+		return
+	}
+	at := m.relay.elapsed.Now()
+	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
+	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
+		"until", boot(m.lease.until), "hold_ms", m.known.HoldMs)
 }
 
 // words returns blocks as one word.

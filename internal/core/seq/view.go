@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // clusterRecord is what sequences need of /cluster.
@@ -22,13 +23,15 @@ type view struct {
 	version        int32  // of the state
 	written        int64  // when the state was, Unix ms of ZooKeeper's leader
 	record         *Record
-	stat           store.Stat    // of the record
-	read, got      int64         // when the read was sent, and answered, ns of the monotonic clock
-	before         *Record       // what the node knew of the record when the read was sent
-	keys           *keyring      // nil: they were not read
-	secret         *store.Record // the key of record, nil: it was not read
-	template       *template     // that may create the sequence, nil: there is none
-	sections       []entry       // of a family, by their numbers, also those of earlier lives. nil: they were not read
+	stat           store.Stat       // of the record
+	leader         int64            // a time of ZooKeeper's leader before the read, Unix ms: see Issuer.look
+	read           int64            // when the read was sent, ns of AtMost
+	got            timeguard.Moment // when it was answered
+	before         *Record          // what the node knew of the record when the read was sent
+	keys           *keyring         // nil: they were not read
+	secret         *store.Record    // the key of record, nil: it was not read
+	template       *template        // that may create the sequence, nil: there is none
+	sections       []entry          // of a family, by number, also of earlier lives. nil: they were not read
 }
 
 // after returns what a write of the record of v leaves in ZooKeeper.

@@ -5,7 +5,7 @@ import "time"
 // window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
 // anew with a block that is taken more than windowTime later.
 type window struct {
-	// since is when the window began, in ns of the monotonic clock, 0 for no window. issued is the number of
+	// since is when the window began, in ns of AtMost, 0 for no window. issued is the number of
 	// positions that were issued before.
 	since, issued int64
 	// before is the rate in the window before, negative if there was none.

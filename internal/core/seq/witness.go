@@ -2,7 +2,6 @@ package seq
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,34 +9,26 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
 // it. It permits the node to issue nothing.
 type Witness struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node first saw
-	// it, in ns of the clock of Sure.Boot, 0 for the first one.
+	// it, the zero value for the first one.
 	Incarnation int64             `json:"incarnation"`
-	Entered     int64             `json:"entered,omitempty"`
+	Entered     timeguard.Moment  `json:"entered,omitzero"`
 	State       State             `json:"state"`
 	Records     map[string]Record `json:"records"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
 	Keys map[string][]byte `json:"keys,omitempty"`
-	// Sure is when the node last read /seq and was sure that it was not older: see knowledge.
-	Sure moment `json:"sure"`
-}
-
-// moment is a time by several clocks, because no clock goes on after each kind of restart.
-type moment struct {
-	// Mono is ns of the monotonic clock, in this boot of the machine.
-	Boot string `json:"boot"`
-	Mono int64  `json:"mono"`
-	// Wall is Unix ms by the clock of the node. Leader is that of ZooKeeper's leader when /seq had been written last,
-	// so at that moment or before.
-	Wall   int64 `json:"wall"`
-	Leader int64 `json:"leader"`
-	// Time was the sequence time.
-	Time int64 `json:"time"`
+	// Sure and Last are the reads of /seq of these names: see knowledge. Boot is the boot of the machine in which they
+	// were made.
+	Boot string  `json:"boot"`
+	Sure reading `json:"sure"`
+	Last reading `json:"last"`
 }
 
 // witness returns what the node knows now. ok is false if it has not read /seq, or has not compared all records since
@@ -49,9 +40,9 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 	}
 	w = Witness{
 		Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state,
+		Boot: i.cfg.Boot, Sure: k.sure, Last: k.last,
 		Records: make(map[string]Record), Keys: make(map[string][]byte),
 	}
-	w.Sure = moment{i.cfg.Boot, k.sure.mono, i.cfg.Now() - (i.cfg.AtMost()-k.sure.mono)/1e6, k.sure.leader, k.sure.time}
 	ok = true
 	for _, s := range i.list() {
 		s.mu.Lock()
@@ -86,7 +77,7 @@ func (f following) isIn(saved following) bool {
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (i *Issuer) saveWitnessIfDue(f following) {
-	if i.saving != nil || f.isIn(i.savedAs) && i.cfg.Mono()-i.saved < int64(saveEvery) {
+	if i.saving != nil || f.isIn(i.savedAs) && i.now()-i.saved < int64(saveEvery) {
 		return
 	}
 	w, ok := i.witness()
@@ -94,7 +85,7 @@ func (i *Issuer) saveWitnessIfDue(f following) {
 		return
 	}
 	s := &saving{f, make(chan error, 1)}
-	i.saving, i.saved = s, i.cfg.Mono()
+	i.saving, i.saved = s, i.now()
 	i.beside(func() {
 		s.ended <- i.keep(w)
 		i.Wake()
@@ -142,16 +133,14 @@ func (i *Issuer) saveLast() {
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
 func (i *Issuer) remember(w Witness) {
-	now, atMost := i.cfg.Mono(), i.cfg.AtMost()
-	w.State.Incarnation = w.Incarnation
-	i.known = knowledge{incarnation: w.Incarnation, entered: w.Entered, state: &w.State, first: now}
-	i.known.sure = reading{time: w.Sure.Time, mono: w.Sure.Mono, leader: w.Sure.Leader}
-	if w.Sure.Boot == "" || w.Sure.Boot != i.cfg.Boot || w.Sure.Mono > atMost {
-		i.known.sure.rebooted = true
-		i.known.sure.mono = atMost - max(0, i.cfg.Now()-w.Sure.Wall)*1e6
-		if w.Incarnation > 0 {
-			i.known.entered = max(now, 1)
-		}
+	sameBoot := w.Boot != "" && w.Boot == i.cfg.Boot
+	since := func(m timeguard.Moment) timeguard.Moment { return i.cfg.Elapsed.From(m, sameBoot) }
+	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
+	i.known = knowledge{
+		incarnation: w.Incarnation, state: &w.State, first: i.cfg.Elapsed.AtLeast(), sure: w.Sure, last: w.Last,
+	}
+	if w.Incarnation > 0 {
+		i.known.entered = since(w.Entered)
 	}
 	i.informed.Store(true)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
@@ -162,27 +151,6 @@ func (i *Issuer) remember(w Witness) {
 		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
 		s.mu.Unlock()
 	}
-}
-
-// sinceBoot makes what passed since the node last read /seq at least as long as the clock of ZooKeeper's leader says,
-// if the machine has been off meanwhile and its own clock may be wrong.
-func (i *Issuer) sinceBoot(ctx context.Context) error {
-	sure := &i.known.sure
-	if !sure.rebooted || i.cfg.Tenure.Hold(i.session).Record == "" || sure.leader == 0 {
-		return nil
-	}
-	leader, err := i.leaderNow(ctx)
-	if err == nil {
-		sure.mono = min(sure.mono, i.cfg.AtMost()-(leader-sure.leader)*1e6)
-	}
-	return err
-}
-
-// leaderNow returns the present time of ZooKeeper's leader or a little more, Unix ms: the node's last heartbeat is
-// younger than two heartbeats.
-func (i *Issuer) leaderNow(ctx context.Context) (int64, error) {
-	_, stat, err := i.cfg.Store.Get(ctx, i.cfg.Tenure.Hold(i.session).Record)
-	return stat.Mtime + 2*i.cfg.Follow.Milliseconds(), err
 }
 
 // loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.

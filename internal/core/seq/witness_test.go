@@ -61,7 +61,7 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 // A disk that hangs delays a stop no longer than a round of calls: the worker must still be given back.
 func TestStopOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		is, hang := New(Config{}), make(chan error)
+		is, hang := New(Config{Elapsed: elapsedOf(new(int64))}), make(chan error)
 		is.saving = &saving{ended: hang}
 		began := time.Now()
 		is.saveLast()
@@ -82,7 +82,7 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	a.noteLoss()
 	s.run(5 * time.Second)
 	var kept int64
-	a.is.keep = func(w Witness) error { kept = w.Sure.Time; return nil }
+	a.is.keep = func(w Witness) error { kept = w.Last.Time; return nil }
 	v := s.view("order")
 	st := *v.state
 	st.Time += 40_000

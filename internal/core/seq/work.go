@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // This file does the I/O of a round for one series.
@@ -18,7 +19,7 @@ const maxConflicts = 3
 // again if another write was faster, or if that one put back or created what the next one needs.
 func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
-		sent := i.cfg.Mono()
+		sent := i.cfg.Elapsed.Now()
 		v, err := i.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
@@ -51,9 +52,10 @@ var errNotSent = errors.New("the write was not sent")
 func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
 
 // situation returns the present one, or that when a read was sent.
-func (i *Issuer) situation(cluster ClusterInfo, sent int64) situation {
+func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
 	return situation{
-		sent: sent, now: i.known.now(sent), unconfirmed: i.unconfirmed(cluster), spread: i.spread,
+		sent: sent.Most, least: sent.Least, now: i.known.now(sent.Least),
+		unconfirmed: i.unconfirmed(cluster), spread: i.spread,
 		volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
 	}
 }
@@ -81,7 +83,7 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 	case foundLater:
 		return view{}, &lostError{later: true}
 	}
-	err = i.readMore(ctx, &v, s.wants(v, i.cfg.Mono())) // fills in v, so it is no part of the return statement
+	err = i.readMore(ctx, &v, s.wants(v, i.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
@@ -145,7 +147,7 @@ func (i *Issuer) pauseSeries(s *series) {
 	s.mu.Lock()
 	most := backoff(s.conflicts)
 	if s.mode != nil {
-		most = s.mode.pause(i.cfg.Mono())
+		most = s.mode.pause(i.now())
 	}
 	s.conflicts++
 	s.mu.Unlock()
@@ -158,7 +160,7 @@ func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
-	until := i.cfg.Mono() + int64(i.cfg.Retry(most))
+	until := i.now() + int64(i.cfg.Retry(most))
 	s.mu.Lock()
 	s.notBefore = until
 	s.mu.Unlock()
@@ -171,9 +173,13 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 // loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	var left time.Duration
-	if since := max(i.known.entered, i.known.putAt); since != 0 {
-		//mutant:s9-no-confirming-time by TestPutBackTakesLongerThanTheConfirmingTime -> left = 0
-		left = max(0, time.Duration(since-i.cfg.Mono())+cluster.ConfirmTime)
+	for _, since := range []timeguard.Moment{i.known.entered, i.known.putAt} {
+		//mutant:s9-at-most by TestFastBootClock -> passed := time.Duration(i.now() - since.Most)
+		passed := time.Duration(i.cfg.Elapsed.AtLeast() - since.Least)
+		if since != (timeguard.Moment{}) {
+			//mutant:s9-no-confirming-time by TestPutBackTakesLongerThanTheConfirmingTime -> left = max(left, -passed)
+			left = max(left, cluster.ConfirmTime-passed)
+		}
 	}
 	hold := i.cfg.Tenure.Hold(i.session)
 	if hold.Record == "" {
@@ -183,11 +189,15 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 	return max(left, hold.Wait)
 }
 
-// look reads /cluster, /seq and the record of a series, or no record if s is nil. It reads again after a sync if the
-// first look seems to show a loss of data, or if an outcome must be known: a server may lag behind.
+// look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
+// ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
+// loss of data, or if an outcome must be known: a server may lag behind.
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *Record
-	paths := []string{clusterPath, statePath}
+	paths, slots := []string{clusterPath, statePath}, 0
+	if hold := i.cfg.Tenure.Hold(i.session); s == nil && hold.Record != "" {
+		paths, slots = append(paths, hold.Record), 1
+	}
 	if s != nil {
 		s.mu.Lock()
 		known, paths = s.known, append(paths, recordPath(s.name))
@@ -200,16 +210,20 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 				return view{}, err
 			}
 		}
-		sent := i.cfg.Mono()
+		sent := i.now()
 		found, err := i.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v, err := parseView(found)
+		v, err := parseView(found[:len(paths)-slots])
 		if err != nil {
 			return view{}, err
 		}
-		v.before, v.read, v.got = known, sent, i.cfg.Mono()
+		v.before, v.read, v.got = known, sent, i.cfg.Elapsed.Now()
+		v.leader = v.written
+		for _, slot := range found[len(paths)-slots:] {
+			v.leader = max(v.leader, slot.Stat.Mtime)
+		}
 		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
 			return v, nil
 		}
@@ -224,7 +238,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, hold := i.cfg.Mono(), v.checks(), i.cfg.Tenure.Hold(i.session)
+	begun, ops, hold := i.now(), v.checks(), i.cfg.Tenure.Hold(i.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
@@ -274,7 +288,7 @@ func (st step) noRoom(err error) error {
 
 // wrote ends a write of a mode.
 func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
-	now := i.cfg.Mono()
+	now := i.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = errNotSent // it was not made. overQuota refuses the requests
 	}

@@ -57,8 +57,7 @@ func (h *house) node() *guest {
 	g := &guest{h: h, door: &door{h.open()}}
 	g.is = New(Config{
 		Store: g.door, Tenure: g,
-		Now:  func() int64 { return simEpoch + h.now },
-		Mono: func() int64 { return (h.now + 1) * 1e6 },
+		Elapsed: elapsedOf(&h.now),
 		// the clock may stand still, and no pause would end
 		Retry: func(time.Duration) time.Duration { return 0 },
 	})
@@ -66,7 +65,9 @@ func (h *house) node() *guest {
 	return g
 }
 
-func (*guest) Hold(int64) Hold { return Hold{Record: clusterPath, Version: store.AnyVersion} }
+func (*guest) Hold(int64) Hold {
+	return Hold{Record: clusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+}
 
 func (*guest) Leaves() bool { return false }
 

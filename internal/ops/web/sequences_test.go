@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -36,7 +37,6 @@ func issuer(t *testing.T) *seq.Issuer {
 	now := func() int64 { return time.Now().UnixMilli() }
 	mem := store.NewMem(now)
 	mem.SetEpoch(1)
-	began := time.Now()
 	st := mem.Session()
 	if err := st.EnsureRoot(t.Context()); err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func issuer(t *testing.T) *seq.Issuer {
 	if _, err := st.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), store.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	is := seq.New(seq.Config{Store: st, Tenure: confirmed{}, Now: now,
-		Mono: func() int64 { return int64(time.Since(began)) + 1 }, Follow: 20 * time.Millisecond})
+	is := seq.New(seq.Config{Store: st, Tenure: confirmed{},
+		Elapsed: timeguard.NewElapsed(timeguard.System()), Follow: 20 * time.Millisecond})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
