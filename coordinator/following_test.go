@@ -29,3 +29,31 @@ func TestNotFollowed(t *testing.T) {
 		}
 	}
 }
+
+func TestAbsent(t *testing.T) {
+	const now = 1_000_000_000
+	held := Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: now + 1}
+	with := func(change func(*Slot)) Slot {
+		s := held
+		change(&s)
+		return s
+	}
+	for name, row := range map[string]struct {
+		entry  Entry
+		absent bool
+	}{
+		"connected":         {Entry{Slot: held, Live: true}, false},
+		"cut off":           {Entry{Slot: held}, true},
+		"stopped":           {Entry{Slot: with(func(s *Slot) { s.Stopped = true })}, true},
+		"the lease is over": {Entry{Slot: with(func(s *Slot) { s.LeaseUntil = 1 })}, false},
+		"given back":        {Entry{Slot: with(func(s *Slot) { s.Released = true })}, false},
+		"taken away":        {Entry{Slot: with(func(s *Slot) { s.Released, s.ReleasedBy = true, "op" })}, false},
+		"never held":        {Entry{Slot: freeSlot()}, false},
+		"lost":              {Entry{Slot: Slot{LeaseUntil: now + 1, Lost: true}}, false},
+		"unreadable":        {Entry{Slot: parseSlot(nil), Absent: true}, false},
+	} {
+		if got := (Cluster{LeaseMs: 60_000}).Absent([]Entry{row.entry}, now); len(got) > 0 != row.absent {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

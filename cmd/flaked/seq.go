@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -70,18 +71,47 @@ func sequenceArgument(c *cli.Context) (string, error) {
 	return name, nil
 }
 
+// notFollowed says which nodes a jump has waited for, and what to do.
+func notFollowed(name string, late *seq.NotFollowedError) error {
+	switch {
+	case late.Made:
+		return failure("%s: %w within %s: %s. Connect them. If ZooKeeper is restored to a copy from before while only "+
+			"they know the sequence, they issue values that others had", name, late, seq.GuardTime,
+			listed(append(late.Behind, late.Absent...)))
+	case len(late.Absent) > 0:
+		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
+			"are over. If a node is gone for good: `flaked workers release`", name, late, leased(late.Absent))
+	}
+	return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
+		"Look at the log there, or restart the node", name, late, seq.GuardTime, listed(late.Behind))
+}
+
+// listed names the first workers of entries.
+func listed(entries []coordinator.Entry) string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
+	}
+	return view.Listed(names, len(names))
+}
+
+// leased is listed, and says until when the leases run.
+func leased(entries []coordinator.Entry) string {
+	var names []string
+	for _, e := range entries {
+		until := time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(view.TimeFormat)
+		names = append(names, listed([]coordinator.Entry{e})+" until "+until)
+	}
+	return view.Listed(names, len(names))
+}
+
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
 	if _, refused := errors.AsType[seq.ChangeError](err); refused {
 		return failure("%s: --%w. Nothing was changed", name, err)
 	}
 	if late, is := errors.AsType[*seq.NotFollowedError](err); is {
-		var behind []string
-		for _, e := range late.Behind {
-			behind = append(behind, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
-		}
-		return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
-			"Look at the log there, or restart the node", name, err, seq.GuardTime, view.Listed(behind, len(behind)))
+		return notFollowed(name, late)
 	}
 	if _, within := errors.AsType[*seq.FamilyError](err); within {
 		return failure("%s: %w. Nothing was changed", name, err)

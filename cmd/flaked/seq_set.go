@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -22,6 +24,8 @@ follow at their next heartbeat. The max and the next value can only become highe
 
 --next skips all values below VALUE for good. It must be confirmed. Without --confirm, the
 command prints the words that it needs. A scattered sequence needs --next-position instead.
+Each node that holds a worker must be connected and follow. If one is not, the words name it:
+should ZooKeeper be restored to a copy from before, that node may issue values that others had.
 Of a template, --next is the first value of all sequences that it creates from then on. Of a
 family, all sections change together.
 
@@ -115,7 +119,16 @@ func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, c
 	if len(t) == 1 && change.VouchedIn == 0 {
 		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
-	if err := confirmChange(c, name, r.Record, after.Record, st, change); err != nil {
+	var absent []coordinator.Entry
+	if r.Far(after) {
+		if absent, err = o.Absent(c.Context); err != nil {
+			return err
+		}
+	}
+	for _, e := range absent {
+		o.Without = append(o.Without, e.Worker)
+	}
+	if err := confirmChange(c, r, after, st, change, absent); err != nil {
 		return err
 	}
 	if _, err := o.Set(c.Context, name, change); err != nil {
@@ -148,8 +161,12 @@ func changedRows(before, after seq.Named, st seq.State, now int64) (t textTable)
 	return t
 }
 
-// confirmChange asks for confirmation if the change skips values, or can have values issued twice.
-func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq.State, change seq.Change) error {
+// confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
+// workers whose nodes cannot follow it.
+func confirmChange(
+	c *cli.Context, before, after seq.Named, st seq.State, change seq.Change, absent []coordinator.Entry,
+) error {
+	name := before.Name
 	var next, of, first string // where it goes on, of what, and where it would have gone on
 	switch {
 	case change.Next != nil:
@@ -171,10 +188,30 @@ func confirmChange(c *cli.Context, name string, before, after seq.Record, st seq
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		return confirm(c, risk, fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation))
+		return confirmWithout(c, absent, risk, fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next,
+			st.Incarnation))
 	case skipped != "":
-		return confirm(c, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
+		return confirmWithout(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
 			strings.TrimPrefix(next, "position ")))
 	}
 	return nil
+}
+
+// confirmWithout is confirm of a jump that some nodes do not hear of. The words name their workers.
+func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words string) error {
+	if len(absent) == 0 {
+		return confirm(c, risk, words)
+	}
+	var numbers []string
+	for _, e := range absent {
+		numbers = append(numbers, strconv.Itoa(e.Worker))
+	}
+	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
+		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
+		"over", leased(absent))
+	all := words + " despite absent workers " + strings.Join(numbers, ", ")
+	if c.String("confirm") == words { // they are enough if all nodes are connected
+		return usageError("%s. Nothing was changed. To go on, use --confirm '%s'", risk, all)
+	}
+	return confirm(c, risk, all)
 }

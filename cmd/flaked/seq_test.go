@@ -71,8 +71,27 @@ func (w *seqWorld) taken(name string, next int64) {
 	}
 }
 
+// absent makes a node hold worker 1 that is not connected.
+func (w *seqWorld) absent() {
+	w.t.Helper()
+	w.holds(coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 4_102_444_800_000,
+		Labels: coordinator.Labels{Name: "b"}})
+}
+
 // behind connects a node that knows of one change.
 func (w *seqWorld) behind() {
+	w.t.Helper()
+	w.holds(coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1,
+		Followed: coordinator.Followed{Changes: 1}})
+	if _, err := w.mem.Session().Create(w.t.Context(), "/live/0001", nil, store.Ephemeral); err != nil {
+		w.t.Fatal(err)
+	}
+	seqClock = &leaping{time.Now()}
+	w.t.Cleanup(func() { seqClock = nil })
+}
+
+// holds writes the record of worker 1.
+func (w *seqWorld) holds(s coordinator.Slot) {
 	w.t.Helper()
 	cl, err := coordinator.PeekCluster(w.t.Context(), w.store)
 	if err != nil {
@@ -80,13 +99,7 @@ func (w *seqWorld) behind() {
 	}
 	cl.HighestSlot = 1
 	put(w.t, w.store, "/cluster", cl, false)
-	put(w.t, w.store, coordinator.SlotPath(1), coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1,
-		Followed: coordinator.Followed{Changes: 1}}, true)
-	if _, err := w.mem.Session().Create(w.t.Context(), "/live/0001", nil, store.Ephemeral); err != nil {
-		w.t.Fatal(err)
-	}
-	seqClock = &leaping{time.Now()}
-	w.t.Cleanup(func() { seqClock = nil })
+	put(w.t, w.store, coordinator.SlotPath(1), s, true)
 }
 
 // leaping is a clock on which each look takes 10 s.

@@ -37,6 +37,8 @@ func (w *seqWorld) happens(event []string) *seqWorld {
 		return newSeqWorld(w.t)
 	case "a connected": // node is behind
 		w.behind()
+	case "a node": // is not connected
+		w.absent()
 	case "ZooKeeper loses": // data
 		w.losesData()
 	case "no node": // has served sequences

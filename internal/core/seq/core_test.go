@@ -11,7 +11,7 @@ import (
 )
 
 // simCluster is the record of a cluster that begins.
-var simCluster = coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: -1}
+var simCluster = coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: 7}
 
 // simClock is the clock of an operator, at *now ms since simEpoch. asleep is called after each sleep.
 type simClock struct {

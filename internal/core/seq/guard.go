@@ -14,10 +14,24 @@ import (
 // does not cover: a creation, a deletion, or a raised next value.
 const GuardTime = 30 * time.Second
 
-// NotFollowedError: connected nodes have not followed the last change of a name within GuardTime. Nothing was changed.
-type NotFollowedError struct{ Behind []coordinator.Entry }
+// NotFollowedError: not all nodes that should know a change know it.
+type NotFollowedError struct {
+	// Made: the change was made, and these nodes have not followed it. Else nothing was changed, and they have not
+	// followed the last change of the name, or could not follow this one.
+	Made bool
+	// Behind are connected. Absent are not, and may come back with their leases.
+	Behind, Absent []coordinator.Entry
+}
 
-func (e *NotFollowedError) Error() string { return "not all nodes have followed the last change" }
+func (e *NotFollowedError) Error() string {
+	switch {
+	case e.Made:
+		return "the change was made, but not all nodes have followed it"
+	case len(e.Absent) > 0:
+		return "not all nodes that hold a worker are connected"
+	}
+	return "not all nodes have followed the last change"
+}
 
 // Clock is the time that an Operator goes by.
 type Clock interface {
@@ -51,25 +65,31 @@ func (o Operator) clock() Clock {
 
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
-// could lose both. v is what was read of the name.
-func (o Operator) guard(ctx context.Context, name string, v view) error {
+// could lose both. v is what was read of the name. far: see late.
+func (o Operator) guard(ctx context.Context, name string, v view, far bool) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change
 	}
 	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
-	after := coordinator.Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
+	at := coordinator.Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
+	return o.await(ctx, at, far, false)
+}
+
+// await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
+// Before that, it does not wait for absent nodes.
+func (o Operator) await(ctx context.Context, at coordinator.Followed, far, made bool) error {
 	began, said := o.clock().Now(), false
 	for {
-		behind, err := o.behind(ctx, after)
+		late, err := o.late(ctx, at, far, made)
 		waited := o.clock().Now().Sub(began)
 		switch {
 		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
 			return err
 		//mutant:s29-no-guard by TestJumpsWaitForConnectedNodes -> case err == nil:
-		case err == nil && len(behind) == 0:
+		case err == nil && len(late.Behind)+len(late.Absent) == 0:
 			return nil
-		case err == nil && waited > GuardTime:
-			return &NotFollowedError{behind}
+		case err == nil && (waited > GuardTime || len(late.Absent) > 0 && !made):
+			return &late
 		case !said && waited > time.Second && o.Waiting != nil:
 			said = true
 			o.Waiting()
@@ -80,12 +100,60 @@ func (o Operator) guard(ctx context.Context, name string, v view) error {
 	}
 }
 
-// behind returns the workers of connected nodes that have not followed the changes as far as at.
-func (o Operator) behind(ctx context.Context, at coordinator.Followed) ([]coordinator.Entry, error) {
+// late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
+// absent nodes are late.
+func (o Operator) late(
+	ctx context.Context, at coordinator.Followed, far, made bool,
+) (late NotFollowedError, err error) {
 	cl, err := coordinator.ReadCluster(ctx, o.Store)
 	if err != nil {
-		return nil, err
+		return late, err
 	}
 	slots, err := coordinator.ReadSlots(ctx, o.Store, cl)
-	return coordinator.NotFollowed(slots, at), err
+	if err != nil {
+		return late, err
+	}
+	late.Made, late.Behind = made, coordinator.NotFollowed(slots, at)
+	//mutant:s34-absent by TestFarJumpsNeedAllNodes -> if far && made {
+	if far {
+		late.Absent = slices.DeleteFunc(cl.Absent(slots, o.Now()), func(e coordinator.Entry) bool {
+			return made && e.Slot.Followed.Reaches(at) || slices.Contains(o.Without, e.Worker)
+		})
+	}
+	return late, nil
+}
+
+// Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
+// far jump, unless they are connected in time.
+func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
+	late, err := o.late(ctx, coordinator.Followed{}, true, false)
+	return late.Absent, err
+}
+
+// far reports whether a change is a far jump: see Record.jumpsFar.
+func (v view) far(after changed) bool {
+	return v.record.jumpsFar(after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+		return s.record.jumpsFar(s.after)
+	})
+}
+
+// Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
+// Operator.Without.
+func (n Named) Far(after Named) bool {
+	far := n.jumpsFar(after.Record)
+	for k, s := range n.Sections {
+		far = far || k < len(after.Sections) && s.Far(after.Sections[k])
+	}
+	return far
+}
+
+// jumpsFar reports whether values jump beyond what the skip after a loss of data covers: a raised next value, or
+// another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
+// and give them again (S34). r is the record before, nil for none. After a loss nobody goes on with a strict sequence
+// or a template (S15), and a name without a record needs a start.
+func (r *Record) jumpsFar(after Record) bool {
+	if r == nil || r.Mode == Strict || r.MaxNames > 0 || after.DeletedAt != 0 {
+		return false
+	}
+	return after.ID != r.ID || after.Next > r.Next
 }

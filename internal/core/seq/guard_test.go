@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -90,7 +92,7 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 				t.Errorf("step %d: %d changes became %d", k, before, after)
 			}
 			began = s.now
-			asleep = func() { f.follow(last, 0) } // within 30 s
+			asleep = func() { f.follow(s.view("order").state.Changes, 0) } // within 30 s
 		}
 		if err := step.do(); err != nil || s.now-began > 1000 || s.now != began != step.waits {
 			t.Errorf("step %d: %v after %d ms", k, err, s.now-began)
@@ -123,5 +125,92 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 	f.Expire()
 	if _, err := o.Set(t.Context(), "order", jump); err != nil {
 		t.Error(err)
+	}
+}
+
+// A far jump is made only while each node with a running lease is connected: one that does not know it may be the only
+// one left after a loss of data.
+func TestFarJumpsNeedAllNodes(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	f := s.follower()
+	f.Expire()
+	o := s.operator()
+	create := func(name string, m Mode) error {
+		d := Definition{Name: name, Map: plain(), Settings: settings(1000), Mode: m}
+		if positions.IsTemplate(name) {
+			d.MaxNames = 5
+		}
+		_, err := o.Create(t.Context(), d)
+		return err
+	}
+	set := func(name string, c Change) error {
+		_, err := o.Set(t.Context(), name, c)
+		return err
+	}
+	const needs, passes = true, false
+	for k, step := range []struct {
+		do    func() error
+		needs bool
+	}{
+		{func() error { return create("order", Segment) }, passes}, // without a record, it needs a start after a loss
+		{func() error { return set("order", Change{Settings: func(s *Settings) { s.Ceiling = 5 }}) }, passes},
+		{func() error { return set("order", Change{Next: new(int64(1))}) }, passes},
+		{func() error { return set("order", Change{Next: new(int64(50))}) }, needs},
+		{func() error { _, err := o.Delete(t.Context(), "order"); return err }, passes},
+		{func() error { return create("order", Segment) }, needs},
+		{func() error { return create("ticks:*", Segment) }, passes},
+		{func() error { return set("ticks:*", Change{Next: new(int64(50))}) }, passes}, // frozen after a loss
+		{func() error { return create("invoice", Strict) }, passes},
+		{func() error { return set("invoice", Change{Next: new(int64(50))}) }, passes}, // so is this
+	} {
+		f.slot.LeaseUntil = simEpoch + s.now + time.Hour.Milliseconds()
+		f.follow(100, 0)
+		before := s.view("order").state.Changes
+		err := step.do()
+		late, is := errors.AsType[*NotFollowedError](err)
+		refused := is && !late.Made && len(late.Absent) == 1 && s.view("order").state.Changes == before
+		if refused != step.needs || !refused && err != nil {
+			t.Errorf("step %d: %v", k, err)
+		}
+		if step.needs {
+			o.Without = []int{0}
+			err := step.do()
+			if o.Without = nil; err != nil {
+				t.Errorf("step %d without the node: %v", k, err)
+			}
+		}
+	}
+	f.slot.LeaseUntil = simEpoch + s.now - time.Hour.Milliseconds()
+	f.follow(0, 0)
+	if err := set("order", Change{Next: new(int64(500))}); err != nil {
+		t.Errorf("after the lease: %v", err)
+	}
+}
+
+// When a far jump was made, the command ends when all nodes have followed, also those that have gone meanwhile.
+func TestFarJumpsAreHeard(t *testing.T) {
+	for name, row := range map[string]struct {
+		asleep func(*follower) // while the command waits
+		heard  bool
+	}{
+		"follows":          {func(f *follower) { f.follow(2, 0) }, true},
+		"does not follow":  {func(*follower) {}, false},
+		"goes":             {func(f *follower) { f.Expire() }, false},
+		"follows and goes": {func(f *follower) { f.follow(2, 0); f.Expire() }, true},
+	} {
+		s := newStage(t)
+		s.node()
+		s.create("order", plain(), settings(1000))
+		f := s.follower()
+		f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
+		f.follow(1, 0)
+		o := s.operator()
+		o.Clock = simClock{&s.now, func() { row.asleep(f) }}
+		r, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
+		late, is := errors.AsType[*NotFollowedError](err)
+		if heard := err == nil; heard != row.heard || !heard && (!is || !late.Made) || r.Next != 4999 {
+			t.Errorf("%s: %v, next position %d", name, err, r.Next)
+		}
 	}
 }

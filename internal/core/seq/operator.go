@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -18,6 +19,8 @@ type Operator struct {
 	By string
 	// Waiting is called when a jump has waited for the nodes for a second: see guard. It may be nil.
 	Waiting func()
+	// Without are workers that need not be connected for a far jump, nor follow it (S34).
+	Without []int
 }
 
 // ErrNoState: no node of this cluster has served sequences yet.
@@ -85,7 +88,8 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 }
 
 // update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
-// false for changes that need no guard.
+// false for changes that need no guard. If nodes have not followed a far jump in time, it returns a *NotFollowedError
+// that says Made.
 func (o Operator) update(
 	ctx context.Context, name string, jump bool, change func(v view) (changed, error),
 ) (Record, error) {
@@ -109,7 +113,7 @@ func (o Operator) update(
 		}
 		now := seen{v.state.lastChange(name), v.incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
-			if err := o.guard(ctx, name, v); err != nil {
+			if err := o.guard(ctx, name, v, v.far(after)); err != nil {
 				return Record{}, err
 			}
 			guarded = &now
@@ -121,9 +125,18 @@ func (o Operator) update(
 		if err == nil && v.record != nil && replaced {
 			err = o.deleteSecret(ctx, v.record.ID)
 		}
-		if !outpaced(err) {
-			return r, err
+		if outpaced(err) {
+			continue
 		}
+		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {
+		if err == nil && v.far(after) {
+			at := coordinator.Followed{Changes: v.state.Changes + 2, Incarnation: v.incarnation()}
+			err = o.await(ctx, at, true, true)
+			if err != nil && !errors.As(err, new(*NotFollowedError)) {
+				err = fmt.Errorf("the change was made, but it is not known whether all nodes have followed it: %w", err)
+			}
+		}
+		return r, err
 	}
 }
 

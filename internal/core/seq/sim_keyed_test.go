@@ -42,11 +42,29 @@ func (h *history) mapOf(name string, start int64, lost bool) sequence.Map {
 	return m
 }
 
-// born remembers the key of a sequence that was created.
-func (h *history) born(op Operator, name string, r Record) {
-	if name != simKeyed {
-		return
+// expect remembers the key of a sequence as soon as an operator has created it: nodes issue its values while the
+// command waits for them. The caller calls end when the command has ended.
+func (h *history) expect(st store.Store, name string) (end func()) {
+	session, is := st.(*store.MemSession)
+	if name != simKeyed || !is {
+		return func() {}
 	}
+	session.SetDone(func(c store.Call, result, _ error) {
+		if result != nil || c.Op != "multi" {
+			return
+		}
+		data, _, _ := h.mem.Peek(recordPath(name))
+		if r, err := parseRecord(data); err != nil {
+			h.violated("record", "%v", err)
+		} else {
+			h.born(h.operator(h.mem.Session()), r)
+		}
+	})
+	return func() { session.SetDone(nil) }
+}
+
+// born remembers the key of a sequence that was created.
+func (h *history) born(op Operator, r Record) {
 	k, err := op.Key(context.Background(), r)
 	if err != nil {
 		h.violated("key", "a new sequence has no key: %v", err)

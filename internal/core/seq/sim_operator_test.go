@@ -2,9 +2,11 @@ package seq
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -25,17 +27,16 @@ func (h *history) create(st store.Store, name string) {
 	if isOrdered(name) {
 		hold = h.lease
 	}
+	end := h.expect(st, name)
 	r, err := op.Create(context.Background(), Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
 		Settings:   Settings{Block: 32, SupplyMs: 60_000, HoldMs: hold, Ceiling: ceiling, HardCeiling: ceiling},
 		StartGiven: true,
 	})
+	end()
 	missing := v.record == nil
 	h.note("by hand: create %s, ceiling %d, %+v: %v", name, ceiling, m, err)
-	if err == nil {
-		h.born(op, name, r)
-	}
-	if err == nil && missing {
+	if made(err) && missing {
 		h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: r.Credit})
 	}
 }
@@ -58,12 +59,38 @@ func (h *history) setClocks(n *simNode) {
 }
 
 func (h *history) operator(st store.Store) Operator {
-	return Operator{Store: st, Clock: simClock{&h.now, func() {}}}
+	return Operator{Store: st, Clock: simOperator{h}}
 }
+
+// simOperator is the clock of an operator: the nodes go on while a command waits.
+type simOperator struct{ *history }
+
+func (c simOperator) Now() time.Time { return time.UnixMilli(simEpoch + c.now) }
+
+func (c simOperator) Sleep(ctx context.Context, d time.Duration) error {
+	c.run(d.Milliseconds())
+	return ctx.Err()
+}
+
+// made reports whether a command has made its change, also if nodes have not followed.
+func made(err error) bool {
+	late, is := errors.AsType[*NotFollowedError](err)
+	return err == nil || is && late.Made
+}
+
+// simHasty is an operator who ends a command that would wait.
+type simHasty struct{ simOperator }
+
+var errHasty = errors.New("ended by hand")
+
+func (simHasty) Sleep(context.Context, time.Duration) error { return errHasty }
 
 // jump lets an operator raise the next value, delete the sequence, or create it again. Nobody may do
 // so until all nodes that are connected have followed the last time, as --wait says.
 func (h *history) jump() {
+	was := h.staged
+	h.staged = true // no other losses while a command waits for the nodes
+	defer func() { h.staged = was }()
 	name := h.names[h.rng.IntN(len(h.names))]
 	st := h.mem.Session()
 	op := h.operator(st)

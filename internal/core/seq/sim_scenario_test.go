@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/flaked/flaked/sequence"
@@ -176,7 +177,8 @@ func (h *history) putBackLate() {
 	}
 	c := simCopy{h.now, h.mem.Snapshot()}
 	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+20+h.rng.Int64N(30))
-	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); err != nil {
+	op.Clock = simHasty{simOperator{h}}
+	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); !errors.Is(err, errHasty) {
 		return
 	}
 	h.note("by hand: next position of %s is %d", name, p)

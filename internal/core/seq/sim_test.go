@@ -190,6 +190,7 @@ var scenarios = [...]func(*history){
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
 	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver, (*history).loseSecond,
 	(*history).loseStanding,
+	(*history).raiseUnheard,
 }
 
 // stage plays one of them.
@@ -245,6 +246,7 @@ func (h *history) turn() {
 	case k < 87 && free:
 		n.cut = true
 		n.store.Partition()
+		n.store.Expire()
 		h.note("node %d is cut off", n.id)
 	case k < 91:
 		n.cut = false

@@ -1,0 +1,70 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// raiseUnheard: an operator raises a next value while a node is cut off, by about as much as that one would skip after a
+// loss of data. Others issue from there, and are lost with their directories. ZooKeeper is put back to before. Only the
+// node that was cut off is left.
+func (h *history) raiseUnheard() {
+	h.calm()
+	name := h.names[h.rng.IntN(len(h.names))]
+	x, gone := h.nodes[0], h.nodes[1]
+	c := simCopy{h.now, h.mem.Snapshot()}
+	h.run(3*h.heartbeat.Milliseconds() + 1000)
+	x.cut = true
+	x.store.Partition()
+	x.store.Expire()
+	_ = h.mem.Session().Delete(context.Background(), fmt.Sprintf("/live/%04d", x.id), store.AnyVersion) // of any session
+	p, ceiling, ok := h.raise(name)
+	if ok {
+		gone.beat()
+		for range 8 {
+			h.ask(gone, name, int(1+h.rng.Int64N(min(3000, ceiling))), false)
+			h.run(1000)
+		}
+	}
+	for _, n := range h.nodes {
+		if n != x {
+			n.start(false)
+		}
+	}
+	h.putBack(c, nil)
+	x.cut = false
+	x.store.Heal()
+	x.beat()
+	x.round()
+	h.reach(x, name, p, ceiling)
+}
+
+// raise raises the next value of a sequence a little further than a node skips after a loss of data that comes soon. It
+// returns the new next position and the ceiling.
+func (h *history) raise(name string) (p, ceiling int64, ok bool) {
+	op, ctx := h.operator(h.mem.Session()), context.Background()
+	r, st, err := op.Show(ctx, name)
+	if err != nil || !r.exists() || r.Mode == Strict {
+		return 0, 0, false
+	}
+	p = r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+60+h.rng.Int64N(30))
+	_, err = op.Set(ctx, name, Change{NextPosition: &p})
+	h.note("by hand: next position of %s is %d: %v", name, p, err)
+	return p, r.HardCeiling, err == nil
+}
+
+// reach asks a node until it comes above a position, or no further.
+func (h *history) reach(n *simNode, name string, p, ceiling int64) {
+	h.run(2 * h.confirm.Milliseconds())
+	for range 200 {
+		r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
+		if h.wrong != "" || errors.Is(err, ErrNotFound) || err == nil && r.Next > p+10*ceiling {
+			return
+		}
+		h.ask(n, name, int(1+h.rng.Int64N(min(3000, max(ceiling, 1)))), false)
+		h.run(1000)
+	}
+}
