@@ -67,8 +67,12 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		return err
 	}
 	if i.follows == 0 || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		if i.known.state == nil {
+			//mutant:s35-late by TestJournalRaisesTheRecord ->
+			err = i.raiseKept(ctx)
+		}
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
-		return nil
+		return err
 	}
 	current := followed // v has /seq as it is
 	if followed {       // at each heartbeat only: it looks at all series

@@ -68,3 +68,32 @@ func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 		h.run(1000)
 	}
 }
+
+// loseWitnesses: all nodes are killed and lose their witness files, and ZooKeeper goes back to before a raised next
+// value. Only the journal of one of them has a block above that.
+func (h *history) loseWitnesses() {
+	h.calm()
+	name := h.names[h.rng.IntN(len(h.names))]
+	x, gone := h.nodes[0], h.nodes[1]
+	c := simCopy{h.now, h.mem.Snapshot()}
+	h.run(3*h.heartbeat.Milliseconds() + 1000)
+	if h.modeOf(name) != Segment { // the journal has no others
+		return
+	}
+	p, ceiling, ok := h.raise(name)
+	if !ok {
+		return
+	}
+	h.wait()
+	for range 3 {
+		h.ask(gone, name, int(1+h.rng.Int64N(min(300, ceiling))), false)
+		h.run(1000)
+	}
+	h.run(2000)
+	for _, n := range h.nodes {
+		n.disk.witness, n.disk.copies = nil, nil // no older journal comes in place
+		n.start(true)
+	}
+	h.putBack(c, x)
+	h.reach(x, name, p, ceiling)
+}

@@ -190,6 +190,9 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
+	if st, err := s.raise(v, e.nonce, e.by); err != nil || st.kind != noStep {
+		return st, nil, err
+	}
 	if judge(v.record, s.known, v.state.Purged) == foundLost {
 		if judge(v.record, v.before, v.state.Purged) != foundLost {
 			return step{}, nil, errReadBefore

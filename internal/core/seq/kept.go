@@ -1,0 +1,79 @@
+package seq
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
+)
+
+// A node may have lost its witness file, but not its journal. A block there shows that the record had a higher next
+// position: perhaps an operator had raised it, which no skip covers. So the node puts the record above that block
+// (S35). The skip from there covers what other nodes have taken.
+
+// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them and the node
+// has forgotten the record. It returns a *lostError if nobody has noticed that loss. mu is held.
+func (s *series) raise(v view, nonce, by string) (step, error) {
+	h := s.kept
+	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
+	if h == nil || s.known != nil || v.record.Kind() != Sequence || v.record.ID != h.ID || v.record.Next >= h.Last.End {
+		return step{}, nil
+	}
+	if v.incarnation() <= h.Incarnation {
+		return step{}, &lostError{reason: "the record of sequence " + s.name + " is older than the journal"}
+	}
+	r := v.record.raised(h.Last.End).written(nonce, by)
+	return step{kind: restoreStep, ops: setRecord(s.name, r, v.stat.Version), done: func(log hclog.Logger) {
+		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
+			"position above them", "sequence", s.name, "next_position", r.Next)
+	}}, nil
+}
+
+// raiseKept makes the steps of series.raise while the node knows no /seq and waits for the confirming time: nobody
+// takes positions yet.
+func (i *Issuer) raiseKept(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(i.cfg.Parallel)
+	began := i.now()
+	for _, s := range i.list() {
+		if !s.mayRaise(i.known.incarnation) {
+			continue
+		}
+		if i.now()-began >= int64(i.roundTime) {
+			i.Wake()
+			break
+		}
+		group.Go(func() error { return i.raiseOne(ctx, s) })
+	}
+	err := group.Wait()
+	if sign := (*lostError)(nil); errors.As(err, &sign) {
+		i.report(sign.reason)
+		return nil
+	}
+	return err
+}
+
+// mayRaise reports whether the record must be compared with the journal, in this incarnation.
+func (s *series) mayRaise(incarnation int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept != nil && s.known == nil && s.incarnation < incarnation
+}
+
+func (i *Issuer) raiseOne(ctx context.Context, s *series) error {
+	v, err := i.look(ctx, s, true)
+	if err != nil || v.state == nil || i.known.judge(v) != foundGood { // the next round sees it
+		return err
+	}
+	s.mu.Lock()
+	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
+	if err == nil && st.kind == noStep {
+		s.incarnation = v.incarnation()
+	}
+	s.mu.Unlock()
+	if err == nil && st.kind != noStep {
+		_, err = i.commit(ctx, s, v, st) // the next round sees whether it was made
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package seq
+
+import (
+	"testing"
+	"time"
+)
+
+// All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost. The journal of one has a
+// block above it, so that another node gives none of those values again.
+func TestJournalRaisesTheRecord(t *testing.T) {
+	for name, row := range map[string]struct {
+		noticed  bool // somebody has noticed the loss
+		forgets  bool // the node has lost all of its witness file, not only what it had of this sequence
+		reported int
+		later    bool // another node, which has forgotten all, too, reads the incarnation earlier
+	}{
+		"another node waits for a shorter time":            {noticed: true, forgets: true, later: true},
+		"the loss was noticed":                             {noticed: true, forgets: true},
+		"the loss was noticed, and the node knows /seq":    {noticed: true},
+		"only the journal shows the loss":                  {reported: 1},
+		"only the journal shows the loss, of a fresh node": {forgets: true, reported: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newJournaled(t)
+			before := s.mem.Snapshot()
+			s.setNext("order", 500_000)
+			s.run(5 * time.Second)
+			issued := a.ask("order", 10, false).first()
+			s.run(5 * time.Second)
+			s.mem.Restore(before)
+			dir, count, w := a.dir, a.is.JournalCount(), Witness{}
+			if row.noticed {
+				s.raise(0)
+			}
+			if !row.forgets {
+				w, _ = a.is.witness()
+				w.State = *s.view("order").state
+				delete(w.Records, "order")
+			}
+			a.restart()
+			a.openJournal(dir)
+			a.cluster.Resumed, a.cluster.Journal = true, count
+			if !row.forgets {
+				a.is.remember(w)
+			}
+			reports := len(a.reports)
+			a.gone()
+			b := s.newNode()
+			if row.later {
+				s.run(5 * time.Second)
+			}
+			s.nodes = append(s.nodes, a)
+			s.run(stageConfirm - 6*time.Second)
+			for k := 0; k < 100 && b.ask("order", 1, false).finish().err != nil; k++ {
+				s.now += 200 // without rounds of the node
+			}
+			if n := len(a.reports) - reports; n < row.reported {
+				t.Errorf("%d reports", n)
+			}
+			if got := b.ask("order", 1, false).first(); got < issued+10 {
+				t.Errorf("a node issues %d, after %d to %d", got, issued, issued+9)
+			}
+			if got := a.ask("order", 1, false).first(); got < issued+10 {
+				t.Errorf("the node issues %d, after %d to %d", got, issued, issued+9)
+			}
+		})
+	}
+}
