@@ -82,6 +82,7 @@ type Coordinator struct {
 	strayLock int
 	noted     *Loss // to be written by WriteNoted; nil: none
 	roster    roster
+	met       met
 	// locked is the live lock that this process has seen last.
 	locked  lock
 	horizon horizon

@@ -129,6 +129,7 @@ func samplePaths(peers []int) []string {
 // sampled returns what the records at samplePaths show, and notes the state of the list.
 func (c *Coordinator) sampled(records []store.Record) *sample {
 	list := records[0].Stat
+	c.meet(records[1:])
 	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
 	return &sample{records[1:], c.roster.present}
 }

@@ -100,17 +100,18 @@ func confirmThaw(c *cli.Context, st store.Store, cl coordinator.Cluster, frozen 
 	if err != nil {
 		return err
 	}
-	lost, missing := 0, ""
+	var lost []int
 	for _, e := range entries {
 		if e.Absent || e.Slot.Lost {
-			lost++
+			lost = append(lost, e.Worker)
 		}
 	}
-	if !frozen && lost == 0 {
+	missing := ""
+	switch {
+	case !frozen && len(lost) == 0:
 		return nil
-	}
-	if lost > 0 {
-		missing = fmt.Sprintf(" (%d of them have no record)", lost)
+	case len(lost) > 0:
+		missing = ", also these, whose records ZooKeeper has lost: " + workersText(lost)
 	}
 	name := c.String("cluster")
 	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of "+

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -20,15 +22,18 @@ func seqRecover() *cli.Command {
 		Usage:     "let a strict sequence go on after ZooKeeper has lost data",
 		ArgsUsage: "NAME",
 		Description: `After ZooKeeper has lost data, a strict sequence is frozen: nothing bounds how many values
-were issued that ZooKeeper does not know. This command asks all nodes that are connected
-or disconnected, and those at --addr, for the highest value that they know to be committed.
-It prints them, and the nodes that do not answer. Then it sets the next value, 10 % above
-the highest one and at least ten values. --next gives another one.
+were issued that ZooKeeper does not know. This command asks for the highest value that is
+known to be committed: the nodes at --addr, all that have a record in ZooKeeper, and those
+that these nodes have met. It prints the answers, the nodes that do not answer, and the
+workers whose records are missing. Then it sets the next value, 10 % above the highest one
+and at least ten values. --next gives another one.
 
 It must be confirmed. Without --confirm, it prints the words that it needs, and changes
-nothing. Check two things before. A node that does not answer may have issued higher
-values: look at its log, and stop it. And programs may have stored higher values than the
-nodes know, if the nodes that issued them have ended: look at the highest one.
+nothing. The words name whom nobody could ask. Check three things before. A node that does
+not answer may have issued higher values: look at its log, and stop it. ZooKeeper may have
+lost the record of a node that runs, and no other node may have met it: add its --addr.
+And programs may have stored higher values than the nodes know, if the nodes that issued
+them have ended: look at the highest one.
 
 Examples:
   flaked seq recover --zk zk1:2181 invoice
@@ -70,7 +75,14 @@ type knownNode struct {
 	// asked is the outcome, as in `flaked status`, and why explains it.
 	asked, why string
 	taken      int64 // the number of positions that the node knows to be taken, 0 if it does not say
+	named      bool  // by --addr
+	ended      bool  // by its record it has stopped: nobody expects an answer
+	worker     int   // that it holds, -1 if it does not say
+	met        []coordinator.Peer
 }
+
+// silent reports whether a node may have issued values that it does not tell.
+func (n knownNode) silent() bool { return n.asked != view.Answered && !n.ended }
 
 func (r recoverer) recover() error {
 	found, st, err := r.o.Find(r.c.Context, r.name)
@@ -86,7 +98,7 @@ func (r recoverer) recover() error {
 	case record.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	nodes, err := r.ask(record)
+	nodes, missing, err := r.ask(record)
 	if err != nil {
 		return err
 	}
@@ -98,12 +110,13 @@ func (r recoverer) recover() error {
 	if err != nil {
 		return failure("%w. The highest known value is %s", err, lastOf(record, taken))
 	}
-	if err := printKnown(r.c.App.Writer, record, nodes); err != nil {
+	if err := printKnown(r.c.App.Writer, record, nodes, missing); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(record, taken), next)
-	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation})
+	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation},
+		unasked(nodes, missing))
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -138,44 +151,114 @@ func lastOf(r seq.Record, n int64) string {
 	return strconv.FormatInt(r.Value(n-1), 10)
 }
 
-// ask asks the nodes of --addr, and those of the cluster that run.
-func (r recoverer) ask(record seq.Record) ([]knownNode, error) {
+// ask asks the nodes of --addr, those with a record, and those that any of these have met. missing are the workers
+// whose records ZooKeeper has lost, without those of nodes that answered.
+func (r recoverer) ask(record seq.Record) (found []knownNode, missing []int, err error) {
 	report, err := view.Read(r.c.Context, r.o.Store, r.c.String("cluster"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found []knownNode
 	for _, addr := range r.named {
-		found = append(found, knownNode{address: addr})
+		found = append(found, knownNode{address: addr, named: true})
 	}
 	for _, w := range report.Workers {
-		if w.State != view.Live && w.State != view.Disconnected {
-			continue
+		if w.State == view.RecordMissing {
+			missing = append(missing, w.Worker)
 		}
-		n := knownNode{address: r.nodes.reachLine(w.Address, w.Host), name: view.Clean(w.Name)}
-		if n.address == "" {
-			n.address, n.asked = view.Clean(w.Address), view.NoAddress
+		ended := w.State != view.Live && w.State != view.Disconnected
+		if w.Address != "" || !ended {
+			found = r.add(found, w.Address, w.Host, w.Name, ended && w.State != view.RecordMissing)
 		}
-		found = append(found, n)
 	}
-	bounded, cancel := context.WithTimeout(r.c.Context, nodesTime)
+	bounded, cancel := context.WithTimeout(r.c.Context, 3*nodesTime)
 	defer cancel()
-	allAtOnce(len(found), func(k int) { r.askOne(bounded, &found[k], k < len(r.named), record) })
-	return found, r.c.Context.Err()
+	for asked := 0; asked < len(found); {
+		some := found[asked:]
+		asked = len(found)
+		allAtOnce(len(some), func(k int) { r.askOne(bounded, &some[k], record) })
+		for _, n := range some {
+			missing = slices.DeleteFunc(missing, func(w int) bool { return w == n.worker })
+			for _, p := range n.met {
+				found = r.add(found, p.Address, p.Host, p.Name, false)
+			}
+		}
+	}
+	return found, missing, r.c.Context.Err()
 }
 
-func (r recoverer) askOne(ctx context.Context, n *knownNode, named bool, record seq.Record) {
+// add adds a node, unless its address is there.
+func (r recoverer) add(found []knownNode, addresses, host, name string, ended bool) []knownNode {
+	n := knownNode{address: r.nodes.reachLine(addresses, host), name: view.Clean(name), ended: ended}
+	if n.address == "" {
+		n.address, n.asked = view.Clean(addresses), view.NoAddress
+	}
+	for k := range found {
+		if found[k].address == n.address {
+			found[k].name, found[k].ended = cmp.Or(found[k].name, n.name), found[k].ended && ended
+			return found
+		}
+	}
+	return append(found, n)
+}
+
+func (r recoverer) askOne(ctx context.Context, n *knownNode, record seq.Record) {
+	n.worker = -1
 	if n.asked == view.NoAddress {
 		return
 	}
 	var line string
-	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, named, "SEQ "+r.name)
+	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, n.named, "SEQ "+r.name)
 	switch {
 	case n.asked == view.Answered:
 		n.asked, n.why, n.taken = takenBy(line, record)
 	case strings.Contains(n.why, "reason="+string(seq.NoSequence)):
 		n.asked, n.why = view.Answered, "it does not know the sequence"
 	}
+	if n.asked != view.Answered {
+		return
+	}
+	if line, asked, _ := r.nodes.overLine(ctx, n.address, n.named, "STATUS"); asked == view.Answered {
+		if doc, ok := parseStatus(line); ok {
+			n.met = doc.Node.Peers
+			if doc.Node.Worker != nil {
+				n.worker = *doc.Node.Worker
+			}
+		}
+	}
+}
+
+// unasked names whom nobody could ask, for the words that confirm the command. It is "" if all have answered.
+func unasked(nodes []knownNode, missing []int) string {
+	var all []string
+	for _, n := range nodes {
+		if n.silent() {
+			all = append(all, strings.TrimSpace(n.name+" "+n.address))
+		}
+	}
+	if len(missing) > 0 {
+		all = append(all, "the holders of the missing "+workersText(missing))
+	}
+	return strings.Join(all, ", ")
+}
+
+// workersText names workers, in ascending order: worker 3, or workers 1-2, 7.
+func workersText(workers []int) string {
+	var spans []string
+	for k := 0; k < len(workers); {
+		first := k
+		for k++; k < len(workers) && workers[k] == workers[k-1]+1; k++ {
+		}
+		span := strconv.Itoa(workers[first])
+		if last := workers[k-1]; last != workers[first] {
+			span += "-" + strconv.Itoa(last)
+		}
+		spans = append(spans, span)
+	}
+	word := "worker "
+	if len(workers) > 1 {
+		word = "workers "
+	}
+	return word + strings.Join(spans, ", ")
 }
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ.
@@ -196,7 +279,7 @@ func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
 	return view.Answered, "", taken
 }
 
-func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
+func printKnown(w io.Writer, record seq.Record, nodes []knownNode, missing []int) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
@@ -206,15 +289,23 @@ func printKnown(w io.Writer, record seq.Record, nodes []knownNode) error {
 		if n.why != "" {
 			answer += ": " + n.why
 		}
-		if n.asked != view.Answered {
+		if n.silent() {
 			silent++
 		}
 		t.add(n.address, lastOf(record, n.taken), n.name, answer)
 	}
-	if err := t.print(w); err != nil || silent == 0 {
+	if err := t.print(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s did not answer, and may have issued higher values.\n",
-		view.Plural(int64(silent), "node"))
+	text := ""
+	if silent > 0 {
+		text = view.Plural(int64(silent), "node") + " did not answer, and may have issued higher values.\n"
+	}
+	if len(missing) > 0 {
+		text += "ZooKeeper has lost the records of " + workersText(missing) + ". Their holders, if there are any, " +
+			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
+	}
+	_, err := fmt.Fprint(w, text+"ZooKeeper may have lost other nodes without a trace. If one runs that is not "+
+		"listed here, add its --addr.\n")
 	return err
 }

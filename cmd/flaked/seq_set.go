@@ -68,7 +68,7 @@ func setSequence(c *cli.Context, o seq.Operator, name string) error {
 		}
 		change.VouchedIn = st.Incarnation
 	}
-	return changeSequence(c, o, r, st, change)
+	return changeSequence(c, o, r, st, change, "")
 }
 
 // changeGiven returns the change that the command line describes.
@@ -103,7 +103,10 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 }
 
 // changeSequence changes a sequence that was read, and prints what it has changed.
-func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change) error {
+// unasked names whom nobody could ask for values that were issued, "" for nobody.
+func changeSequence(
+	c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change, unasked string,
+) error {
 	name := r.Name
 	if r.Kind() == seq.Tombstone {
 		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
@@ -128,7 +131,7 @@ func changeSequence(c *cli.Context, o seq.Operator, r seq.Named, st seq.State, c
 	for _, e := range absent {
 		o.Without = append(o.Without, e.Worker)
 	}
-	if err := confirmChange(c, r, after, st, change, absent); err != nil {
+	if err := confirmChange(c, r, after, st, change, absent, unasked); err != nil {
 		return err
 	}
 	if _, err := o.Set(c.Context, name, change); err != nil {
@@ -162,9 +165,10 @@ func changedRows(before, after seq.Named, st seq.State, now int64) (t textTable)
 }
 
 // confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
-// workers whose nodes cannot follow it.
+// workers whose nodes cannot follow it. unasked names whom nobody could ask for values that were issued.
 func confirmChange(
 	c *cli.Context, before, after seq.Named, st seq.State, change seq.Change, absent []coordinator.Entry,
+	unasked string,
 ) error {
 	name := before.Name
 	var next, of, first string // where it goes on, of what, and where it would have gone on
@@ -188,8 +192,12 @@ func confirmChange(
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		return confirmWithout(c, absent, risk, fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next,
-			st.Incarnation))
+		words := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation)
+		if unasked != "" {
+			risk += ". Nobody could ask " + unasked
+			words += ", also by " + unasked
+		}
+		return confirmWithout(c, absent, risk, words)
 	case skipped != "":
 		return confirmWithout(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
 			strings.TrimPrefix(next, "position ")))

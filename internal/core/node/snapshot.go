@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -49,6 +50,9 @@ type Snapshot struct {
 	ZooKeeper ZooKeeperSnapshot `json:"zookeeper"`
 	Disk      DiskSnapshot      `json:"disk"`
 	Counts    CountsSnapshot    `json:"counts"`
+	// Peers are the other nodes that this process has met within the longest lease. ZooKeeper may have lost the records
+	// of some since.
+	Peers []coordinator.Peer `json:"peers"`
 
 	Cluster ClusterSnapshot `json:"-"`
 }
@@ -129,7 +133,7 @@ func (n *Node) Snapshot() Snapshot {
 	defer n.mu.Unlock()
 	now := n.now()
 	s := Snapshot{
-		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
+		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase, Peers: n.peers(),
 		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.alone, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
@@ -182,6 +186,9 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	return s
 }
+
+// peers returns the peers that this process has met. mu is held.
+func (n *Node) peers() []coordinator.Peer { return append([]coordinator.Peer{}, n.met...) }
 
 func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
 	worst := v.Worst
