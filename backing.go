@@ -3,6 +3,7 @@ package flaked
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -61,7 +62,11 @@ func (b *backing) lock(log hclog.Logger) error {
 		return &StateDirError{b.dir, err}
 	}
 	b.cache.Cache, b.files.Dir = cache, cache.Dir()
-	if b.temporary == "" && !cache.TellsMachines() {
+	if mode := cache.Dir().WasOpen(); mode != 0 {
+		log.Warn("other users had rights on the state directory. This node has taken them away", "state_dir", b.dir,
+			"mode", fmt.Sprintf("%04o", mode))
+	}
+	if b.temporary == "" && cache.Load().Status == localcache.StatusEmpty && cache.Dir().CloneUnseen() {
 		log.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the "+
 			"volume of the state directory, because flaked could not tell a clone from it", "state_dir", b.dir)
 	}

@@ -138,10 +138,6 @@ func (c *Cache) Invalidate() error {
 // Dir returns the open directory of the state file, until Close. It is nil if New has made the Cache.
 func (c *Cache) Dir() *Dir { return c.dir }
 
-// TellsMachines reports whether the fingerprint identifies the machine, so that a clone of
-// the file on another machine is noticed.
-func (c *Cache) TellsMachines() bool { return c.fp.TellsMachines() }
-
 // Remove deletes the file. Call it after Invalidate. A copy of the file that is written back into the directory later
 // is another file, and is not resumed. Remove returns ErrUnsafeFile if another file has taken the file's place.
 func (c *Cache) Remove() error {

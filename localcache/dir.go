@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +47,10 @@ func openDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.check(); err != nil {
+	if err = d.check(); err == nil {
+		err = d.tighten()
+	}
+	if err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -82,11 +87,50 @@ func (d *Dir) check() error {
 	if err := checkOwner(d.path, st, ErrUnsafeDir); err != nil {
 		return err
 	}
-	if perm := uint32(st.Mode) & 0o777; perm&0o077 != 0 {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o). Run chmod 700 %s", ErrUnsafeDir, d.path, perm,
-			d.path)
+	if isOpen(st) && !d.belongsToNode(st) {
+		return fmt.Errorf("%w: %s is open to other users (mode %04o), and has files of others. Choose a directory "+
+			"for flaked alone, or run chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, d.path)
 	}
 	return checkFilesystem(d.self)
+}
+
+// isOpen reports whether other users have rights on a directory.
+func isOpen(st unix.Stat_t) bool { return st.Mode&0o077 != 0 }
+
+// belongsToNode reports whether a directory is a node's own, so that the node may take away the rights of others: it is
+// empty, or has a state file, and all files in it belong to the node's user. /tmp is not such a directory.
+func (d *Dir) belongsToNode(st unix.Stat_t) bool {
+	files, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil || st.Mode&unix.S_ISVTX != 0 {
+		return false
+	}
+	own := len(files) == 0
+	for _, f := range files {
+		fi, err := f.Info()
+		if err != nil {
+			return false
+		}
+		if sys, is := fi.Sys().(*syscall.Stat_t); !is || sys.Uid != st.Uid {
+			return false
+		}
+		own = own || f.Name() == stateName
+	}
+	return own
+}
+
+// tighten takes away the rights of others on a directory that was checked. A kubelet gives them to the group of a
+// volume when it sets fsGroup.
+func (d *Dir) tighten() error {
+	st, err := fstat(d.self)
+	if err != nil || !isOpen(st) {
+		return err
+	}
+	if err := d.self.Chmod(0o700); err != nil {
+		return fmt.Errorf("%w: %s is open to other users (mode %04o), and flaked cannot change that: %w. Run "+
+			"chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, err, d.path)
+	}
+	d.wasOpen = fs.FileMode(st.Mode & 0o777)
+	return nil
 }
 
 // checkOwner returns an error that wraps unsafe if the file belongs to another user.
@@ -186,6 +230,13 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 		Inode:       shortHash(PartInode, strconv.FormatUint(st.Ino, 10)),
 		BirthTime:   shortHash(PartBirthTime, birthTime(f)),
 	}, nil
+}
+
+// CloneUnseen reports whether a node on another machine could not tell a clone of the directory's volume from the
+// original. A pod's own directory has no clone: its emptyDir goes with the pod.
+func (d *Dir) CloneUnseen() bool {
+	return machineID() == "" && productUUID() == "" &&
+		!strings.Contains(mountedRoot(d.self), "/kubernetes.io~empty-dir/")
 }
 
 func fstat(f *os.File) (st unix.Stat_t, err error) {

@@ -34,8 +34,8 @@ type Examination struct {
 	Owner   int
 	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
 	Filesystem string
-	// TellsMachines reports whether a clone on another machine would be noticed.
-	TellsMachines bool
+	// CloneUnseen: see Dir.CloneUnseen.
+	CloneUnseen bool
 	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
 	// 0 if the filesystem does not count inodes.
 	FreeBytes          uint64

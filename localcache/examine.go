@@ -34,11 +34,7 @@ func Examine(dir string) (x Examination, err error) {
 		return x, err
 	}
 	x.Owner = int(st.Uid)
-	fp, err := readFingerprint(x.dir.self)
-	if err != nil {
-		return x, err
-	}
-	x.TellsMachines = fp.TellsMachines()
+	x.CloneUnseen = x.dir.CloneUnseen()
 	sf, err := statfs(x.dir.self)
 	if err != nil {
 		return x, err

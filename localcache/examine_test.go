@@ -37,11 +37,16 @@ func TestExamine(t *testing.T) {
 	if x, err = examine(t, dir); err != nil || x.Locked {
 		t.Errorf("not in use any more: %+v, %v", x, err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if x, err = examine(t, dir); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
+	do(t, os.Chmod(dir, 0o755)) // a start changes that
+	if x, err = examine(t, dir); err != nil || x.Refused != nil {
 		t.Errorf("open to others: %+v, %v", x, err)
+	}
+	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o755 {
+		t.Errorf("it changed the directory: %v, %v", fi, err)
+	}
+	do(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644), os.Remove(filepath.Join(dir, stateName)))
+	if x, err = examine(t, dir); err != nil || !errors.Is(x.Refused, ErrUnsafeDir) {
+		t.Errorf("open to others, with files of others: %+v, %v", x, err)
 	}
 	link := filepath.Join(above, "link")
 	if err := os.Symlink(dir, link); err != nil {

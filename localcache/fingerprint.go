@@ -33,10 +33,6 @@ type Fingerprint struct {
 	BirthTime string `json:"birth_time,omitempty"`
 }
 
-// TellsMachines reports whether fp identifies the machine. If it does not, a clone of the
-// file's volume looks like the original.
-func (fp Fingerprint) TellsMachines() bool { return fp.MachineID != "" || fp.ProductUUID != "" }
-
 // Changed returns the names of the parts that show that the file was copied or moved since it
 // had the fingerprint then. It returns nil for the same file on the same machine.
 //

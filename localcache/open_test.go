@@ -5,6 +5,7 @@ package localcache
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,10 +86,18 @@ func TestOpenRefusesDirectories(t *testing.T) {
 			"symbolic link"},
 		{"file", func(t *testing.T, dir string) { do(t, os.WriteFile(dir, nil, 0o600)) }, ErrUnsafeDir,
 			"not a directory"},
-		{"group", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750)) }, ErrUnsafeDir,
-			"chmod 700 "},
-		{"world", func(t *testing.T, dir string) { do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o701)) }, ErrUnsafeDir,
-			"chmod 700 "},
+		{"open, with files of others", func(t *testing.T, dir string) {
+			do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750), os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600))
+		}, ErrUnsafeDir, "chmod 700 "},
+		{"open, with a file of another user", func(t *testing.T, dir string) {
+			needRoot(t)
+			f := filepath.Join(dir, "other")
+			do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777), os.WriteFile(f, nil, 0o600), os.Chown(f, 12345, -1),
+				os.WriteFile(filepath.Join(dir, stateName), nil, 0o600))
+		}, ErrUnsafeDir, "chmod 700 "},
+		{"sticky, as /tmp", func(t *testing.T, dir string) {
+			do(t, os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777|fs.ModeSticky))
+		}, ErrUnsafeDir, "chmod 700 "},
 		{"owner", func(t *testing.T, dir string) {
 			needRoot(t)
 			do(t, os.Mkdir(dir, 0o700), os.Chown(dir, 12345, -1))
@@ -132,6 +141,31 @@ func TestOpenRefusesDirectories(t *testing.T) {
 	}
 	if _, err := Open(""); !errors.Is(err, ErrUnsafeDir) {
 		t.Errorf("no path: %v", err)
+	}
+}
+
+// A kubelet that sets fsGroup opens a volume to the group, at each start of a pod.
+func TestOpenTakesAwayTheRightsOfOthers(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o701, 0o750, 0o755, 0o770 | fs.ModeSetgid, 0o777} {
+		dir := filepath.Join(t.TempDir(), "state")
+		do(t, os.Mkdir(dir, 0o700))
+		for _, first := range []bool{true, false} { // an empty directory, and one with a state file
+			do(t, os.Chmod(dir, mode))
+			c, err := Open(dir)
+			if err != nil {
+				t.Fatalf("%v, first %v: %v", mode, first, err)
+			}
+			fi, err := os.Stat(dir)
+			if err != nil || fi.Mode().Perm() != 0o700 || c.Dir().WasOpen() != mode.Perm() {
+				t.Errorf("%v: %v, %v, was %v", mode, fi.Mode(), err, c.Dir().WasOpen())
+			}
+			c.Close()
+		}
+		c, err := Open(dir)
+		if err != nil || c.Dir().WasOpen() != 0 {
+			t.Fatalf("%v, again: %v", mode, err)
+		}
+		c.Close()
 	}
 }
 

@@ -18,6 +18,9 @@ func filesystemName(st unix.Statfs_t) string { return unix.ByteSliceToString(st.
 // machineID returns "", because macOS has only one identity of the machine.
 func machineID() string { return "" }
 
+// mountedRoot returns "": containers are no matter of macOS.
+func mountedRoot(*os.File) string { return "" }
+
 // birthTime returns when f's inode was created.
 func birthTime(f *os.File) string {
 	st, err := fstat(f)

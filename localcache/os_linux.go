@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -39,6 +40,29 @@ func machineID() string {
 }
 
 func productUUID() string { return smallFile("/sys/class/dmi/id/product_uuid") }
+
+// mountedRoot returns which directory of its filesystem is mounted where f is. It is "" if the kernel does not say:
+// Linux tells the number of a mount since 5.8.
+func mountedRoot(f *os.File) string {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st)
+	if err != nil || st.Mask&unix.STATX_MNT_ID == 0 {
+		return ""
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	return rootOf(string(mounts), st.Mnt_id)
+}
+
+// rootOf returns the mounted directory of the mount with this number. mounts is a mountinfo of proc(5): the first
+// fields of a line are number, parent, device and mounted directory.
+func rootOf(mounts string, number uint64) string {
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == strconv.FormatUint(number, 10) {
+			return f[3]
+		}
+	}
+	return ""
+}
 
 // birthTime returns when f's inode was created, "" on a filesystem or kernel that does not say.
 func birthTime(f *os.File) string {

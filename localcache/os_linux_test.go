@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -88,5 +89,22 @@ func TestFindLock(t *testing.T) {
 func TestNetworkFilesystemHasItsName(t *testing.T) {
 	if got := filesystemName(unix.Statfs_t{Type: unix.NFS_SUPER_MAGIC}); got != "NFS" {
 		t.Error(got)
+	}
+}
+
+// A bind mount shows which directory of its filesystem it is: so a pod's emptyDir shows itself.
+func TestMountedRoot(t *testing.T) {
+	needRoot(t)
+	volume := filepath.Join(t.TempDir(), "kubernetes.io~empty-dir", "state")
+	at := t.TempDir()
+	do(t, os.MkdirAll(volume, 0o700), unix.Mount(volume, at, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { do(t, unix.Unmount(at, unix.MNT_DETACH)) })
+	for dir, want := range map[string]bool{at: true, t.TempDir(): false} {
+		f, err := os.Open(dir)
+		do(t, err)
+		if root := mountedRoot(f); strings.Contains(root, "/kubernetes.io~empty-dir/") != want || root == "" {
+			t.Errorf("%s: %q", dir, root)
+		}
+		f.Close()
 	}
 }

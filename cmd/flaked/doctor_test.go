@@ -108,7 +108,7 @@ func TestDoctorWithoutZooKeeper(t *testing.T) {
 	}
 
 	// A failure of this machine counts for more than ZooKeeper's.
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	report, r = consult(t, "--zk", nobody, "--state-dir", dir, "--timeout", "300ms")

@@ -132,7 +132,7 @@ func judgeFilesystem(path string, x localcache.Examination, releases bool) Findi
 		"ramfs": "in memory: the state is lost when the machine stops", "overlay": "most likely a container's own: " +
 			"the state is lost with the container"}[x.Filesystem]
 	switch {
-	case ends == "" && !x.TellsMachines && !releases:
+	case ends == "" && x.CloneUnseen && !releases:
 		f.Level, f.Text = Warn, f.Text+", on a machine with neither /etc/machine-id nor a readable product UUID"
 		f.Advice = "Never clone its volume, because flaked could not tell a clone from it, or give each machine or " +
 			"pod its own machine-id"

@@ -46,9 +46,9 @@ func TestStateDirectory(t *testing.T) {
 
 func TestDisk(t *testing.T) {
 	on := func(fs string, releases bool) Finding {
-		return judgeFilesystem("/s", localcache.Examination{Filesystem: fs, TellsMachines: true}, releases)
+		return judgeFilesystem("/s", localcache.Examination{Filesystem: fs}, releases)
 	}
-	nameless := localcache.Examination{Filesystem: "ext4"}
+	nameless := localcache.Examination{Filesystem: "ext4", CloneUnseen: true}
 	room := func(free, inodes, freeInodes uint64) Finding {
 		return judgeSpace("/s", localcache.Examination{FreeBytes: free, Inodes: inodes, FreeInodes: freeInodes})
 	}
