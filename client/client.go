@@ -123,7 +123,7 @@ func (c *Client) TryNext() (worker.ID, bool) {
 // ahead takes a number out of the stock s. If ok is false and refill is not nil, the caller must submit refill, which
 // asks for more numbers for the stock.
 func (c *Client) ahead(q query, s *stock) (id worker.ID, ok bool, refill *call) {
-	if s == nil || c.closed.Load() {
+	if s == nil || c.closed.Load() || c.cluster.split.Load() != nil {
 		return 0, false, nil
 	}
 	id, ok, more := s.take(time.Now())

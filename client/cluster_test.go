@@ -8,12 +8,12 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-// An address comes to belong to a node of another cluster. Its IDs and values are not handed out.
+// An address comes to belong to a node of another cluster after the first call. Its IDs and values are not handed out.
 func TestNodeOfAnotherClusterFails(t *testing.T) {
 	for name, cfg := range map[string]Config{"the first one's": {}, "by name": {Cluster: "a"}, "by UUID": {Cluster: "of-a"}} {
 		a, b := NewFakeNode(), NewFakeNode()
 		a.set(func() { a.cluster = "a" })
-		b.set(func() { b.cluster, b.last = "b", 1_000_000 })
+		b.set(func() { b.cluster, b.last = "a", 1_000_000 })
 		defer a.Stop()
 		defer b.Stop()
 		cfg.Addrs = []string{a.Addr, b.Addr}
@@ -26,6 +26,7 @@ func TestNodeOfAnotherClusterFails(t *testing.T) {
 			if v, err := next(); err != nil || v > 1000 {
 				t.Errorf("%s: %d, %v", name, v, err)
 			}
+			b.set(func() { b.cluster = "b" })
 			a.Stop()
 			v, err := next()
 			if err == nil || code(err) != ids.WRONGNODE && !strings.Contains(err.Error(), "refused") {
@@ -38,23 +39,39 @@ func TestNodeOfAnotherClusterFails(t *testing.T) {
 func TestClusterOfANode(t *testing.T) {
 	for line, want := range map[string]string{
 		"worker=0 cluster=a cluster_uuid=u": "",
-		"worker=0 cluster=b cluster_uuid=v": "x:1 answered -WRONGNODE reason=other-cluster cluster=b cluster_uuid=v " +
-			"this node belongs to another cluster than the client: a u. Correct the addresses",
+		"worker=0 cluster=b cluster_uuid=v": "x:1 answered -WRONGNODE reason=other-cluster " +
+			"this node belongs to cluster b (v), not to a (u). Correct the addresses",
 		"-WRONGNODE reason=other-cluster cluster=b cluster_uuid=v no": "x:1 answered -WRONGNODE reason=other-cluster " +
-			"cluster=b cluster_uuid=v this node belongs to another cluster than the client: a u. Correct the addresses",
+			"this node belongs to cluster b (v), not to a (u). Correct the addresses",
 		"-NOTREADY starting":            "x:1 answered -NOTREADY starting",
 		"-ERR unknown command 'WORKER'": `x:1: "-ERR unknown command 'WORKER'": reply is not from a flaked node. Check the address`,
 		"7":                             `x:1: "7": reply is not from a flaked node. Check the address`,
 	} {
 		c := &cluster{wanted: "a"}
-		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=none"); code(err) != ids.NOTREADY || c.uuid != "" {
+		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=none", false); code(err) != ids.NOTREADY || c.uuid != "" {
 			t.Errorf("a node that starts: %v, %q", err, c.uuid)
 		}
-		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=u"); err != nil || c.request() != "WORKER u\n" {
+		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=u", false); err != nil || c.request() != "WORKER u\n" {
 			t.Errorf("%v, then %q", err, c.request())
 		}
-		if err := c.check("x:1", line); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+		if err := c.check("x:1", line, false); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
+	}
+}
+
+// A node may refuse to say its cluster, and answer what was sent behind that. Such a reply must not go to another call.
+func TestRefusalToSayTheClusterEndsAllOfItsConnection(t *testing.T) {
+	c := saying(whole("-NOTREADY starting\n-NOTREADY starting\n7\n"))
+	c.known, c.cluster = false, &cluster{}
+	j := &job{query: query{verb: "NEXT a", name: "a"}, want: 1, share: time.Second}
+	j.more = []*job{{query: query{verb: "NEXT b", name: "b"}, want: 1}}
+	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
+		t.Errorf("%v, %v, broken %v", err, j.more[0].err, c.broken)
+	}
+	c = saying(whole("-NOTREADY starting\n7\n8\n"))
+	c.known, c.cluster = false, &cluster{}
+	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
+		t.Errorf("%v, then %d, %v, broken %v", err, j.more[0].ids, j.more[0].err, c.broken)
 	}
 }

@@ -42,7 +42,9 @@ type Config struct {
 	// ServerName means the host of the address.
 	TLS *tls.Config
 	// Cluster is the name or the UUID of the nodes' cluster. Empty means that of the first node that answers. A node of
-	// another cluster counts as failed. Each new connection is asked, in one packet with its first request.
+	// another cluster counts as failed. Each new connection is asked, in one packet with its first request. If Cluster
+	// is empty, the first call also asks all other addresses, for 500 ms at most. If they belong to two clusters, all
+	// calls fail.
 	Cluster string
 	// Token is sent to every node. Empty means none.
 	Token string

@@ -30,9 +30,9 @@ type conn struct {
 	// returns false if that function has started, which closes cut when it ends.
 	stop func() bool
 	cut  chan struct{}
-	// cluster is asked for before the first request. met: the node belongs to it. asked: its reply is due.
-	cluster    *cluster
-	met, asked bool
+	// cluster is asked for before the first request. known: the node belongs to it. asked: its reply is due.
+	cluster      *cluster
+	known, asked bool
 	// broken means that replies may still come, which would be taken for replies to the
 	// next request. The connection must be closed.
 	broken bool
@@ -168,7 +168,7 @@ func (c *conn) send(deadline time.Time) error {
 		return access.InWords(c.addr, err)
 	}
 	out := c.out
-	if c.asked = !c.met; c.asked {
+	if c.asked = !c.known; c.asked {
 		out = append([]byte(c.cluster.request()), out...)
 	}
 	if _, err := c.nc.Write(out); err != nil {
@@ -177,18 +177,32 @@ func (c *conn) send(deadline time.Time) error {
 	return nil
 }
 
+// meet asks the node for its cluster alone, to compare the addresses of the client.
+func (c *conn) meet(deadline time.Time) error {
+	if err := c.send(deadline); err != nil {
+		return err
+	}
+	return c.met(true)
+}
+
+// met reads the reply to the question for the node's cluster, and returns an error unless it is the one that is wanted.
+func (c *conn) met(comparing bool) error {
+	line, err := c.read()
+	if err != nil {
+		return err
+	}
+	err = c.cluster.check(c.addr, string(line), comparing)
+	c.known = err == nil
+	return err
+}
+
 // line returns the next line of the replies.
 func (c *conn) line() ([]byte, error) {
 	if c.asked {
 		c.asked = false
-		line, err := c.read()
-		if err == nil {
-			err = c.cluster.check(c.addr, string(line))
-		}
-		if err != nil {
+		if err := c.met(false); err != nil {
 			return nil, err
 		}
-		c.met = true
 	}
 	return c.read()
 }

@@ -178,5 +178,8 @@ func (l *connWorker) exchange(conn *conn) (err error) {
 	} else {
 		l.conns[l.job.node] = conn
 	}
+	if conn.known {
+		l.c.compare(&l.job)
+	}
 	return err
 }

@@ -51,6 +51,12 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 	if c.closed.Load() || l.retired {
 		return false, 0
 	}
+	if split := c.cluster.split.Load(); split != nil {
+		for _, k := range c.queue {
+			k.deliver(nil, split)
+		}
+		c.queue = nil
+	}
 	if len(c.queue) > 0 {
 		now := time.Now()
 		c.probe(now)
@@ -189,6 +195,9 @@ func (c *Client) settle(l *connWorker, err error) {
 
 // settleJob delivers the IDs to the job's calls, or handles the error.
 func (c *Client) settleJob(l *connWorker, j *job, ids []worker.ID, err error) {
+	if split := c.cluster.split.Load(); split != nil {
+		err = split
+	}
 	if err != nil {
 		c.unsettle(j, err)()
 		return
@@ -220,7 +229,7 @@ func (c *Client) unsettle(j *job, err error) (news func()) {
 		c.refusedOfSequence(j, err)
 		return noNews
 	}
-	if c.closed.Load() || code(err) == "ERR" {
+	if c.closed.Load() || code(err) == "ERR" || c.cluster.split.Load() != nil {
 		for _, k := range j.calls {
 			k.deliver(nil, err)
 		}

@@ -17,7 +17,8 @@
 // says how long to wait. The client waits that long, but 5 s at most, because the node may
 // take another worker before then. While other nodes answer, a failed node is probed before
 // it gets calls again. A wrong request (-ERR) is not retried. Calls also fail at once if all
-// nodes refuse for reasons that need an operator (-NOAUTH, -WRONGPASS, -EXHAUSTED).
+// nodes refuse for reasons that need an operator (-NOAUTH, -WRONGPASS, -WRONGNODE, -EXHAUSTED), or
+// if the addresses belong to two clusters and Config.Cluster does not say which one is meant.
 //
 // A call ends with its context, so give the context a deadline. While other nodes are
 // healthy, a silent node gets at most half of the time left before the next one is asked. A

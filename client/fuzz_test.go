@@ -21,7 +21,7 @@ type said struct{ net.Conn }
 func (said) SetDeadline(time.Time) error { return nil }
 func (said) Write(b []byte) (int, error) { return len(b), nil }
 func saying(in io.Reader) *conn {
-	return &conn{met: true, nc: said{}, in: bufio.NewReaderSize(in, maxLine)}
+	return &conn{known: true, nc: said{}, in: bufio.NewReaderSize(in, maxLine)}
 }
 func whole(text string) io.Reader    { return strings.NewReader(text) }
 func bytewise(text string) io.Reader { return iotest.OneByteReader(strings.NewReader(text)) }

@@ -70,7 +70,8 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 		if m.err = failed; failed == nil {
 			m.ids, m.err = c.numbers(make([]worker.ID, 0, m.want), m.want, m.query, false)
 		}
-		if _, refused := errors.AsType[*ids.ReplyError](m.err); m.err != nil && !refused {
+		// A node that refuses to say its cluster may still answer what was sent behind.
+		if _, refused := errors.AsType[*ids.ReplyError](m.err); m.err != nil && (!refused || !c.known) {
 			failed = m.err
 		}
 	}

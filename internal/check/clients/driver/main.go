@@ -32,6 +32,7 @@ type command struct {
 
 type options struct {
 	Addresses     []string `json:"addresses"`
+	Cluster       string   `json:"cluster"`
 	Token         string   `json:"token"`
 	TLSCA         string   `json:"tls_ca"`
 	NodeTimeoutMs int      `json:"node_timeout_ms"`
@@ -115,7 +116,7 @@ func (d *driver) do(c command) answer {
 func (d *driver) open(name string, o options) error {
 	ms := time.Millisecond
 	cfg := client.Config{
-		Addrs: o.Addresses, Token: o.Token, Timeout: time.Duration(o.NodeTimeoutMs) * ms,
+		Addrs: o.Addresses, Cluster: o.Cluster, Token: o.Token, Timeout: time.Duration(o.NodeTimeoutMs) * ms,
 		Patience: time.Duration(o.TimeoutMs) * ms, Prefetch: o.Prefetch, MaxAge: time.Duration(o.MaxAgeMs) * ms,
 	}
 	if o.TLSCA != "" {
