@@ -82,7 +82,7 @@ func (k *call) alarm(d time.Duration) <-chan time.Time {
 // abandoned call are lost.
 func (k *call) deliver(ids []worker.ID, err error) {
 	if k.stock != nil {
-		k.stock.filled(ids, k.asked)
+		k.stock.end(ids, k.asked)
 		return
 	}
 	if !k.state.CompareAndSwap(pending, delivered) {

@@ -97,15 +97,43 @@ func (c *Client) one(ctx context.Context, q query, s *stock) (worker.ID, error) 
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	id, ok, refill := c.ahead(q, s)
-	if ok {
-		return id, nil
+	if s == nil || c.useless() {
+		return c.ask(ctx, q, nil)
 	}
+	id, ok, more, wait := s.await(time.Now(), false)
+	if wait != nil {
+		if _, bounded := ctx.Deadline(); !bounded {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, c.cfg.Patience)
+			defer cancel()
+		}
+	}
+	for wait != nil {
+		select {
+		case <-wait:
+			id, ok, more, wait = s.await(time.Now(), true)
+		case <-ctx.Done():
+			s.leave()
+			return 0, ids.Unavailable(ctx.Err(), nil)
+		}
+	}
+	refill := c.refill(q, s, more)
+	if !ok {
+		return c.ask(ctx, q, refill)
+	}
+	if refill != nil {
+		c.submit(refill)
+	}
+	return id, nil
+}
+
+// ask returns a new number. refill may be nil: see do.
+func (c *Client) ask(ctx context.Context, q query, refill *call) (worker.ID, error) {
 	k, err := c.do(ctx, q, 1, refill)
 	if err != nil {
 		return 0, err
 	}
-	id = k.one[0]
+	id := k.one[0]
 	c.calls.Put(k)
 	return id, nil
 }
@@ -113,29 +141,25 @@ func (c *Client) one(ctx context.Context, q query, s *stock) (worker.ID, error) 
 // TryNext returns a prefetched ID (Config.Prefetch) without waiting. It returns false if there
 // is none. Call Next then, which waits for a node.
 func (c *Client) TryNext() (worker.ID, bool) {
-	id, ok, refill := c.ahead(forIDs, c.stock)
-	if refill != nil {
+	if c.stock == nil || c.useless() {
+		return 0, false
+	}
+	id, ok, more := c.stock.take(time.Now())
+	if refill := c.refill(forIDs, c.stock, more); refill != nil {
 		c.submit(refill)
 	}
 	return id, ok
 }
 
-// ahead takes a number out of the stock s. If ok is false and refill is not nil, the caller must submit refill, which
-// asks for more numbers for the stock.
-func (c *Client) ahead(q query, s *stock) (id worker.ID, ok bool, refill *call) {
-	if s == nil || c.closed.Load() || c.cluster.split.Load() != nil {
-		return 0, false, nil
-	}
-	id, ok, more := s.take(time.Now())
+// useless reports whether all calls fail: the client is closed, or its nodes are of two clusters.
+func (c *Client) useless() bool { return c.closed.Load() || c.cluster.split.Load() != nil }
+
+// refill returns the call that asks for more numbers for the stock, nil if more is 0. The caller must submit it.
+func (c *Client) refill(q query, s *stock, more int) *call {
 	if more == 0 {
-		return id, ok, nil
+		return nil
 	}
-	refill = &call{query: q, want: more, deadline: time.Now().Add(c.cfg.Patience), stock: s}
-	if ok {
-		c.submit(refill)
-		return id, true, nil
-	}
-	return 0, false, refill
+	return &call{query: q, want: more, deadline: time.Now().Add(c.cfg.Patience), stock: s}
 }
 
 // Take returns n new IDs, or an error and no IDs. n is 1 to 1,000,000. All IDs come from one

@@ -17,7 +17,10 @@ type stock struct {
 	// number of IDs in all parcels.
 	parcels []parcel
 	have    int
-	filling bool // a call for more is on the way
+	// filled is closed when the call for more that is on the way ends, nil if there is none. waiting is the number of
+	// callers that wait for it.
+	filled  chan struct{}
+	waiting int
 }
 
 // parcel has IDs, whose age counts from asked.
@@ -27,10 +30,36 @@ type parcel struct {
 }
 
 // take returns one ID that is at most maxAge old. ok is false if there is none. If more is
-// not 0, the caller must submit a call for that many IDs, whose end calls filled.
+// not 0, the caller must submit a call for that many IDs, whose end calls end.
 func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeLocked(now)
+}
+
+// await is take, for a caller that can wait. If wait is not nil, the caller must wait until it is closed and call await
+// again: a number that it asked for itself could be above those that are on the way. again is false for the first time.
+func (s *stock) await(now time.Time, again bool) (id worker.ID, ok bool, more int, wait <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if again {
+		s.waiting--
+	}
+	if id, ok, more = s.takeLocked(now); !ok && more == 0 {
+		s.waiting++
+		wait = s.filled
+	}
+	return id, ok, more, wait
+}
+
+// leave ends the wait of a caller that does not call await again.
+func (s *stock) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+}
+
+func (s *stock) takeLocked(now time.Time) (id worker.ID, ok bool, more int) {
 	for len(s.parcels) > 0 {
 		p := &s.parcels[0]
 		if fresh(now.Sub(p.asked), now.Round(0).Sub(p.asked.Round(0)), s.maxAge) {
@@ -47,9 +76,9 @@ func (s *stock) take(now time.Time) (id worker.ID, ok bool, more int) {
 			break
 		}
 	}
-	if s.have <= s.size/2 && !s.filling {
-		s.filling = true
-		more = s.size - s.have
+	if s.have <= s.size/2 && s.filled == nil {
+		s.filled = make(chan struct{})
+		more = s.size - s.have + s.waiting
 	}
 	return id, ok, more
 }
@@ -60,11 +89,12 @@ func fresh(monotonic, wall, maxAge time.Duration) bool {
 	return monotonic <= maxAge && (wall-monotonic).Abs() <= maxAge
 }
 
-// filled ends a call for more IDs. Without ids the call has failed.
-func (s *stock) filled(ids []worker.ID, asked time.Time) {
+// end ends a call for more IDs. Without ids the call has failed.
+func (s *stock) end(ids []worker.ID, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.filling = false
+	close(s.filled)
+	s.filled = nil
 	if len(ids) > 0 {
 		s.have += len(ids)
 		s.parcels = append(s.parcels, parcel{append([]worker.ID(nil), ids...), asked})

@@ -19,7 +19,7 @@ func TestStock(t *testing.T) {
 			t.Errorf("at %d ms: %d, %v, more %d; want %d, more %d", ms, id, ok, more, want, wantMore)
 		}
 	}
-	fill := func(ms int, ids ...worker.ID) { s.filled(ids, at(ms)) }
+	fill := func(ms int, ids ...worker.ID) { s.end(ids, at(ms)) }
 
 	take(0, 0, 4) // empty: the first caller must ask for more
 	take(0, 0, 0)
@@ -58,6 +58,64 @@ func TestStockDiesIfTheClocksHaveMovedApart(t *testing.T) {
 		if got := fresh(c.monotonic, c.wall, maxAge); got != c.want {
 			t.Errorf("fresh after %v, %v by the wall clock: %v", c.monotonic, c.wall, got)
 		}
+	}
+}
+
+// A caller that finds nothing waits for what is on the way: a number that it asked for itself could be above those.
+func TestCallersWaitForTheStock(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := &stock{size: 4, maxAge: time.Second}
+	type got struct {
+		id    worker.ID
+		ok    bool
+		more  int
+		waits bool
+	}
+	await := func(again bool, want got) <-chan struct{} {
+		t.Helper()
+		id, ok, more, wait := s.await(now, again)
+		if g := (got{id, ok, more, wait != nil}); g != want {
+			t.Errorf("%+v, want %+v", g, want)
+		}
+		return wait
+	}
+	waits := got{waits: true}
+	await(false, got{more: 4}) // asks for a number of its own, and for more
+	wait := await(false, waits)
+	await(false, waits)
+	await(false, waits)
+	s.leave() // its context has ended
+	select {
+	case <-wait:
+		t.Error("the wait ended before the call for more")
+	default:
+	}
+	s.end([]worker.ID{7}, now)
+	<-wait
+	await(true, got{id: 7, ok: true, more: 5}) // also for the other one that waits
+	await(true, waits)
+	s.end(nil, now)           // it has failed
+	await(true, got{more: 4}) // asks itself
+	if s.waiting != 0 {
+		t.Errorf("%d callers wait", s.waiting)
+	}
+}
+
+// The values of one caller rise, also when it empties the stock faster than the node fills it.
+func TestPrefetchedValuesRise(t *testing.T) {
+	_, addrs := nodes(t, 1)
+	c := open(t, Config{Addrs: addrs, Prefetch: 7, MaxAge: time.Hour})
+	ctx := by(t, long)
+	var last worker.ID
+	for k := range 20_000 {
+		id, err := c.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id <= last {
+			t.Fatalf("call %d: %d after %d", k, id, last)
+		}
+		last = id
 	}
 }
 
