@@ -155,7 +155,7 @@ func (n *Node) assemble() error {
 		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: timeguard.BootID(),
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
-		Dir: dir, Trace: n.cfg.trace, Log: n.log.Named("sequences"),
+		Dir: dir, Met: n.node.Met, Trace: n.cfg.trace, Log: n.log.Named("sequences"),
 	})
 	return nil
 }
@@ -167,7 +167,7 @@ func (n *Node) run(connected context.Context) {
 		n.stop(err)
 		n.peers.Close()
 	} else {
-		n.issuer.Recall()
+		n.node.Remember(n.issuer.Recall())
 		n.work(connected)
 	}
 	n.backing.close()

@@ -60,7 +60,7 @@ type Config struct {
 }
 
 // Coordinator is one node's side of the protocol. Each method returns by its context's deadline and leaves no goroutine
-// behind. Only one goroutine at a time may use it.
+// behind. Only one goroutine at a time may use it, apart from Met.
 type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this
@@ -117,6 +117,7 @@ func (c *Coordinator) Join(cl Cluster) {
 		c.noted, c.horizon = nil, horizon{}
 	}
 	c.mine = joined
+	c.met.join(cl)
 	c.saw(cl)
 }
 

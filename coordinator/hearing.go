@@ -187,7 +187,7 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.meet(slots)
+		c.meet(paths, slots)
 		run, ended := h.hearing.Heard(slots, h.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
 		if running += run; ended {
 			break

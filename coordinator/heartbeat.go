@@ -99,7 +99,7 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 // live workers were listed before.
 func (h *Hold) readBeat(ctx context.Context) (view, error) {
 	c := h.co
-	paths := []string{clusterPath, SlotPath(h.Worker)}
+	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	if c.roster.listed {
 		paths = append(paths, samplePaths(c.known(h.Worker))...)
 	}
@@ -108,9 +108,9 @@ func (h *Hold) readBeat(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	if c.roster.listed {
-		c.roster.sampled = c.sampled(records[2:])
+		c.roster.sampled = c.sampled(paths[own:], records[own:])
 	}
-	return parseView(records[:2])
+	return parseView(records[:own])
 }
 
 // report writes our slot again: it plans, writes, and takes over the acknowledgement.

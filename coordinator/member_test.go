@@ -62,7 +62,7 @@ func (m *member) boot() {
 	})
 	co := New(Config{
 		Store: m.sess, Now: m.clock, Elapsed: timeguard.NewElapsed(labClock{m}), Ledger: m.disk,
-		Labels: Labels{Name: m.name},
+		Labels: Labels{Name: m.name, Address: m.name + ":7609"},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
 	})

@@ -1,77 +1,96 @@
 package coordinator
 
 import (
-	"cmp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Peer is another node that held a worker when this process last read its record. ZooKeeper may have lost that record
-// since: then only peers know where the node can be asked.
+// Peer is another node that held a worker when this process, or an earlier one of its state directory, last read its
+// record. ZooKeeper may have lost that record since: then only peers know where the node can be asked.
 type Peer struct {
 	Node    string `json:"node"` // its identity, a UUID
+	Worker  int    `json:"worker"`
+	Term    int64  `json:"term"`
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
 	Host    string `json:"host"`
-	SeenMs  int64  `json:"seen_ms"` // when its record was read, Unix ms, to within metAgain
+	SeenMs  int64  `json:"seen_ms"` // when its record was last read, Unix ms
 }
 
-// metAgain is the time after which a peer that has not changed is noted again.
-const metAgain = time.Hour
+// A process remembers maxMet peers at most: twice the workers of the largest layout that people use. One whose texts
+// are longer than maxMetText is too odd to be remembered. So all of them fit into a reply.
+const (
+	maxMet     = 2048
+	maxMetText = 1500
+)
 
-// maxMet bounds how many peers a process remembers: twice the workers of the largest layout that people use.
-const maxMet = 2048
-
-// met are the peers of which this process has read a record.
+// met are the peers of which this process has read a record, or which it has remembered. The last seen come last. Any
+// goroutine may use it. Nothing is decided by it: it tells operators whom to ask.
 type met struct {
-	byNode map[string]Peer
-	list   []Peer // nil: byNode has changed
+	mu      sync.Mutex
+	cluster string
+	lease   int64 // the longest of the cluster, ms
+	peers   []Peer
 }
 
-// meet notes the holders of these slots. Nothing is decided by them.
-func (c *Coordinator) meet(slots []store.Record) {
-	now := c.Now()
-	for _, r := range slots {
-		if !r.Found {
-			continue
-		}
-		s := parseSlot(r.Data)
-		if s.Node == "" || s.Stopped || s.Released || s.Address == "" {
-			continue
-		}
-		p := Peer{s.Node, s.Name, s.Address, s.Host, now}
-		old, known := c.met.byNode[s.Node]
-		if old.SeenMs = now; known && old == p && now-c.met.byNode[s.Node].SeenMs < metAgain.Milliseconds() ||
-			!known && len(c.met.byNode) >= maxMet {
-			continue
-		}
-		if c.met.byNode == nil {
-			c.met.byNode = make(map[string]Peer)
-		}
-		c.met.byNode[s.Node], c.met.list = p, nil
+// join forgets the peers of another cluster.
+func (m *met) join(cl Cluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lease = cl.LeaseMs; m.cluster != cl.UUID {
+		m.cluster, m.peers = cl.UUID, nil
 	}
 }
 
-// Met returns the peers whose lease may still run: their records were read within the longest lease. The caller must
-// not change the list.
-func (c *Coordinator) Met() []Peer {
-	if c.met.list != nil {
-		return c.met.list
-	}
-	since := c.Now() - c.mine.LeaseMs - metAgain.Milliseconds()
-	list := []Peer{}
-	for node, p := range c.met.byNode {
-		if p.SeenMs < since {
-			delete(c.met.byNode, node)
-			continue
-		}
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b Peer) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Node, b.Node))
+// note takes over what the record of a worker shows. An older one, which was restored, removes no newer holder: its
+// term is lower.
+func (m *met) note(worker int, s Slot, now int64) {
+	p := Peer{s.Node, worker, s.Term, s.Name, s.Address, s.Host, now}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers = slices.DeleteFunc(m.peers, func(old Peer) bool {
+		return old.Worker == worker && (old.Term < p.Term || old.Term == p.Term && old.Node == p.Node)
 	})
-	c.met.list = list
-	return list
+	texts := len(p.Node) + len(p.Name) + len(p.Address) + len(p.Host)
+	if !(Entry{Slot: s}).Holds() || p.Address == "" || texts > maxMetText {
+		return
+	}
+	if len(m.peers) >= maxMet {
+		m.peers = slices.Delete(m.peers, 0, 1)
+	}
+	m.peers = append(m.peers, p)
+}
+
+// meet notes the holders of the slots at these paths.
+func (c *Coordinator) meet(paths []string, slots []store.Record) {
+	now := c.Now()
+	for k, r := range slots {
+		worker, err := strconv.Atoi(paths[k][strings.LastIndexByte(paths[k], '/')+1:])
+		if err == nil && r.Found {
+			c.met.note(worker, parseSlot(r.Data), now)
+		}
+	}
+}
+
+// metMargin is how long a peer is remembered after a lease: a node of a large cluster seldom reads the same record.
+const metMargin = time.Hour
+
+// Met returns the peers whose lease may still run. Any goroutine may call it.
+func (c *Coordinator) Met() []Peer {
+	c.met.mu.Lock()
+	defer c.met.mu.Unlock()
+	since := c.Now() - c.met.lease - metMargin.Milliseconds()
+	return slices.DeleteFunc(slices.Clone(c.met.peers), func(p Peer) bool { return p.SeenMs < since })
+}
+
+// Remember takes over the peers that an earlier process has met in a cluster. Call it before Join.
+func (c *Coordinator) Remember(cluster string, peers []Peer) {
+	c.met.mu.Lock()
+	defer c.met.mu.Unlock()
+	c.met.cluster, c.met.peers = cluster, slices.Clone(peers[max(0, len(peers)-maxMet):])
 }

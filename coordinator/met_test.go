@@ -1,30 +1,31 @@
 package coordinator
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
-// A process remembers the holders whose records it has read, for as long as their leases may run.
+// A process remembers the holders whose records it has read, for as long as their leases may run, whatever an older
+// copy of ZooKeeper's data shows later.
 func TestMetPeersAreRememberedForALease(t *testing.T) {
 	now := int64(labStart)
-	c := New(Config{Now: func() int64 { return now }})
-	c.mine.LeaseMs = time.Hour.Milliseconds()
-	reads := func(slots ...Slot) {
-		var records []store.Record
-		for _, s := range slots {
-			records = append(records, store.Record{Found: true, Data: s.marshal()})
-		}
-		c.meet(append(records, store.Record{}))
-	}
-	met := func() (names []string) {
+	elapsed := timeguard.NewElapsed(timeguard.System())
+	c := New(Config{Now: func() int64 { return now }, Elapsed: elapsed})
+	cl := Cluster{UUID: "u", LeaseMs: time.Hour.Milliseconds()}
+	c.Join(cl)
+	met := func() (peers []string) {
 		for _, p := range c.Met() {
-			names = append(names, p.Name+" "+p.Address)
+			peers = append(peers, fmt.Sprintf("%s %d %s", p.Name, p.Worker, p.Address))
 		}
-		return names
+		slices.Sort(peers)
+		return peers
 	}
 	wants := func(what string, want ...string) {
 		t.Helper()
@@ -32,17 +33,107 @@ func TestMetPeersAreRememberedForALease(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	holder := func(node, address string) Slot {
-		return Slot{Node: node, Nonce: "x", Term: 1, LeaseUntil: 1, Labels: Labels{Name: node, Address: address}}
+	reads := func(worker int, s Slot) {
+		c.meet([]string{SlotPath(worker), SlotPath(9)}, []store.Record{{Found: true, Data: s.marshal()}, {}})
 	}
-	stopped, released := holder("c", "c:1"), holder("d", "d:1")
-	stopped.Stopped, released.Released = true, true
-	reads(holder("b", "b:1"), holder("a", "a:1"), stopped, released, holder("e", ""), freeSlot())
-	wants("holders that run, with an address", "a a:1", "b b:1")
-	now += time.Minute.Milliseconds()
-	reads(holder("b", "b:2"))
-	wants("the present address", "a a:1", "b b:2")
-	now += (time.Hour + metAgain).Milliseconds()
-	reads(holder("b", "b:2"))
-	wants("a was not read for longer than a lease", "b b:2")
+	holder := func(node string, term int64) Slot {
+		return Slot{Node: node, Nonce: "x", Term: term, LeaseUntil: 1, Labels: Labels{Name: node, Address: node + ":1"}}
+	}
+	stopped := func(s Slot) Slot { s.Stopped = true; return s }
+	reads(0, holder("a", 1))
+	reads(1, holder("b", 5))
+	for worker, s := range []Slot{2: {Node: "e", Term: 1, Nonce: "x"}, 3: freeSlot(), 4: {Lost: true, LeaseUntil: 1},
+		5: stopped(holder("c", 1))} {
+		if worker > 1 {
+			reads(worker, s)
+		}
+	}
+	long := holder("f", 1)
+	long.Name = strings.Repeat("f", maxMetText)
+	reads(6, long)
+	wants("holders that may run, with an address", "a 0 a:1", "b 1 b:1")
+
+	moved := holder("b", 5)
+	moved.Address = "b:2"
+	reads(1, moved)
+	wants("the present address", "a 0 a:1", "b 1 b:2")
+	reads(1, holder("old", 3))
+	reads(1, stopped(holder("old", 4)))
+	reads(1, holder("new", 5))
+	wants("a restored copy shows former holders", "a 0 a:1", "b 1 b:2", "new 1 new:1")
+	reads(1, stopped(holder("b", 6)))
+	wants("b has come back and stopped", "a 0 a:1")
+	released := holder("a", 2)
+	released.Released, released.ReleasedBy = true, "operator"
+	reads(0, released)
+	wants("an operator stops no holder", "a 0 a:1")
+	released.ReleasedBy = ""
+	reads(0, released)
+	wants("a has given its worker back")
+
+	reads(0, holder("a", 7))
+	reads(1, holder("b", 7))
+	now += 30 * time.Minute.Milliseconds()
+	reads(1, holder("b", 7))
+	now += (30*time.Minute + metMargin).Milliseconds() + 1
+	wants("a was not read for longer than a lease", "b 1 b:1")
+
+	next := New(Config{Now: func() int64 { return now }, Elapsed: elapsed})
+	next.Remember("u", c.Met())
+	next.Join(cl)
+	if !reflect.DeepEqual(next.Met(), c.Met()) {
+		t.Errorf("after a restart: %+v", next.Met())
+	}
+	cl.UUID = "another"
+	c.Join(cl)
+	wants("another cluster")
+}
+
+// What a process remembers fits into a reply, whatever the records have.
+func TestMetIsBounded(t *testing.T) {
+	c := New(Config{Now: func() int64 { return labStart }})
+	c.met.lease = 1
+	for worker := range maxMet + 10 {
+		c.met.note(worker, Slot{Node: "n", Term: 1, Labels: Labels{Address: "a"}}, labStart)
+	}
+	if got := c.Met(); len(got) != maxMet || got[0].Worker != 10 || got[maxMet-1].Worker != maxMet+9 {
+		t.Errorf("%d peers", len(got))
+	}
+}
+
+// In a cluster of many nodes, somebody soon knows a node that has come last.
+func TestManyNodesMeetTheLastOne(t *testing.T) {
+	l := newLab(t, samplePeers+3)
+	var all []*member
+	for k := range samplePeers + 2 {
+		all = append(all, l.serving(fmt.Sprint("n", k)))
+	}
+	beats := func(n int) {
+		for range n {
+			l.pass(3 * time.Second)
+			for _, m := range all {
+				m.mustBeat()
+				if _, err := m.co.Peers(t.Context(), m.claim.Worker); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	beats(3)
+	last := l.node("last")
+	last.must(last.register())
+	last.must(last.h.Show(last.ctx()))
+	all = append(all, last)
+	known := func() bool {
+		return slices.ContainsFunc(all[:samplePeers+2], func(m *member) bool {
+			return slices.ContainsFunc(m.co.Met(), func(p Peer) bool { return p.Node == last.claim.Node })
+		})
+	}
+	if known() {
+		t.Fatal("known before anybody has looked")
+	}
+	beats(2 * listsAgain)
+	if !known() {
+		t.Error("nobody has met it")
+	}
 }

@@ -13,10 +13,15 @@ import (
 // would load ZooKeeper more than their heartbeats do.
 const samplePeers = 8
 
+// listsAgain is the age of a list that has changed, in heartbeats, at which a node reads it again. Somebody must have
+// met each node, or nobody knows where to ask it if ZooKeeper loses its record.
+const listsAgain = 20
+
 // roster has the workers that were live when they were last listed. The list has an entry for each node of the cluster,
 // so a node does not read it at every heartbeat.
 type roster struct {
 	listed  bool
+	at      int64       // when, ns of Elapsed.AtLeast
 	workers []int       // ascending
 	version listVersion // zero: not known
 	// live is the number of live workers, and present the version of the list, when a heartbeat or Peers last looked.
@@ -49,8 +54,8 @@ type listVersion struct {
 //
 // After a heartbeat, which reads the records of peers together with its own, Peers reads nothing more. Otherwise it
 // takes one round trip, two the first time, and two more if it reads the list again. It does that if the list has
-// changed, and there are at most eight peers or few of them have readings. With few peers the list is short, and each
-// reading counts.
+// changed, and there are at most eight peers, few of them have readings, or the list is old. With few peers the list is
+// short, and each reading counts.
 //
 // The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
 // reading may be as old as three heartbeats.
@@ -67,7 +72,8 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		}
 	}
 	peers := c.known(own)
-	enough := len(peers) > samplePeers && !c.roster.fewReadings
+	old := c.Elapsed.AtLeast()-c.roster.at >= int64(listsAgain*c.Interval)
+	enough := len(peers) > samplePeers && !c.roster.fewReadings && !old
 	found := c.roster.sampled
 	var err error
 	if c.roster.sampled = nil; found == nil {
@@ -94,7 +100,8 @@ func (c *Coordinator) list(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
 		workers := slices.Sorted(maps.Keys(live))
-		c.roster = roster{listed: true, workers: workers, version: version, live: len(live), present: c.roster.present}
+		c.roster = roster{listed: true, at: c.Elapsed.AtLeast(), workers: workers, version: version, live: len(live),
+			present: c.roster.present}
 	}
 	return err
 }
@@ -106,11 +113,12 @@ func (c *Coordinator) known(own int) []int {
 
 // ask reads the records of up to samplePeers random peers, and the present version of the list.
 func (c *Coordinator) ask(ctx context.Context, peers []int) (*sample, error) {
-	records, err := c.Store.GetAll(ctx, samplePaths(peers)...)
+	paths := samplePaths(peers)
+	records, err := c.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
-	return c.sampled(records), nil
+	return c.sampled(paths, records), nil
 }
 
 // samplePaths returns the paths of the list of live workers and of up to samplePeers random peers.
@@ -127,9 +135,9 @@ func samplePaths(peers []int) []string {
 }
 
 // sampled returns what the records at samplePaths show, and notes the state of the list.
-func (c *Coordinator) sampled(records []store.Record) *sample {
+func (c *Coordinator) sampled(paths []string, records []store.Record) *sample {
 	list := records[0].Stat
-	c.meet(records[1:])
+	c.meet(paths[1:], records[1:])
 	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
 	return &sample{records[1:], c.roster.present}
 }

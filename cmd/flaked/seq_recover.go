@@ -219,7 +219,7 @@ func (r recoverer) askOne(ctx context.Context, n *knownNode, record seq.Record) 
 	}
 	if line, asked, _ := r.nodes.overLine(ctx, n.address, n.named, "STATUS"); asked == view.Answered {
 		if doc, ok := parseStatus(line); ok {
-			n.met = doc.Node.Peers
+			n.met = doc.Peers
 			if doc.Node.Worker != nil {
 				n.worker = *doc.Node.Worker
 			}

@@ -39,7 +39,7 @@ func TestRecoverAsksNodesThatOthersHaveMet(t *testing.T) {
 			if line != "STATUS" {
 				return fmt.Sprintf("name=invoice mode=strict start=1 increment=1 taken=%d\n", taken)
 			}
-			doc, err := json.Marshal(web.Status{Node: node.Snapshot{Phase: node.Serving, Worker: &worker, Peers: peers}})
+			doc, err := json.Marshal(web.Status{Peers: peers, Node: node.Snapshot{Phase: node.Serving, Worker: &worker}})
 			if err != nil {
 				t.Error(err)
 			}

@@ -123,8 +123,6 @@ type state struct {
 	othersTake bool
 	// live is how many nodes of the cluster are connected, as far as this node knows.
 	live int
-	// met are the peers that this process has met: see coordinator.Met. The list never changes.
-	met []coordinator.Peer
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
 	loss *coordinator.Loss
 	// resumed: this process began with the claim of its state directory, and has not become a newcomer since. It may

@@ -112,7 +112,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 func (n *Node) notePeers() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.live, n.met = n.coord.Live(), n.coord.Met()
+	n.live = n.coord.Live()
 	n.relyIn, n.relyAfter = n.hold.RelyOn()
 	n.othersTake = n.hold.OthersTake()
 }

@@ -50,9 +50,6 @@ type Snapshot struct {
 	ZooKeeper ZooKeeperSnapshot `json:"zookeeper"`
 	Disk      DiskSnapshot      `json:"disk"`
 	Counts    CountsSnapshot    `json:"counts"`
-	// Peers are the other nodes that this process has met within the longest lease. ZooKeeper may have lost the records
-	// of some since.
-	Peers []coordinator.Peer `json:"peers"`
 
 	Cluster ClusterSnapshot `json:"-"`
 }
@@ -133,7 +130,7 @@ func (n *Node) Snapshot() Snapshot {
 	defer n.mu.Unlock()
 	now := n.now()
 	s := Snapshot{
-		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase, Peers: n.peers(),
+		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
 		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.alone, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
@@ -187,8 +184,11 @@ func (n *Node) Snapshot() Snapshot {
 	return s
 }
 
-// peers returns the peers that this process has met. mu is held.
-func (n *Node) peers() []coordinator.Peer { return append([]coordinator.Peer{}, n.met...) }
+// Met returns the other nodes that this one has met: see coordinator.Peer.
+func (n *Node) Met() []coordinator.Peer { return n.coord.Met() }
+
+// Remember takes over the peers that an earlier process has met in a cluster. Call it before Run.
+func (n *Node) Remember(cluster string, peers []coordinator.Peer) { n.coord.Remember(cluster, peers) }
 
 func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
 	worst := v.Worst

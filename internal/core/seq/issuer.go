@@ -108,8 +108,9 @@ type Config struct {
 	// Dir is where the node keeps what it knows of the records, and the positions that it holds, for its next start.
 	// nil: nowhere. It is used from Recall on.
 	Dir   Dir
-	Trace coordinator.Trace // may be nil
-	Log   hclog.Logger      // may be nil
+	Met   func() []coordinator.Peer // see Witness.Met; may be nil
+	Trace coordinator.Trace         // may be nil
+	Log   hclog.Logger              // may be nil
 }
 
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
@@ -220,15 +221,17 @@ func New(cfg Config) *Issuer {
 }
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
-// beside Round.
-func (i *Issuer) Recall() {
+// beside Round. It returns the peers that the earlier process had met, and their cluster.
+func (i *Issuer) Recall() (cluster string, met []coordinator.Peer) {
 	if i.cfg.Dir == nil {
-		return
+		return "", nil
 	}
 	i.journal.find()
-	if w, ok := loadWitness(i.cfg.Dir); ok {
+	w, ok := loadWitness(i.cfg.Dir)
+	if ok {
 		i.remember(w)
 	}
+	return w.State.Cluster, w.Met
 }
 
 // processLen is the number of characters at the beginning of a nonce that all nonces of a process share.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -24,6 +25,8 @@ type Witness struct {
 	Records     map[string]Record `json:"records"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
 	Keys map[string][]byte `json:"keys,omitempty"`
+	// Met are the other nodes that this one has met.
+	Met []coordinator.Peer `json:"met,omitempty"`
 	// Sure and Last are the reads of /seq of these names: see knowledge. Boot is the boot of the machine in which they
 	// were made.
 	Boot string  `json:"boot"`
@@ -42,6 +45,9 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 		Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state,
 		Boot: i.cfg.Boot, Sure: k.sure, Last: k.last,
 		Records: make(map[string]Record), Keys: make(map[string][]byte),
+	}
+	if i.cfg.Met != nil {
+		w.Met = i.cfg.Met()
 	}
 	ok = true
 	for _, s := range i.list() {

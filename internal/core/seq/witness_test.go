@@ -37,6 +37,23 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 	}
 }
 
+// The next process knows whom this one has met, and in which cluster.
+func TestWitnessRemembersPeers(t *testing.T) {
+	_, a := newOrder(t)
+	want := []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
+	a.is.cfg.Met = func() []coordinator.Peer { return want }
+	a.ask("order", 1, false).first()
+	w, _ := a.is.witness()
+	dir := &memDir{}
+	if err := saveWitness(dir, w); err != nil {
+		t.Fatal(err)
+	}
+	next := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir})
+	if cluster, met := next.Recall(); cluster != w.State.Cluster || cluster == "" || !reflect.DeepEqual(met, want) {
+		t.Errorf("%q %+v", cluster, met)
+	}
+}
+
 // Values do not wait for the disk, but operators hear of a change only when it is there.
 func TestWitnessOnADiskThatHangs(t *testing.T) {
 	s := newStage(t)

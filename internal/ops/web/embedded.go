@@ -22,8 +22,9 @@ func Of(n *flaked.Node) Config {
 		StartedMs: time.Now().UnixMilli(),
 	}
 	return Config{
-		Ready: parts.Node.Ready, Live: n.Live, Node: parts.Node.Snapshot, Reserve: parts.Node.Reserve,
-		Issuer: parts.Issuer, Slots: parts.Cluster, About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
+		Ready: parts.Node.Ready, Live: n.Live, Node: parts.Node.Snapshot, Met: parts.Node.Met,
+		Reserve: parts.Node.Reserve,
+		Issuer:  parts.Issuer, Slots: parts.Cluster, About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
 		Counters: func() lineproto.Counters { return lineproto.Counters{} },
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
@@ -31,6 +32,8 @@ type Config struct {
 	Live func() error
 	// Node returns the state of the node.
 	Node func() node.Snapshot
+	// Met returns the other nodes that this one has met. nil: none.
+	Met func() []coordinator.Peer
 	// Counters returns the counters of the line protocol.
 	Counters func() lineproto.Counters
 	// Reserve takes between 1 and n IDs, like lineproto.Backend.Reserve.

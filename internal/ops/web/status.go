@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -36,6 +37,9 @@ type Status struct {
 	IDs int64 `json:"ids"`
 	// Events are the last 50 log lines, oldest first.
 	Events []Event `json:"events"`
+	// Peers are the other nodes whose records this node has read within the longest lease. Only the line protocol tells
+	// them: a thousand nodes that each name a thousand would be too much for everybody who asks often.
+	Peers []coordinator.Peer `json:"peers,omitempty"`
 }
 
 // Connections are the numbers of connections of the line protocol. Open is for this
@@ -103,11 +107,14 @@ func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
 	return view.WorstFirst(found)
 }
 
-// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log
+// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status, with the peers. Events is empty: log
 // lines stay at this server, which may be closed to clients.
 func (s *Server) StatusLine() string {
 	doc := s.Status()
 	doc.Events = []Event{}
+	if s.cfg.Met != nil {
+		doc.Peers = s.cfg.Met()
+	}
 	var line strings.Builder
 	encode(&line, doc)
 	return strings.TrimSuffix(line.String(), "\n")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
@@ -109,6 +110,16 @@ func TestStatus(t *testing.T) {
 	}
 	if back.Events = []Event{}; !reflect.DeepEqual(line, back) {
 		t.Errorf("STATUS says %+v, want %+v", line, back)
+	}
+}
+
+// Only the line protocol tells whom a node has met: a list of a thousand is too much for what everybody polls.
+func TestPeersAreOnlyInTheStatusLine(t *testing.T) {
+	cfg := full()
+	cfg.Met = func() []coordinator.Peer { return []coordinator.Peer{{Node: "b", Worker: 1}} }
+	s := New(whole(cfg))
+	if got := s.Status().Peers; got != nil || !strings.Contains(s.StatusLine(), `"peers":[{"node":"b","worker":1,`) {
+		t.Errorf("%v, %s", got, s.StatusLine())
 	}
 }
 
