@@ -21,8 +21,8 @@ import (
 // defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + access.DefaultPort
 
-// maxReply is longer than any reply of a node: a status, or 10,000 values.
-const maxReply = 1 << 20
+// maxReply is longer than any reply of a node: a status with all peers that it has met, or 10,000 values.
+const maxReply = 4 << 20
 
 // nodeAt is a node that is asked at an address for clients.
 type nodeAt struct {

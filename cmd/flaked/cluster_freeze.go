@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -38,12 +40,14 @@ have lost: no new node acquires one until all their leases have certainly expire
 command ends the freeze early, and frees the workers whose records were lost. Use it
 only if you know that no such holder can come back: none runs while disconnected, and
 none is stopped with its state directory. Otherwise two nodes issue the same IDs. The
-command must be confirmed. Without --confirm, it prints the words that it needs.
+command asks the nodes that have a record, and those that these have met. It is refused
+while a node runs whose record is missing. It must be confirmed. Without --confirm, it
+prints the words that it needs. They name whom nobody could ask.
 
 Examples:
   flaked cluster thaw --zk zk1:2181
   flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
-		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
+		Flags:  slices.Concat([]cli.Flag{confirmFlag()}, askFlags(), zkFlags("")),
 		Action: clusterThaw,
 	}
 }
@@ -65,12 +69,16 @@ func clusterFreeze(c *cli.Context) error {
 }
 
 func clusterThaw(c *cli.Context) error {
+	nodes, err := nodeAsker(c)
+	if err != nil {
+		return err
+	}
 	return withStore(c, func(st store.Store) error {
 		cl, frozen, err := operator(st).Frozen(c.Context)
 		if err != nil {
 			return err
 		}
-		if err := confirmThaw(c, st, cl, frozen); err != nil {
+		if err := confirmThaw(c, st, nodes, cl, frozen); err != nil {
 			return err
 		}
 		freed, err := coordinator.Thaw(c.Context, st, cl)
@@ -94,28 +102,31 @@ func clusterThaw(c *cli.Context) error {
 	})
 }
 
-// confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free.
-func confirmThaw(c *cli.Context, st store.Store, cl coordinator.Cluster, frozen bool) error {
+// confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free. The words name whom nobody
+// could ask.
+func confirmThaw(c *cli.Context, st store.Store, nodes *asker, cl coordinator.Cluster, frozen bool) error {
 	entries, err := coordinator.ReadSlots(c.Context, st, cl)
 	if err != nil {
 		return err
 	}
-	var lost []int
-	for _, e := range entries {
-		if e.Absent || e.Slot.Lost {
-			lost = append(lost, e.Worker)
-		}
-	}
-	missing := ""
-	switch {
-	case !frozen && len(lost) == 0:
+	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.Lost }) {
 		return nil
-	case len(lost) > 0:
-		missing = ", also these, whose records ZooKeeper has lost: " + workersText(lost)
 	}
-	name := c.String("cluster")
-	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes%s. If a holder of one of "+
+	h, err := hear(c.Context, st, nodes, nil, "")
+	if err != nil {
+		return err
+	}
+	if running := h.lostButRun(); len(running) > 0 {
+		return failure("these nodes run, but ZooKeeper has lost their records: %s. A new node could take their "+
+			"workers, and issue the same IDs. Nothing was changed. Connect them to ZooKeeper, so that they put their "+
+			"records back, or stop them", strings.Join(running, ", "))
+	}
+	risk, name := "", c.String("cluster")
+	words := fmt.Sprintf("no lost holder of cluster %s is left", name)
+	if unasked := h.unasked(); unasked != "" {
+		risk, words = ". Nobody could ask "+unasked, words+": not "+unasked
+	}
+	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes. If a holder of one of "+
 		"them still runs while disconnected, or is ever started with its state directory, IDs will be issued "+
-		"twice", name, missing),
-		fmt.Sprintf("no lost holder of cluster %s is left", name))
+		"twice%s", name, risk), words)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -21,11 +22,14 @@ func confirm(c *cli.Context, risk, words string) error {
 	case words:
 		return nil
 	case "":
-		return usageError("%s. Nothing was changed. To go on, add --confirm '%s'", risk, words)
+		return usageError("%s. Nothing was changed. To go on, add --confirm %s", risk, quoted(words))
 	default:
-		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm '%s'", given, words)
+		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm %s", given, quoted(words))
 	}
 }
+
+// quoted returns words as an argument for a shell. Anybody who can write a record may have chosen a name in them.
+func quoted(words string) string { return "'" + strings.ReplaceAll(words, "'", `'\''`) + "'" }
 
 // whoami returns USER@HOST, which records keep beside what an operator did.
 func whoami() string {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -69,21 +66,6 @@ type recoverer struct {
 	named []string
 }
 
-// knownNode is what a node knows of a sequence.
-type knownNode struct {
-	address, name string // name is the display name, "" if ZooKeeper does not have the node
-	// asked is the outcome, as in `flaked status`, and why explains it.
-	asked, why string
-	taken      int64 // the number of positions that the node knows to be taken, 0 if it does not say
-	named      bool  // by --addr
-	ended      bool  // by its record it has stopped: nobody expects an answer
-	worker     int   // that it holds, -1 if it does not say
-	met        []coordinator.Peer
-}
-
-// silent reports whether a node may have issued values that it does not tell.
-func (n knownNode) silent() bool { return n.asked != view.Answered && !n.ended }
-
 func (r recoverer) recover() error {
 	found, st, err := r.o.Find(r.c.Context, r.name)
 	record := found.Record
@@ -98,25 +80,27 @@ func (r recoverer) recover() error {
 	case record.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	nodes, missing, err := r.ask(record)
+	h, err := hear(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
 	taken := record.Next
-	for _, n := range nodes {
-		taken = max(taken, n.taken)
+	known := make([]int64, len(h.replies))
+	for k := range h.replies {
+		known[k] = takenBy(&h.replies[k], record)
+		taken = max(taken, known[k])
 	}
 	next, err := goesOnAt(r.c, record, taken)
 	if err != nil {
 		return failure("%w. The highest known value is %s", err, lastOf(record, taken))
 	}
-	if err := printKnown(r.c.App.Writer, record, nodes, missing); err != nil {
+	if err := printKnown(r.c.App.Writer, record, h, known); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(record, taken), next)
 	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation},
-		unasked(nodes, missing))
+		h.unasked())
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -151,157 +135,64 @@ func lastOf(r seq.Record, n int64) string {
 	return strconv.FormatInt(r.Value(n-1), 10)
 }
 
-// ask asks the nodes of --addr, those with a record, and those that any of these have met. missing are the workers
-// whose records ZooKeeper has lost, without those of nodes that answered.
-func (r recoverer) ask(record seq.Record) (found []knownNode, missing []int, err error) {
-	report, err := view.Read(r.c.Context, r.o.Store, r.c.String("cluster"))
-	if err != nil {
-		return nil, nil, err
+// takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
+// reply about another sequence is not one of the node that was asked.
+func takenBy(r *reply, record seq.Record) (taken int64) {
+	if r.asked != view.Answered {
+		return 0
 	}
-	for _, addr := range r.named {
-		found = append(found, knownNode{address: addr, named: true})
-	}
-	for _, w := range report.Workers {
-		if w.State == view.RecordMissing {
-			missing = append(missing, w.Worker)
-		}
-		ended := w.State != view.Live && w.State != view.Disconnected
-		if w.Address != "" || !ended {
-			found = r.add(found, w.Address, w.Host, w.Name, ended && w.State != view.RecordMissing)
-		}
-	}
-	bounded, cancel := context.WithTimeout(r.c.Context, 3*nodesTime)
-	defer cancel()
-	for asked := 0; asked < len(found); {
-		some := found[asked:]
-		asked = len(found)
-		allAtOnce(len(some), func(k int) { r.askOne(bounded, &some[k], record) })
-		for _, n := range some {
-			missing = slices.DeleteFunc(missing, func(w int) bool { return w == n.worker })
-			for _, p := range n.met {
-				found = r.add(found, p.Address, p.Host, p.Name, false)
-			}
-		}
-	}
-	return found, missing, r.c.Context.Err()
-}
-
-// add adds a node, unless its address is there.
-func (r recoverer) add(found []knownNode, addresses, host, name string, ended bool) []knownNode {
-	n := knownNode{address: r.nodes.reachLine(addresses, host), name: view.Clean(name), ended: ended}
-	if n.address == "" {
-		n.address, n.asked = view.Clean(addresses), view.NoAddress
-	}
-	for k := range found {
-		if found[k].address == n.address {
-			found[k].name, found[k].ended = cmp.Or(found[k].name, n.name), found[k].ended && ended
-			return found
-		}
-	}
-	return append(found, n)
-}
-
-func (r recoverer) askOne(ctx context.Context, n *knownNode, record seq.Record) {
-	n.worker = -1
-	if n.asked == view.NoAddress {
-		return
-	}
-	var line string
-	line, n.asked, n.why = r.nodes.overLine(ctx, n.address, n.named, "SEQ "+r.name)
-	switch {
-	case n.asked == view.Answered:
-		n.asked, n.why, n.taken = takenBy(line, record)
-	case strings.Contains(n.why, "reason="+string(seq.NoSequence)):
-		n.asked, n.why = view.Answered, "it does not know the sequence"
-	}
-	if n.asked != view.Answered {
-		return
-	}
-	if line, asked, _ := r.nodes.overLine(ctx, n.address, n.named, "STATUS"); asked == view.Answered {
-		if doc, ok := parseStatus(line); ok {
-			n.met = doc.Peers
-			if doc.Node.Worker != nil {
-				n.worker = *doc.Node.Worker
-			}
-		}
-	}
-}
-
-// unasked names whom nobody could ask, for the words that confirm the command. It is "" if all have answered.
-func unasked(nodes []knownNode, missing []int) string {
-	var all []string
-	for _, n := range nodes {
-		if n.silent() {
-			all = append(all, strings.TrimSpace(n.name+" "+n.address))
-		}
-	}
-	if len(missing) > 0 {
-		all = append(all, "the holders of the missing "+workersText(missing))
-	}
-	return strings.Join(all, ", ")
-}
-
-// workersText names workers, in ascending order: worker 3, or workers 1-2, 7.
-func workersText(workers []int) string {
-	var spans []string
-	for k := 0; k < len(workers); {
-		first := k
-		for k++; k < len(workers) && workers[k] == workers[k-1]+1; k++ {
-		}
-		span := strconv.Itoa(workers[first])
-		if last := workers[k-1]; last != workers[first] {
-			span += "-" + strconv.Itoa(last)
-		}
-		spans = append(spans, span)
-	}
-	word := "worker "
-	if len(workers) > 1 {
-		word = "workers "
-	}
-	return word + strings.Join(spans, ", ")
-}
-
-// takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ.
-func takenBy(line string, r seq.Record) (outcome, why string, taken int64) {
+	err := r.refused()
 	fields := make(map[string]string)
-	for field := range strings.FieldsSeq(line) {
-		name, value, _ := strings.Cut(field, "=")
-		fields[name] = value
+	for field := range strings.FieldsSeq(r.line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
 	}
-	taken, err := strconv.ParseInt(fields["taken"], 10, 64)
+	taken, parseErr := strconv.ParseInt(fields["taken"], 10, 64)
 	switch {
-	case err != nil || taken < 0 || taken > r.Positions():
-		return view.AnotherNode, fmt.Sprintf("it answered %.60q", line), 0
-	case fields["mode"] != r.Mode.String(), fields["start"] != fmt.Sprint(r.Start),
-		fields["increment"] != fmt.Sprint(r.Increment):
-		return view.AnotherNode, "it knows another sequence with this name", 0
+	case err != nil && strings.Contains(err.Error(), "reason="+string(seq.NoSequence)):
+		r.why = "it does not know the sequence"
+		return 0
+	case err != nil:
+		r.asked, r.why = outcome(err)
+	case fields["mode"] != record.Mode.String() || fields["start"] != strconv.FormatInt(record.Start, 10) ||
+		fields["increment"] != strconv.FormatInt(record.Increment, 10):
+		r.asked, r.why = view.AnotherNode, "it knows another sequence with this name"
+	case parseErr != nil || taken < 0 || taken > record.Positions():
+		r.asked, r.why = view.AnotherNode, "its reply is not a node's"
+	default:
+		return taken
 	}
-	return view.Answered, "", taken
+	return 0
 }
 
-func printKnown(w io.Writer, record seq.Record, nodes []knownNode, missing []int) error {
+func printKnown(w io.Writer, record seq.Record, h *hearing, known []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
-	silent := 0
-	for _, n := range nodes {
-		answer := n.asked
-		if n.why != "" {
-			answer += ": " + n.why
+	add := func(address string, taken int64, name, asked, why string) {
+		if why != "" {
+			asked += ": " + why
 		}
-		if n.silent() {
-			silent++
+		t.add(short(address), lastOf(record, taken), name, asked)
+	}
+	for k, r := range h.replies {
+		if r.asked == view.Answered {
+			add(r.address, known[k], r.name, r.asked, r.why)
 		}
-		t.add(n.address, lastOf(record, n.taken), n.name, answer)
+	}
+	silent := h.silent()
+	for _, o := range silent[:min(len(silent), silentMost)] {
+		asked, why := h.answerAt(o)
+		add(o.at, 0, o.name, asked, why)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
 	text := ""
-	if silent > 0 {
-		text = view.Plural(int64(silent), "node") + " did not answer, and may have issued higher values.\n"
+	if n := len(silent) + h.left; n > 0 {
+		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
-	if len(missing) > 0 {
+	if missing := h.missing(); len(missing) > 0 {
 		text += "ZooKeeper has lost the records of " + workersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}
@@ -309,3 +200,6 @@ func printKnown(w io.Writer, record seq.Record, nodes []knownNode, missing []int
 		"listed here, add its --addr.\n")
 	return err
 }
+
+// silentMost is how many nodes that did not answer are printed: as many as a layout of 10 bits has workers.
+const silentMost = 1024

@@ -219,7 +219,7 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words stri
 		"over", leased(absent))
 	all := words + " despite absent workers " + strings.Join(numbers, ", ")
 	if c.String("confirm") == words { // they are enough if all nodes are connected
-		return usageError("%s. Nothing was changed. To go on, use --confirm '%s'", risk, all)
+		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}
 	return confirm(c, risk, all)
 }

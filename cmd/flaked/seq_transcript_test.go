@@ -18,9 +18,9 @@ func TestSeqTranscript(t *testing.T) {
 	names := map[string]string{}
 	for name, taken := range map[string]string{"KNOWS": "start=1 increment=1 max=9007199254740991 taken=1234",
 		"OTHER": "start=7 increment=1 max=9007199254740991 taken=999999"} {
-		names[name] = fakeNode(t, "tcp", "127.0.0.1:0", says("name=invoice mode=strict "+taken+" unanswered=0\n"))
+		names[name] = told{taken: "name=invoice mode=strict " + taken + " unanswered=0"}.serve(t)
 	}
-	names["NONE"] = fakeNode(t, "tcp", "127.0.0.1:0", says("-ERR reason=no-sequence there is no such sequence\n"))
+	names["NONE"] = told{taken: "-ERR reason=no-sequence there is no such sequence"}.serve(t)
 	transcript(t, "seq.txt", names, func(event string) { w = w.happens(strings.Fields(event)) })
 }
 

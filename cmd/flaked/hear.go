@@ -1,0 +1,334 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/view"
+)
+
+// A broken node may name any number of peers. So a hearing dials hearMost addresses at most, and ends after hearTime.
+const (
+	hearMost = 4096
+	hearTime = time.Minute
+)
+
+// holder is a node that may run and issue: an operator, a record or another node names it.
+type holder struct {
+	node, name, at string // identity, "" if only the address is known; display name; address. For people.
+	worker         int    // -1: not known
+	term           int64
+	ended          bool     // by its record it has stopped cleanly, and no node has met it later
+	addresses      []string // that can be dialled from here
+}
+
+// reply is what answers at an address.
+type reply struct {
+	address string
+	named   bool   // by --addr
+	node    string // its identity, "" unless it is a node of the cluster
+	name    string
+	worker  int // that it holds, -1: none
+	// leaseEnds is the bound of its lease, Unix ms. connected: to ZooKeeper.
+	leaseEnds int64
+	connected bool
+	line      string
+	// asked is the outcome, as in `flaked status`, and why explains it.
+	asked, why string
+}
+
+// hearing asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
+// A node is heard if it says itself who it is. Its address may be another node's by now.
+type hearing struct {
+	nodes   *asker
+	request string // a second one beside STATUS, "" for none
+	cluster coordinator.Cluster
+	entries []coordinator.Entry
+
+	holders []holder
+	replies []reply
+	at      map[string]bool // addresses in replies
+	left    int             // addresses and nodes that are left out, because there are too many
+
+	mu    sync.Mutex
+	found []coordinator.Peer // by the nodes that this wave has asked
+	seen  map[coordinator.Peer]bool
+}
+
+// hear reads the workers of a cluster and asks all nodes that may run. named are the addresses of --addr.
+func hear(ctx context.Context, st store.Store, nodes *asker, named []string, request string) (*hearing, error) {
+	cl, err := coordinator.ReadCluster(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := coordinator.ReadSlots(ctx, st, cl)
+	if err != nil {
+		return nil, err
+	}
+	h := &hearing{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
+		seen: make(map[coordinator.Peer]bool)}
+	for _, addr := range named {
+		h.holders = append(h.holders, holder{at: addr, worker: -1, addresses: h.dials([]string{addr}, true)})
+	}
+	for _, e := range entries {
+		if s := e.Slot; s.Node != "" {
+			h.expect(coordinator.Peer{Node: s.Node, Worker: e.Worker, Term: s.Term, Name: s.Name, Address: s.Address,
+				Host: s.Host}, !e.Holds())
+		}
+	}
+	h.ask(ctx)
+	return h, ctx.Err()
+}
+
+// expect notes a node that may run. ended: see holder.
+func (h *hearing) expect(p coordinator.Peer, ended bool) {
+	addresses := h.dials(h.nodes.reachAll(p.Address, p.Host), false)
+	for k := range h.holders {
+		o := &h.holders[k]
+		if o.node != p.Node || o.worker != p.Worker {
+			continue
+		}
+		if p.Term > o.term { // the record is older
+			o.ended, o.term = ended, p.Term
+		}
+		o.addresses = append(o.addresses, addresses...)
+		return
+	}
+	h.holders = append(h.holders, holder{
+		node: p.Node, name: short(p.Name), at: short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
+		addresses: addresses,
+	})
+}
+
+// dials notes addresses to be dialled, and returns them.
+func (h *hearing) dials(addresses []string, named bool) []string {
+	for _, addr := range addresses {
+		switch {
+		case h.at[addr]:
+		case len(h.replies) >= hearMost:
+			h.left++
+		default:
+			h.at[addr] = true
+			h.replies = append(h.replies, reply{address: addr, named: named, worker: -1})
+		}
+	}
+	return addresses
+}
+
+// ask asks at all addresses, also those that the answers name.
+func (h *hearing) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hearTime)
+	defer cancel()
+	for asked := 0; asked < len(h.replies); {
+		some := h.replies[asked:]
+		asked = len(h.replies)
+		allAtOnce(len(some), func(k int) { h.take(h.askOne(ctx, &some[k])) })
+		slices.SortFunc(h.found, func(a, b coordinator.Peer) int {
+			return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Node, b.Node),
+				cmp.Compare(a.Address, b.Address))
+		})
+		for _, p := range h.found {
+			h.expect(p, false)
+		}
+		h.found = nil
+	}
+}
+
+// take notes the peers that one node has met.
+func (h *hearing) take(peers []coordinator.Peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range peers {
+		p.SeenMs = 0
+		switch {
+		case p.Node == "" || h.seen[p]:
+		case len(h.seen) >= hearMost:
+			h.left++
+		default:
+			h.seen[p] = true
+			h.found = append(h.found, p)
+		}
+	}
+}
+
+// askOne asks at one address. It returns the peers that the node has met.
+func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
+	node := nodeAt{access.Client{TLS: h.nodes.tls, Token: h.nodes.tokenFor(r.address, r.named)}, r.address, nodesTime}
+	request, n := "STATUS", 1
+	if h.request != "" {
+		request, n = request+"\n"+h.request, 2
+	}
+	if h.nodes.tlsErr != nil {
+		r.asked, r.why = view.TLSFailed, h.nodes.tlsErr.Error()
+		return nil
+	}
+	lines, err := node.ask(ctx, request, n)
+	if err != nil {
+		r.asked, r.why = outcome(err)
+		return nil
+	}
+	doc, ok := parseStatus(lines[0])
+	switch {
+	case !ok:
+		r.asked, r.why = view.AnotherNode, "its reply to STATUS is not a node's"
+	case doc.Cluster.UUID == "":
+		r.asked, r.why = view.NoAnswer, "it has not joined the cluster yet"
+	case doc.Cluster.UUID != h.cluster.UUID:
+		r.asked, r.why = view.AnotherNode, "it belongs to cluster "+short(doc.Cluster.Name)+", "+
+			short(doc.Cluster.UUID)
+	default:
+		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, short(doc.Node.Name), lines[n-1]
+		if doc.Node.Worker != nil {
+			r.worker, r.connected = *doc.Node.Worker, doc.Node.ZooKeeper.OK
+		}
+		if doc.Node.LeaseEndsMs != nil {
+			r.leaseEnds = *doc.Node.LeaseEndsMs
+		}
+		return doc.Peers
+	}
+	return nil
+}
+
+// refused returns the error in the reply to the second request, nil for none.
+func (r reply) refused() error {
+	if strings.HasPrefix(r.line, "-") {
+		return replies.Parse(r.address, r.line)
+	}
+	return nil
+}
+
+// heard reports whether a node has answered: with its identity, at any address.
+func (h *hearing) heard(o holder) bool {
+	return slices.ContainsFunc(h.replies, func(r reply) bool {
+		if o.node == "" {
+			return r.asked == view.Answered && r.address == o.at
+		}
+		return r.asked == view.Answered && r.node == o.node
+	})
+}
+
+// silent returns the nodes that may run and have not answered.
+func (h *hearing) silent() (silent []holder) {
+	for _, o := range h.holders {
+		if !o.ended && !h.heard(o) {
+			silent = append(silent, o)
+		}
+	}
+	return silent
+}
+
+// missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
+func (h *hearing) missing() (workers []int) {
+	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
+		held := slices.ContainsFunc(h.replies, func(r reply) bool {
+			return r.asked == view.Answered && r.worker == w.Worker
+		})
+		if w.State == view.RecordMissing && !held {
+			workers = append(workers, w.Worker)
+		}
+	}
+	return workers
+}
+
+// lostButRun names the nodes that have answered, and hold workers that ZooKeeper's records do not keep for them: the
+// record is another one, or a restored one with an earlier end of the lease. A node that is connected puts it back.
+func (h *hearing) lostButRun() (names []string) {
+	for _, r := range h.replies {
+		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
+			return e.Worker == r.worker && e.Slot.Node == r.node && (r.connected || e.Slot.LeaseUntil >= r.leaseEnds)
+		})
+		if r.asked == view.Answered && r.worker >= 0 && !kept {
+			o := holder{node: r.node, name: r.name, at: r.address}
+			names = append(names, fmt.Sprintf("%s (worker %d)", o, r.worker))
+		}
+	}
+	return names
+}
+
+// namesMost is how many nodes the words that confirm a command name.
+const namesMost = 8
+
+// unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
+func (h *hearing) unasked() string {
+	var all []string
+	silent := h.silent()
+	for _, o := range silent[:min(len(silent), namesMost)] {
+		all = append(all, o.String())
+	}
+	if more := max(0, len(silent)-namesMost) + h.left; more > 0 {
+		all = append(all, strconv.Itoa(more)+" more")
+	}
+	if missing := h.missing(); len(missing) > 0 {
+		all = append(all, "the holders of the missing "+workersText(missing))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (o holder) String() string {
+	at := cmp.Or(o.at, "without an address")
+	return strings.TrimSpace(cmp.Or(o.name, short(o.node)) + " " + at)
+}
+
+// answerAt returns the outcome at the addresses of a node that has not been heard.
+func (h *hearing) answerAt(o holder) (asked, why string) {
+	asked = view.NoAddress
+	for _, r := range h.replies {
+		switch {
+		case !slices.Contains(o.addresses, r.address):
+		case r.asked == view.Answered && r.node != o.node:
+			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.name, short(r.node), "a node"))
+		default:
+			asked, why = r.asked, r.why
+		}
+	}
+	return asked, why
+}
+
+// short returns a text of a node or a record for people: without control characters, and not too long.
+func short(s string) string {
+	const most = 64
+	if runes := []rune(view.Clean(s)); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return view.Clean(s)
+}
+
+// reachAll returns those of a node's addresses for clients that can be dialled from here.
+func (a *asker) reachAll(addresses, host string) (all []string) {
+	for addr := range strings.SplitSeq(addresses, ",") {
+		if at := a.reachLine(addr, host); at != "" && len(all) < 8 {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// workersText names workers, in ascending order: worker 3, or workers 1-2, 7.
+func workersText(workers []int) string {
+	var spans []string
+	for k := 0; k < len(workers); {
+		first := k
+		for k++; k < len(workers) && workers[k] == workers[k-1]+1; k++ {
+		}
+		span := strconv.Itoa(workers[first])
+		if last := workers[k-1]; last != workers[first] {
+			span += "-" + strconv.Itoa(last)
+		}
+		spans = append(spans, span)
+	}
+	word := "worker "
+	if len(workers) > 1 {
+		word = "workers "
+	}
+	return word + strings.Join(spans, ", ")
+}
