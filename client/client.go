@@ -54,7 +54,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := &cluster{wanted: cfg.Cluster}
+	wanted := &cluster{Cluster: access.Want(cfg.Cluster)}
 	c, err := newClient(cfg, wanted)
 	if err != nil {
 		return nil, err

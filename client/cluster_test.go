@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/ops/access"
 )
 
 // An address comes to belong to a node of another cluster after the first call. Its IDs and values are not handed out.
@@ -36,41 +37,17 @@ func TestNodeOfAnotherClusterFails(t *testing.T) {
 	}
 }
 
-func TestClusterOfANode(t *testing.T) {
-	for line, want := range map[string]string{
-		"worker=0 cluster=a cluster_uuid=u": "",
-		"worker=0 cluster=b cluster_uuid=v": "x:1 answered -WRONGNODE reason=other-cluster " +
-			"this node belongs to cluster b (v), not to a (u). Correct the addresses",
-		"-WRONGNODE reason=other-cluster cluster=b cluster_uuid=v no": "x:1 answered -WRONGNODE reason=other-cluster " +
-			"this node belongs to cluster b (v), not to a (u). Correct the addresses",
-		"-NOTREADY starting":            "x:1 answered -NOTREADY starting",
-		"-ERR unknown command 'WORKER'": `x:1: "-ERR unknown command 'WORKER'": reply is not from a flaked node. Check the address`,
-		"7":                             `x:1: "7": reply is not from a flaked node. Check the address`,
-	} {
-		c := &cluster{wanted: "a"}
-		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=none", false); code(err) != ids.NOTREADY || c.uuid != "" {
-			t.Errorf("a node that starts: %v, %q", err, c.uuid)
-		}
-		if err := c.check("x:1", "worker=0 cluster=a cluster_uuid=u", false); err != nil || c.request() != "WORKER u\n" {
-			t.Errorf("%v, then %q", err, c.request())
-		}
-		if err := c.check("x:1", line, false); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
-			t.Errorf("%s: %v, want %s", line, err, want)
-		}
-	}
-}
-
 // A node may refuse to say its cluster, and answer what was sent behind that. Such a reply must not go to another call.
 func TestRefusalToSayTheClusterEndsAllOfItsConnection(t *testing.T) {
 	c := saying(whole("-NOTREADY starting\n-NOTREADY starting\n7\n"))
-	c.known, c.cluster = false, &cluster{}
+	c.known, c.cluster = false, &cluster{Cluster: access.Want("")}
 	j := &job{query: query{verb: "NEXT a", name: "a"}, want: 1, share: time.Second}
 	j.more = []*job{{query: query{verb: "NEXT b", name: "b"}, want: 1}}
 	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
 		t.Errorf("%v, %v, broken %v", err, j.more[0].err, c.broken)
 	}
 	c = saying(whole("-NOTREADY starting\n7\n8\n"))
-	c.known, c.cluster = false, &cluster{}
+	c.known, c.cluster = false, &cluster{Cluster: access.Want("")}
 	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
 		t.Errorf("%v, then %d, %v, broken %v", err, j.more[0].ids, j.more[0].err, c.broken)
 	}

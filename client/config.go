@@ -117,8 +117,8 @@ func (c Config) withDefaults() (Config, error) {
 	if strings.ContainsAny(c.Token, " \t\r\n") || len(c.Token) > 256 {
 		return c, errors.New("client: Config.Token must be 1 to 256 printable characters without blanks")
 	}
-	if err := checkCluster(c.Cluster); err != nil {
-		return c, err
+	if err := access.CheckCluster(c.Cluster); err != nil {
+		return c, fmt.Errorf("client: Config.Cluster %w", err)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil

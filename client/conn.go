@@ -169,7 +169,7 @@ func (c *conn) send(deadline time.Time) error {
 	}
 	out := c.out
 	if c.asked = !c.known; c.asked {
-		out = append([]byte(c.cluster.request()), out...)
+		out = append([]byte(c.cluster.Request()), out...)
 	}
 	if _, err := c.nc.Write(out); err != nil {
 		return access.InWords(c.addr, err)
@@ -177,21 +177,12 @@ func (c *conn) send(deadline time.Time) error {
 	return nil
 }
 
-// meet asks the node for its cluster alone, to compare the addresses of the client.
-func (c *conn) meet(deadline time.Time) error {
-	if err := c.send(deadline); err != nil {
-		return err
-	}
-	return c.met(true)
-}
-
 // met reads the reply to the question for the node's cluster, and returns an error unless it is the one that is wanted.
-func (c *conn) met(comparing bool) error {
+func (c *conn) met() error {
 	line, err := c.read()
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.cluster.Check(c.addr, string(line))
 	}
-	err = c.cluster.check(c.addr, string(line), comparing)
 	c.known = err == nil
 	return err
 }
@@ -200,7 +191,7 @@ func (c *conn) met(comparing bool) error {
 func (c *conn) line() ([]byte, error) {
 	if c.asked {
 		c.asked = false
-		if err := c.met(false); err != nil {
+		if err := c.met(); err != nil {
 			return nil, err
 		}
 	}
@@ -212,7 +203,7 @@ func (c *conn) read() ([]byte, error) {
 	c.silent = c.silent && len(line) == 0
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("%s: %w", c.addr, errReply)
+		return nil, fmt.Errorf("%s: %w", c.addr, access.ErrReply)
 	case err != nil:
 		return nil, access.InWords(c.addr, err)
 	}
@@ -223,7 +214,7 @@ func (c *conn) read() ([]byte, error) {
 // is expected after the line, so that the connection can be used again.
 func (c *conn) refusal(line []byte, whole bool) error {
 	if len(line) < 2 || line[0] != '-' {
-		return fmt.Errorf("%s: %.60q: %w", c.addr, line, errReply)
+		return fmt.Errorf("%s: %.60q: %w", c.addr, line, access.ErrReply)
 	}
 	if whole {
 		c.done()

@@ -6,9 +6,6 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-// errReply means that the bytes received are not a reply of a flaked node.
-var errReply = errors.New("reply is not from a flaked node. Check the address")
-
 // reason returns the reason of an *ids.ReplyError, and "" for any other error.
 func reason(err error) string {
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
