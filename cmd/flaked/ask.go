@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,17 @@ type nodeAt struct {
 // givenNode returns the node of --addr.
 func givenNode(c *cli.Context) (nodeAt, error) {
 	creds, err := nodeAccess(c)
+	if name := c.String("cluster"); name != "" { // else there is nothing to compare the only connection with
+		creds.Cluster, err = access.Want(name), cmp.Or(err, checkClusterFlag(name))
+	}
 	return nodeAt{creds, c.String("addr"), c.Duration("timeout")}, err
+}
+
+func checkClusterFlag(name string) error {
+	if err := access.CheckCluster(name); err != nil {
+		return usageError("--cluster %w", err)
+	}
+	return nil
 }
 
 // ask sends one request and returns the lines of the reply, of which there must be n. An error reply becomes an

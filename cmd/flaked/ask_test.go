@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +15,22 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 )
+
+// identity answers WORKER as a node of a cluster, "" for one that every client wants. It returns "" for other requests.
+func identity(line, cluster string) (text string, ours bool) {
+	wanted, asks := strings.CutPrefix(line+" ", "WORKER ")
+	wanted = strings.TrimPrefix(strings.TrimSpace(wanted), "uuid-of-")
+	switch is := cmp.Or(cluster, wanted, "first"); {
+	case !asks:
+		return "", true
+	case wanted != "" && wanted != is:
+		return replies.NotInCluster(is, "uuid-of-"+is, wanted).Line() + "\n", false
+	default:
+		return "worker=0 cluster=" + is + " cluster_uuid=uuid-of-" + is + "\n", true
+	}
+}
 
 // fakeNode returns the address of a node that answers each line with reply, on one connection
 // at a time. For a reply of "" it closes the connection, and for "hang" it sends nothing.
@@ -28,6 +44,11 @@ func fakeNode(t *testing.T, network, address string, reply func(line string) str
 }
 
 func fakeNodeOn(t *testing.T, l net.Listener, reply func(line string) string) string {
+	return fakeNodeOf(t, func() string { return "" }, l, reply)
+}
+
+// fakeNodeOf is fakeNodeOn for a node of a cluster, which may change.
+func fakeNodeOf(t *testing.T, cluster func() string, l net.Listener, reply func(line string) string) string {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -36,7 +57,14 @@ func fakeNodeOn(t *testing.T, l net.Listener, reply func(line string) string) st
 				return
 			}
 			for lines := bufio.NewScanner(conn); lines.Scan(); {
-				text := reply(lines.Text())
+				text, ours := identity(lines.Text(), cluster())
+				if !ours {
+					_, _ = io.WriteString(conn, text)
+					break
+				}
+				if text == "" {
+					text = reply(lines.Text())
+				}
 				if text == "hang" {
 					continue
 				}

@@ -48,7 +48,7 @@ Examples:
 
 func benchFlags() []cli.Flag {
 	return append([]cli.Flag{
-		addrFlag(),
+		addrFlag(), nodeClusterFlag(),
 		&cli.IntFlag{Name: "conns", Usage: "number of connections", Value: 50},
 		&cli.IntFlag{Name: "pipeline", Usage: "requests that a connection sends before it waits for the replies. " +
 			"With --rate: at most, if that many are due", Value: 1},
@@ -103,6 +103,8 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		}
 	}
 	creds, err := nodeAccess(c)
+	creds.Cluster = access.Want(c.String("cluster")) // "" means that of the first connection
+	err = cmp.Or(err, checkClusterFlag(c.String("cluster")))
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, network, address) }
 	return cfg, err
 }
@@ -215,8 +217,12 @@ func benchVerdict(r *load.Report) error {
 			return cmp.Compare(r.Errors.ByCode[a],
 				r.Errors.ByCode[b])
 		})
-		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s",
-			grouped(r.Errors.Total), view.Clean(most), meaning(ids.Code(most))))
+		words := view.Clean(most)
+		if most == string(ids.WRONGNODE) {
+			words += ": " + view.Clean(r.Errors.Refused)
+		}
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), words,
+			meaning(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
 		return failure("%s", strings.Join(wrong, ", "))

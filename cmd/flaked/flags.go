@@ -138,7 +138,13 @@ func addrFlag() cli.Flag {
 
 // nodeFlags returns the flags that givenNode reads.
 func nodeFlags(timeout time.Duration) []cli.Flag {
-	return append([]cli.Flag{addrFlag(), timeoutFlag(timeout)}, accessFlags()...)
+	return append([]cli.Flag{addrFlag(), nodeClusterFlag(), timeoutFlag(timeout)}, accessFlags()...)
+}
+
+// nodeClusterFlag returns the --cluster of commands that read no ZooKeeper.
+func nodeClusterFlag() cli.Flag {
+	return &cli.StringFlag{Name: "cluster", DefaultText: "any", Usage: "the `NAME` or UUID of the node's cluster. " +
+		"The command uses no answer of a node of another one"}
 }
 
 // accessFlags returns the flags that nodeAccess reads.

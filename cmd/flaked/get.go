@@ -53,7 +53,7 @@ func meaning(code ids.Code) string {
 	case ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY:
 		return elsewhere
 	case ids.WRONGNODE:
-		return ". Give addresses of one cluster with --addr"
+		return ": --addr, or the name of the cluster: --cluster"
 	case ids.EXHAUSTED:
 		return ". Create a cluster with another layout"
 	case ids.NOPERM:

@@ -47,6 +47,9 @@ func healthcheck(c *cli.Context) error {
 	lines, err := node.ask(c.Context, "READY", 1)
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
+		if reply.Code == ids.WRONGNODE { // not a node that is not ready
+			return failure("%w%s", reply, meaning(reply.Code))
+		}
 		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))
 	}
 	if err != nil {

@@ -163,6 +163,7 @@ func (h *hearing) take(peers []coordinator.Peer) {
 
 // askOne asks at one address. It returns the peers that the node has met.
 func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
+	// The cluster is compared in the first answer, and a connection belongs to one process.
 	node := nodeAt{access.Client{TLS: h.nodes.tls, Token: h.nodes.tokenFor(r.address, r.named)}, r.address, nodesTime}
 	request, n := "STATUS", 1
 	if h.request != "" {
@@ -184,8 +185,7 @@ func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
 	case doc.Cluster.UUID == "":
 		r.asked, r.why = view.NoAnswer, "it has not joined the cluster yet"
 	case doc.Cluster.UUID != h.cluster.UUID:
-		r.asked, r.why = view.AnotherNode, "it belongs to cluster "+short(doc.Cluster.Name)+", "+
-			short(doc.Cluster.UUID)
+		r.asked, r.why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
 	default:
 		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, short(doc.Node.Name), lines[n-1]
 		if doc.Node.Worker != nil {

@@ -53,8 +53,8 @@ func nextValues(c *cli.Context) error {
 func refusedValues(reply *ids.ReplyError) string {
 	reason := seq.Reason(reply.Reason())
 	switch {
-	case reply.Code == ids.NOPERM:
-		return meaning(ids.NOPERM)
+	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
+		return meaning(reply.Code)
 	case reply.Text == replies.ErrNoSequences.Text:
 		return ". Ask a node that does"
 	case reason == seq.NoSequence:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
@@ -41,6 +42,7 @@ WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients),
 does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node at
 ` + defaultAddr + `. REPORT is then the time since ZooKeeper acknowledged the node's last
 heartbeat. The exit code is 3 if no node answers, 4 if a node has a problem, else 0.
+Addresses of two clusters are an error. With --cluster, a node of another one has failed.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
@@ -70,7 +72,7 @@ func status(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes.askWorkers(c.Context, r.Workers)
+		nodes.askWorkers(c.Context, r.Cluster, r.Workers)
 		readSequences(c.Context, st, &r)
 		r.Judge()
 		return showStatus(c, r)
@@ -80,7 +82,7 @@ func status(c *cli.Context) error {
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
 func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 	found, cluster := nodes.askStatus(c.Context, defaultAddr)
-	if found.Says == nil || cluster != c.String("cluster") {
+	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
 	r := view.AssessNodes(plain(err.Error()), []view.WorkerReport{found}, time.Now())
@@ -92,9 +94,13 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 	if err := cmp.Or(err, nodes.tlsErr); err != nil {
 		return err
 	}
-	found := make([]view.WorkerReport, len(addrs))
-	allAtOnce(len(addrs), func(i int) { found[i], _ = nodes.askStatus(c.Context, addrs[i]) })
-	if err := c.Context.Err(); err != nil {
+	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
+	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = nodes.askStatus(c.Context, addrs[i]) })
+	wanted := ""
+	if c.IsSet("cluster") {
+		wanted = c.String("cluster")
+	}
+	if err := cmp.Or(c.Context.Err(), oneCluster(wanted, found, clusters)); err != nil {
 		return err
 	}
 	return showStatus(c, view.AssessNodes("", found, time.Now()))

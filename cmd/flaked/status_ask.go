@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
@@ -127,8 +128,8 @@ func (a *asker) reachLine(addresses, host string) string {
 }
 
 // askWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
-// workers that are live or disconnected, at their admin addresses.
-func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
+// workers that are live or disconnected, at their admin addresses. Each answer names its cluster, which must be ours.
+func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	allAtOnce(len(workers), func(i int) {
@@ -142,9 +143,12 @@ func (a *asker) askWorkers(ctx context.Context, workers []view.WorkerReport) {
 			return
 		}
 		// Another node may answer at the address by now, or the node may hold another worker.
-		if s := doc.Node; s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker {
+		switch s := doc.Node; {
+		case doc.Cluster.UUID != "" && doc.Cluster.UUID != ours.UUID:
+			w.Asked, w.Why = view.AnotherNode, otherCluster(doc.Cluster, named(ours.Name, ours.UUID))
+		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
 			w.Says = answerOf(doc)
-		} else {
+		default:
 			w.Asked = view.AnotherNode
 		}
 	})
@@ -268,19 +272,19 @@ func outcome(err error) (asked, why string) {
 
 // askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not
 // say so has no worker.
-func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster string) {
+func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
 	w = view.WorkerReport{Worker: -1, Address: addr}
 	var line string
 	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS"); w.Asked != view.Answered {
-		return w, ""
+		return w, cluster
 	}
 	doc, ok := parseStatus(line)
 	if !ok {
 		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
-		return w, ""
+		return w, cluster
 	}
 	describe(&w, doc)
-	return w, doc.Cluster.Name
+	return w, doc.Cluster
 }
 
 // parseStatus returns the document in a reply to STATUS, and whether it is a node's.

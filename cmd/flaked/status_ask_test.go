@@ -194,7 +194,7 @@ func TestAsk(t *testing.T) {
 	t.Cleanup(func() { close(ended) }) // before the servers close
 	a := newAsker(nil, nil)
 	a.host, a.token = "here", "s3cret"
-	a.askWorkers(t.Context(), workers)
+	a.askWorkers(t.Context(), view.ClusterReport{Name: "default", UUID: "u"}, workers)
 	if workers[0].Asked != view.NoAnswer || workers[1].Asked != "" {
 		t.Errorf("%+v", workers[:2])
 	}

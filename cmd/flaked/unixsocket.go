@@ -81,7 +81,7 @@ func isAbandoned(path string) bool {
 	if fi, err := os.Lstat(path); err != nil || fi.Mode().Type() != fs.ModeSocket {
 		return false
 	}
-	conn, err := net.Dial("unix", path)
+	conn, err := net.Dial("unix", path) // it asks nothing, so any process counts
 	if err == nil {
 		_ = conn.Close()
 	}

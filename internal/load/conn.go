@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // redialAfter is the wait before a lost connection is opened again.
@@ -68,12 +70,23 @@ func (c *conn) redial(ctx context.Context) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			c.mu.Lock()
-			c.fail(codeConnect, 1)
-			c.mu.Unlock()
+			c.undialled(err)
 		}
 	}
 	return false
+}
+
+// undialled counts a connection that could not be opened, or that the node has refused.
+func (c *conn) undialled(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reply, refused := errors.AsType[*ids.ReplyError](err)
+	if !refused {
+		c.fail(codeConnect, 1)
+		return
+	}
+	c.refused = reply.Error()
+	c.fail(string(reply.Code), 1)
 }
 
 // talk sends requests and reads their replies. It returns nil when the run is over, and an error

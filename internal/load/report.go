@@ -51,6 +51,8 @@ type LatencyReport struct {
 type ErrorsReport struct {
 	Total  int64            `json:"total"`
 	ByCode map[string]int64 `json:"by_code"`
+	// Refused is the last refusal of a connection that was opened again, as by a node of another cluster. "" is none.
+	Refused string `json:"refused"`
 }
 
 // Codes of errors that are not replies.
@@ -77,7 +79,7 @@ func (r *run) report() *Report {
 		Conns: cfg.Conns, Pipeline: cfg.Pipeline, Batch: cfg.Batch, Rate: cfg.Rate, Warmup: cfg.Warmup.Seconds(),
 		Seconds: rounded(time.Duration(seconds).Seconds()), Interrupted: seconds < int64(cfg.Duration),
 		Requests: r.good, RequestsPerSecond: rate(r.good), IDs: ids, IDsPerSecond: rate(ids),
-		Latency: latencyOf(r.latency), Errors: ErrorsReport{r.failed, r.errors}, Unanswered: r.unanswered,
+		Latency: latencyOf(r.latency), Errors: ErrorsReport{r.failed, r.errors, r.refused}, Unanswered: r.unanswered,
 		Check: r.checker.result,
 	}
 }

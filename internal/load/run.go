@@ -31,7 +31,8 @@ type run struct {
 	replies    int64                   // without errors, from the start of the run
 	good       int64                   // likewise, while measured
 	errors     map[string]int64
-	failed     int64 // the sum of errors
+	refused    string // the last refusal of a connection, "" for none
+	failed     int64  // the sum of errors
 	unanswered int64
 }
 

@@ -19,12 +19,14 @@ type Client struct {
 	TLS *tls.Config
 	// Token is sent to the node. Empty means none.
 	Token string
+	// Cluster is compared with that of the node. nil means that any node will do.
+	Cluster *Cluster
 }
 
 // Dial returns a connection on which requests may be sent: it has connected, completed the
-// TLS handshake and sent the token. The end of ctx stops Dial, but does not close a
-// connection that Dial has returned. If the node refuses the token, the error is an
-// *ids.ReplyError without an address.
+// TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does
+// not close a connection that Dial has returned. If the node refuses the token, the error is
+// an *ids.ReplyError without an address.
 func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -43,42 +45,69 @@ func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, er
 		}
 		nc = t
 	}
-	if err := c.auth(ctx, nc); err != nil {
+	if err := c.greet(ctx, nc, address); err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
 	return nc, nil
 }
 
-// maxReply is the most bytes that are read of the answer to a token, longer than any answer.
-const maxReply = 512
+// maxReply is the most bytes that are read of the answer to a token or to WORKER, longer than any answer.
+const maxReply = 1024
 
-func (c Client) auth(ctx context.Context, nc net.Conn) error {
-	if c.Token == "" {
+// greet sends the token and asks for the cluster, in one write.
+func (c Client) greet(ctx context.Context, nc net.Conn, address string) error {
+	request := ""
+	if c.Token != "" {
+		request = "AUTH " + c.Token + "\n"
+	}
+	if c.Cluster != nil {
+		request += c.Cluster.Request()
+	}
+	if request == "" {
 		return nil
 	}
 	end := Interrupt(ctx, nc)
 	defer end()
-	if _, err := io.WriteString(nc, "AUTH "+c.Token+"\n"); err != nil {
+	if _, err := io.WriteString(nc, request); err != nil {
 		return err
 	}
-	// Reading byte by byte leaves what follows the line for the caller.
-	var reply []byte
-	for b := make([]byte, 1); len(reply) < maxReply; reply = append(reply, b[0]) {
-		if _, err := io.ReadFull(nc, b); err != nil {
+	if c.Token != "" {
+		line, err := readLine(nc)
+		if err != nil {
 			return err
 		}
-		if b[0] == '\n' {
-			break
+		if line != "OK" {
+			return replies.Parse("", line)
 		}
 	}
-	if line := strings.TrimRight(string(reply), "\r"); line != "OK" {
-		return replies.Parse("", line)
+	if c.Cluster != nil {
+		line, err := readLine(nc)
+		if err == nil {
+			err = c.Cluster.Check(address, line)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if !end() {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// readLine reads a line byte by byte, which leaves what follows the line for the caller.
+func readLine(nc net.Conn) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); len(line) < maxReply; line = append(line, b[0]) {
+		if _, err := io.ReadFull(nc, b); err != nil {
+			return "", err
+		}
+		if b[0] == '\n' {
+			break
+		}
+	}
+	return strings.TrimRight(string(line), "\r"), nil
 }
 
 // Interrupt makes reads and writes of nc fail once ctx is done. The function that it returns ends that, and reports

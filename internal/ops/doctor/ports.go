@@ -62,7 +62,7 @@ func tryListen(network, address string) error {
 		}
 		return err
 	}
-	if conn, err := net.Dial("unix", address); err == nil {
+	if conn, err := net.Dial("unix", address); err == nil { // it asks nothing, so any process counts
 		_ = conn.Close()
 		return syscall.EADDRINUSE
 	}

@@ -179,7 +179,7 @@ var (
 		"Check --zk (FLAKED_ZK) and the network."}
 	denied = Problem{"access-denied", Warning, "The node denied access%s", unnoticed,
 		"Give --token-file or --tls, as its answer says."}
-	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address",
+	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address%s",
 		unnoticed,
 		"If the old node is gone for good, wait until its lease expires, or see flaked workers release --help. " +
 			"Otherwise start the old node again, at another address."}
@@ -188,7 +188,7 @@ var (
 	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
 		"address%s", "Clients notice nothing, unless the process was killed or hangs.",
 		"If its process does not run, start it. Else check its log, and the network to the address (admin in -o json)."}
-	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node", unnoticed,
+	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node%s", unnoticed,
 		"Give each node an --admin and --advertise address of its own."}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
 		"ZooKeeper lost the record, or it was overwritten. Its holder, if it has one, restores it: if that has " +

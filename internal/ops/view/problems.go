@@ -79,7 +79,9 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	if live && w.unanswered() {
 		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
 	}
-	add(anotherNode, live && w.Asked == AnotherNode)
+	if live && w.Asked == AnotherNode {
+		out = append(out, anotherNode.With(w.inBrackets()))
+	}
 	add(recordMissing, w.State == RecordMissing)
 	if w.State == Disconnected {
 		out = append(out, r.whyDisconnected(w)...)
@@ -100,7 +102,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	case w.unanswered():
 		return []Problem{down}
 	case w.Asked == AnotherNode:
-		return []Problem{replaced}
+		return []Problem{replaced.With(w.inBrackets())}
 	case w.Says == nil:
 		return []Problem{disconnected}
 	case w.writesRefused(): // which is a problem of its own
@@ -111,6 +113,14 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 		return []Problem{notShown}
 	}
 	return nil
+}
+
+// inBrackets returns why there is no answer, for the end of a sentence, "" if that is not known.
+func (w WorkerReport) inBrackets() string {
+	if w.Why == "" {
+		return ""
+	}
+	return " (" + w.Why + ")"
 }
 
 // writesRefused reports whether the node says that ZooKeeper refuses its writes.
