@@ -6,7 +6,7 @@
 #   scripts/test-clients.sh [LANGUAGE...]      java, python and node, if none is given. Go is always there
 #
 # FLAKED_TEST_VERSIONS=1 also runs Java's modules, compiled once, with the oldest and the newest frameworks, and an
-# application with three releases of Spring Boot.
+# application with three releases of Spring Boot. Node's client is tested with the releases of $node_versions, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -16,6 +16,7 @@ cd "$(dirname "$0")/.."
 
 (($#)) || set -- java python node
 venv=bin/clients-python node=clients/node java=clients/java
+node_versions="18 20 22 24"
 
 test_java() {
   cd "$java"
@@ -49,6 +50,14 @@ test_node() {
   install_node_modules
   npm test --silent
   npm run --silent lint
+  [[ -n ${FLAKED_TEST_VERSIONS:-} ]] || return 0
+  for version in $node_versions; do
+    at=../../bin/node-$version # npm's package "node" has the program
+    [[ -d $at/node_modules ]] || quietly npm install --prefix "$at" --no-save "node@$version"
+    PATH=$PWD/$at/node_modules/node/bin:$PATH
+    say "node $(node --version)"
+    node --test test/*.test.mjs
+  done
 }
 
 failed=() drivers=(-driver go=build)

@@ -3,10 +3,13 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath, URL } from "node:url";
 import { inspect, promisify } from "node:util";
 import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { Client, ClosedError, FlakedError, RefusedError, UnavailableError } from "../dist/index.mjs";
 import { startFake } from "./fake.mjs";
+
+const here = fileURLToPath(new URL(".", import.meta.url)); // Node 18 has no import.meta.dirname
 
 /** Starts a fake and a client, which end with the test. */
 async function start(t, fakeOptions, options = {}) {
@@ -242,7 +245,7 @@ test("errors keep their fields on the way to another thread", async (t) => {
 test("an error that nobody catches keeps its fields on the way out of a worker thread", async (t) => {
   const { fake } = await start(t, { reply: () => "-ERR reason=no-sequence no" });
   const worker = new Worker(
-    `const { Client } = require(${JSON.stringify(join(import.meta.dirname, "../dist/index.js"))});
+    `const { Client } = require(${JSON.stringify(join(here, "../dist/index.js"))});
      new Client({ addresses: [require("node:worker_threads").workerData] }).sequence("order").next();`,
     { eval: true, workerData: fake.address },
   );
@@ -271,7 +274,7 @@ test("localhost is found whether the node listens on IPv4 or IPv6, and a refusal
 
 /** Runs a program and returns its output. It must end by itself. */
 async function run(program, ...args) {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", program, ...args], { cwd: import.meta.dirname });
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program, ...args], { cwd: here });
   let out = "";
   child.stdout.on("data", (chunk) => (out += chunk));
   child.stderr.on("data", (chunk) => (out += chunk));
@@ -305,7 +308,7 @@ test("a connection that breaks ends no program", async (t) => {
     console.log(await client.next());
     process.stdin.once("data", () => process.exit(0));`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", program(body), fake.address], {
-    cwd: import.meta.dirname,
+    cwd: here,
   });
   await once(child.stdout, "data");
   for (const socket of fake.sockets) socket.resetAndDestroy();
@@ -317,10 +320,7 @@ test("a connection that breaks ends no program", async (t) => {
 
 test("neither workers of a cluster nor threads share prefetched values or connections", async (t) => {
   const { fake } = await start(t);
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    join(import.meta.dirname, "workers.mjs"),
-    fake.address,
-  ]);
+  const { stdout } = await promisify(execFile)(process.execPath, [join(here, "workers.mjs"), fake.address]);
   const ids = stdout.trim().split("\n");
   assert.equal(ids.length, 5 * 20);
   assert.equal(new Set(ids).size, ids.length);

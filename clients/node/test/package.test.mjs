@@ -4,10 +4,13 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
+import { fileURLToPath, URL } from "node:url";
 import { promisify } from "node:util";
 
+const here = fileURLToPath(new URL(".", import.meta.url)); // Node 18 has no import.meta.dirname
+
 const run = promisify(execFile);
-const directory = join(import.meta.dirname, "..");
+const directory = join(here, "..");
 const tool = (name) => join(directory, "node_modules/.bin", name);
 let dir, tarball;
 

@@ -3,12 +3,15 @@ import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath, URL } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "../dist/index.mjs";
 import { skip, startSite } from "./site.mjs";
 
+const here = fileURLToPath(new URL(".", import.meta.url)); // Node 18 has no import.meta.dirname
+
 const run = promisify(execFile);
-const directory = join(import.meta.dirname, "..");
+const directory = join(here, "..");
 
 test("a real node", { skip }, async (t) => {
   const site = await startSite(t);

@@ -5,11 +5,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath, URL } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "../dist/index.mjs";
 
+const here = fileURLToPath(new URL(".", import.meta.url)); // Node 18 has no import.meta.dirname
+
 const run = promisify(execFile);
-const root = join(import.meta.dirname, "../../..");
+const root = join(here, "../../..");
 
 /** For the options of a test: why it must be skipped, or false. */
 export const skip = process.env.FLAKED_TEST_ZK === "require" ? false : "it needs ZooKeeper: set FLAKED_TEST_ZK=require";
