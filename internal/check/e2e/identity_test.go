@@ -1,0 +1,236 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	goclient "github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+// twins are two clusters with a sequence of the same name. An address of the first one goes to a node of the second one.
+type twins struct {
+	t        *testing.T
+	one, two *site
+	a, b, x  *node // a and b are of the first cluster, and x is of the second one
+	admin    string
+	most     int64            // the highest value of the first cluster before a died
+	source   *goclient.Client // of the first cluster, at both addresses
+	uuids    [2]string
+}
+
+// longLease is longer than a node lets a client wait, so that the client gets the reason.
+const longLease = 9 * time.Second
+
+func newTwins(t *testing.T) *twins {
+	t.Helper()
+	connect := zktest.Chroot(t, zktest.Shared(t))
+	slow := []string{"--heartbeat", "500ms", "--confirm-time", "2s"}
+	w := &twins{t: t, admin: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)),
+		one: newSite(t, connect, append(slow, "--cluster", "one")...),
+		two: newSite(t, connect, append(slow, "--cluster", "two")...)}
+	nodes := w.one.onPorts(2)
+	w.a, w.b, w.x = nodes[0], nodes[1], w.two.onPorts(1)[0]
+	w.a.flags = append(w.a.flags, "--admin", w.admin)
+	w.a.start().ready() // before b, so that it has the lower worker
+	for _, n := range []*node{w.b, w.x} {
+		n.start().ready()
+	}
+	for i, s := range []*site{w.one, w.two} {
+		name := []string{"one", "two"}[i]
+		s.command("seq", "create", plain, "--mode", "ordered", "--lease", longLease.String(), "--cluster", name).wants(t, 0,
+			"created sequence")
+		line, err := []*node{w.a, w.x}[i].ask("WORKER")
+		_, uuid, ok := strings.Cut(line, "cluster_uuid=")
+		if err != nil || !ok {
+			t.Fatalf("%q, %v", line, err)
+		}
+		w.uuids[i] = uuid
+	}
+	return w
+}
+
+// next takes a value from a node.
+func (w *twins) next(n *node, within time.Duration) (int64, error) {
+	c := &client{node: n, timeout: within}
+	defer c.close()
+	line, err := c.ask("NEXT " + plain)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(line, 10, 64)
+}
+
+// served waits until a node gives a value, and returns it.
+func (w *twins) served(n *node) (v int64) {
+	w.t.Helper()
+	eventually(w.t, n.name+" gives values", func() bool {
+		var err error
+		v, err = w.next(n, callTimeout)
+		return err == nil
+	})
+	return v
+}
+
+// useBoth makes a the owner, and has b and the Go client ask it over connections that stay.
+func (w *twins) useBoth() {
+	w.t.Helper()
+	w.served(w.a)
+	for range 300 {
+		w.most = max(w.most, w.served(w.a))
+	}
+	var err error
+	if w.source, err = goclient.New(goclient.Config{Addrs: []string{w.a.listen, w.b.listen}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(w.source.Close)
+	v, err := w.source.Sequence(plain).Next(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.id()
+	w.most = max(w.most, v, w.served(w.b))
+	line, err := w.b.ask("SEQ " + plain)
+	if err != nil || !strings.Contains(line, "owner="+w.a.listen+" ") {
+		w.t.Fatalf("%q, %v: the owner is not a", line, err)
+	}
+	w.served(w.x)
+}
+
+// id returns the worker of an ID of the Go client.
+func (w *twins) id() int64 {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
+	defer cancel()
+	id, err := w.source.Next(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.one.ids.worker(id)
+}
+
+// takesTheAddress kills a, and starts x at its addresses.
+func (w *twins) takesTheAddress() {
+	w.t.Helper()
+	w.x.stop()
+	w.a.kill()
+	w.x.listen, w.x.flags = w.a.listen, append(w.x.flags, "--admin", w.admin)
+	w.x.start().ready()
+	if v := w.served(w.x); v >= w.most {
+		w.t.Fatalf("the second cluster is at %d already, and the first one at %d: that is no test", v, w.most)
+	}
+}
+
+// wrong fails the test unless a text names both clusters.
+func (w *twins) wrong(who, text string) {
+	w.t.Helper()
+	if !strings.Contains(text, "two") || !strings.Contains(text, w.uuids[1]) || !strings.Contains(text, w.uuids[0]) {
+		w.t.Errorf("%s: the error does not name both clusters: %q", who, text)
+	}
+}
+
+// A node dies, and its address is given to a node of another cluster, which has a sequence of the same name. Nobody who
+// belongs to the first cluster uses what it answers.
+func TestAnotherClusterAtTheAddressOfADeadNode(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.useBoth()
+	w.takesTheAddress()
+
+	// The other node passes requests on to the owner, until its lease is over.
+	if v, err := w.next(w.b, longLease); err != nil {
+		w.wrong("b", err.Error())
+	} else if v <= w.most { // else the machine is so slow that the lease is over
+		t.Errorf("b gives %d, and the first cluster had given %d", v, w.most)
+	}
+	w.asked(w.a.listen)
+	if v := w.served(w.b); v <= w.most {
+		t.Errorf("b gives %d, and the first cluster had given %d", v, w.most)
+	} else {
+		w.most = v
+	}
+	for range 50 {
+		v, err := w.source.Sequence(plain).Next(t.Context())
+		if err != nil || v <= w.most {
+			t.Fatalf("the Go client got %d, %v, and the first cluster had given %d", v, err, w.most)
+		}
+		w.most = v
+		if got := w.id(); got != int64(w.b.worker()) {
+			t.Fatalf("the Go client got an ID of worker %d, which is not b's", got)
+		}
+	}
+}
+
+// asked asks at the address for values and IDs of the first cluster, with all that can compare.
+func (w *twins) asked(addr string) {
+	w.t.Helper()
+	only, err := goclient.New(goclient.Config{Addrs: []string{addr}, Cluster: w.uuids[0]})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer only.Close()
+	for range 2 { // on a new connection each
+		if id, err := only.Next(w.t.Context()); err == nil {
+			w.t.Errorf("the Go client got %d", id)
+		} else {
+			w.wrong("the Go client", err.Error())
+		}
+		if v, err := only.Sequence(plain).Next(w.t.Context()); err == nil {
+			w.t.Errorf("the Go client got %d", v)
+		}
+	}
+	both, err := goclient.New(goclient.Config{Addrs: []string{w.b.listen, addr}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer both.Close()
+	if id, err := both.Next(w.t.Context()); err == nil {
+		w.t.Errorf("a Go client with addresses of two clusters got %d", id)
+	} else {
+		w.wrong("a Go client with addresses of two clusters", err.Error())
+	}
+	for _, args := range [][]string{{"get"}, {"seq", "next", plain}, {"bench", "--duration", "200ms", "--warmup", "0s"}} {
+		r := execute(w.t, shipped.binary(w.t), append(args, "--addr", addr, "--cluster", w.uuids[0])...)
+		if r.code != 1 || r.stdout != "" {
+			w.t.Errorf("flaked %v: exit %d, %s", args, r.code, r.stdout)
+		}
+		w.wrong("flaked "+args[0], r.stderr)
+	}
+	r := execute(w.t, shipped.binary(w.t), "status", "--addr", addr, "--addr", w.b.listen)
+	if r.code != 1 || r.stdout != "" {
+		w.t.Errorf("flaked status of both addresses: exit %d, %s", r.code, r.stdout)
+	}
+	w.wrong("flaked status of both addresses", r.stderr)
+	w.status()
+}
+
+// status reads the first cluster's records, and asks at the admin address of a.
+func (w *twins) status() {
+	w.t.Helper()
+	r := w.one.command("status", "--cluster", "one", "-o", "json")
+	var report view.Report
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		w.t.Fatalf("%v: %s%s", err, r.stdout, r.stderr)
+	}
+	found := false
+	for _, k := range report.Workers {
+		if k.Admin != w.admin {
+			continue
+		}
+		found = true
+		if k.Says != nil || k.Asked != view.AnotherNode {
+			w.t.Errorf("flaked status uses the answer of another cluster: %+v", k)
+		}
+		w.wrong("flaked status", k.Why)
+	}
+	if !found {
+		w.t.Errorf("flaked status does not show the dead node: %s", r.stdout)
+	}
+	w.wrong("flaked status", w.one.command("status", "--cluster", "one").stdout)
+}
