@@ -77,7 +77,7 @@ func (s *site) recovers(q sequence, nodes ...*node) {
 		}
 		args = append(args, "--addr", addr)
 	}
-	words := regexp.MustCompile(q.name + ` is unused from \d+ on in incarnation \d+`)
+	words := regexp.MustCompile(q.name + ` is unused from \d+ on in incarnation \d+[^']*`)
 	var found string
 	eventually(s.t, "seq recover asks for words", func() bool {
 		r := s.command(args...)
@@ -86,4 +86,47 @@ func (s *site) recovers(q sequence, nodes ...*node) {
 	})
 	s.values.jump(next)
 	s.command(append(args, "--confirm", found)...).wants(s.t, 0, q.name)
+}
+
+// ZooKeeper is wiped while a node is cut off. Only the other node knows where to ask it, also when that has started
+// again.
+func TestAForgottenNodeIsHeard(t *testing.T) {
+	t.Parallel()
+	zk := zktest.Single(t)
+	s := newSite(t, zk.Addr(), "--confirm-time", "2s").made("--confirm-time", "2s")
+	nodes := s.onPorts(2)
+	a, b := nodes[0].start().ready(), nodes[1]
+	invoice := s.sequence("invoice", "--mode", "strict")
+	invoice.from(a, 2)
+	links := b.network()
+	id := b.start().ready().identity()
+	invoice.from(b, 50)
+	met := func() bool {
+		doc, err := a.ask("STATUS")
+		return err == nil && strings.Contains(doc, `"peers":[{"node":"`+id.uuid+`"`)
+	}
+	a.until("it has met the other node", met)
+	links.cut()
+	zk.Wipe(t)
+	a.until("it has put its record back", func() bool { return strings.Contains(a.proc.log(), "restored the record") })
+	a.stop()
+	if a.start().ready(); !met() {
+		t.Error("it has forgotten the other node")
+	}
+	s.command("cluster", "thaw").wants(t, 1, b.name+" "+b.listen+" (worker "+strconv.Itoa(id.worker)+")")
+	known := invoice.highest()
+	words := regexp.MustCompile(`invoice is unused from (\d+) on in incarnation \d+[^']*`)
+	var found []string
+	eventually(t, "seq recover asks for words", func() bool {
+		r := s.command("seq", "recover", "invoice")
+		found = words.FindStringSubmatch(r.stdout + r.stderr)
+		return found != nil
+	})
+	next, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil || next <= known {
+		t.Errorf("it goes on at %d, and %d was issued, %v", next, known, err)
+	}
+	s.values.jump(next)
+	s.command("seq", "recover", "invoice", "--confirm", found[0]).wants(t, 0, "changed sequence invoice")
+	invoice.from(a, 20)
 }
