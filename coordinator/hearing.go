@@ -111,7 +111,7 @@ func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) b
 		if zxid > h.comparing {
 			h.comparing, h.comparingAt = zxid, now
 		}
-		//mutant:c14-comparing-peer-is-left by seqsim -> return now-h.first.Sent < confirm
+		//mutant:c14-comparing-peer-is-left by TestHeard -> return now-h.first.Sent < confirm
 		return now-h.comparingAt < confirm
 	}
 	return false
@@ -135,10 +135,10 @@ func (h *Hearing) says(s Slot, r store.Record, incarnation int64) speech {
 		return silent
 	case s.Node == "", s.Stopped, s.Released:
 		return nobody
-	//mutant:c14-word-from-before by seqsim -> case false:
+	//mutant:c14-word-from-before by TestHeard -> case false:
 	case r.Stat.Mzxid <= h.first.Zxid:
 		return silent
-	//mutant:c14-word-before-comparing by seqsim -> case true:
+	//mutant:c14-word-before-comparing by TestHeard -> case true:
 	case s.Incarnation == incarnation && (s.Compared == 0 || s.Compared == incarnation+1):
 		return compared
 	}
