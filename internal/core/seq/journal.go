@@ -157,7 +157,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
 func (s *series) resume(h held) {
-	s.kept, s.stale = &h, true
+	s.kept, s.journaled, s.stale = &h, &h, true
 	if s.known != nil {
 		s.restock()
 	}

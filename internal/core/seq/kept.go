@@ -8,19 +8,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A node may have lost its witness file, but not its journal. A block there shows that the record had a higher next
-// position: perhaps an operator had raised it, which no skip covers. So the node puts the record above that block
-// (S35). The skip from there covers what other nodes have taken.
+// A node may have lost its witness file, but not its journal. Or its witness file is older, because the disk had no room
+// for it. A block in the journal shows that the record had a higher next position: perhaps an operator had raised it,
+// which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other nodes
+// have taken.
 
-// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them and the node
-// has forgotten the record. It returns a *lostError if nobody has noticed that loss. mu is held.
+// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
+// *lostError if nobody has noticed that loss. A record that the node knows better is put back before: see
+// series.restore. mu is held.
 func (s *series) raise(v view, nonce, by string) (step, error) {
-	h := s.kept
+	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
-	if h == nil || s.known != nil || v.record.Kind() != Sequence || v.record.ID != h.ID || v.record.Next >= h.Last.End {
+	if h == nil || v.record.Kind() != Sequence || v.record.ID != h.ID || v.record.Next >= h.Last.End {
 		return step{}, nil
 	}
-	if v.incarnation() <= h.Incarnation {
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.incarnation() <= h.Incarnation {
+	if v.incarnation() <= max(h.Incarnation, s.incarnation) {
 		return step{}, &lostError{reason: "the record of sequence " + s.name + " is older than the journal"}
 	}
 	r := v.record.raised(h.Last.End).written(nonce, by)
@@ -58,7 +61,7 @@ func (i *Issuer) raiseKept(ctx context.Context) error {
 func (s *series) mayRaise(incarnation int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept != nil && s.known == nil && s.incarnation < incarnation
+	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
 func (i *Issuer) raiseOne(ctx context.Context, s *series) error {

@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
-// All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost. The journal of one has a
-// block above it, so that another node gives none of those values again.
+// All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost, or a disk had no room for
+// it. The journal of one has a block above it, so that another node gives none of those values again.
 func TestJournalRaisesTheRecord(t *testing.T) {
 	for name, row := range map[string]struct {
 		noticed  bool // somebody has noticed the loss
 		forgets  bool // the node has lost all of its witness file, not only what it had of this sequence
 		reported int
 		later    bool // another node, which has forgotten all, too, reads the incarnation earlier
+		older    bool // the witness file is from before
 	}{
+		"the witness file is older":                        {older: true, reported: 1},
+		"the loss was noticed, by an older witness file":   {noticed: true, older: true},
 		"another node waits for a shorter time":            {noticed: true, forgets: true, later: true},
 		"the loss was noticed":                             {noticed: true, forgets: true},
 		"the loss was noticed, and the node knows /seq":    {noticed: true},
@@ -23,16 +26,17 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, a := newJournaled(t)
 			before := s.mem.Snapshot()
+			old, _ := a.is.witness()
 			s.setNext("order", 500_000)
 			s.run(5 * time.Second)
 			issued := a.ask("order", 10, false).first()
 			s.run(5 * time.Second)
 			s.mem.Restore(before)
-			dir, count, w := a.dir, a.is.JournalCount(), Witness{}
+			dir, count, w := a.dir, a.is.JournalCount(), old
 			if row.noticed {
 				s.raise(0)
 			}
-			if !row.forgets {
+			if !row.forgets && !row.older {
 				w, _ = a.is.witness()
 				w.State = *s.view("order").state
 				delete(w.Records, "order")

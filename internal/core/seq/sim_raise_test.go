@@ -1,9 +1,12 @@
 package seq
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -69,14 +72,19 @@ func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 	}
 }
 
-// loseWitnesses: all nodes are killed and lose their witness files, and ZooKeeper goes back to before a raised next
-// value. Only the journal of one of them has a block above that.
+// loseWitnesses: all nodes are killed and lose their witness files, or have older ones, and ZooKeeper goes back to before
+// a raised next value. Only the journal of one of them has a block above that.
 func (h *history) loseWitnesses() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
-	x, gone := h.nodes[0], h.nodes[1]
+	x, gone, older := h.nodes[0], h.nodes[1], make([]*Witness, len(h.nodes))
 	c := simCopy{h.now, h.mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
+	for k, n := range h.nodes {
+		if n.disk.witness != nil && h.rng.IntN(2) == 0 { // the disk has no room for a later one
+			older[k] = n.disk.witness
+		}
+	}
 	if h.modeOf(name) != Segment { // the journal has no others
 		return
 	}
@@ -90,10 +98,25 @@ func (h *history) loseWitnesses() {
 		h.run(1000)
 	}
 	h.run(2000)
-	for _, n := range h.nodes {
-		n.disk.witness, n.disk.copies = nil, nil // no older journal comes in place
+	if !gone.journals(name, p) { // docs/sequences.md, limit 16
+		return
+	}
+	for k, n := range h.nodes {
+		n.disk.witness, n.disk.copies = older[k], nil // no older journal comes in place
 		n.start(true)
 	}
 	h.putBack(c, x)
 	h.reach(x, name, p, ceiling)
+}
+
+// journals reports whether the journal of a node has a block of a sequence above p.
+func (n *simNode) journals(name string, p int64) bool {
+	var (
+		file journalFile
+		all  []held
+	)
+	_, data, _ := bytes.Cut(n.disk.journal(), []byte("\n"))
+	_ = json.Unmarshal(data, &file)
+	_ = json.Unmarshal(file.Held, &all)
+	return slices.ContainsFunc(all, func(h held) bool { return h.Name == name && h.Last.End > p })
 }

@@ -212,7 +212,7 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) takeOver(v view, e situation, refusal *Refusal) {
-	s.stale, s.incarnation, s.readAt = false, v.incarnation(), max(s.readAt, v.read)
+	s.stale, s.journaled, s.incarnation, s.readAt = false, nil, v.incarnation(), max(s.readAt, v.read)
 	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
 		s.vanish(e.sent)
 		if refusal != nil {
@@ -251,7 +251,8 @@ func (s *series) freeze(r *Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.keys, s.mode, s.kept, s.last, s.absentAt = nil, nil, nil, nil, nil, view{}, at
+	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.last, s.absentAt = view{}, at
 	s.families.know(s.name, nil)
 }
 

@@ -81,7 +81,7 @@ const soonPutBack = 64
 func (i *Issuer) toPutBack() (n int) {
 	for _, s := range i.list() {
 		s.mu.Lock()
-		if s.stale && (s.known != nil || s.kept != nil) && s.incarnation < i.known.incarnation {
+		if s.stale && (s.known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
 			n++
 		}
 		s.mu.Unlock()

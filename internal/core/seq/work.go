@@ -201,7 +201,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 	if s != nil {
 		s.mu.Lock()
 		known, paths = s.known, append(paths, recordPath(s.name))
-		synced = synced || s.unsure() || s.kept != nil || i.known.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || i.known.incarnation > s.incarnation
 		s.mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
