@@ -83,7 +83,7 @@ func (h *Hearing) Next() []int { return h.unread[:min(len(h.unread), readAtOnce)
 func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
 	for i, r := range slots {
 		worker, s := h.unread[i], parseSlot(r.Data)
-		says, recent := h.says(s, r, incarnation), h.recent(s, r)
+		says, recent := h.says(s, r, incarnation), recent(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
 		if h.takes[worker] = says != nobody && recent && s.Takes; says != nobody && recent {
 			running++
 		}
@@ -145,13 +145,13 @@ func (h *Hearing) says(s Slot, r store.Record, incarnation int64) speech {
 	return compares
 }
 
-// recent reports whether a slot was written in the window or since, by the leader's clock or by those of the nodes. One
-// of them may have leapt.
-func (h *Hearing) recent(s Slot, r store.Record) bool {
+// recent reports whether a slot was written within a time or since, by the leader's clock or by those of the nodes. One
+// of them may have leapt. stamp is the present time by the leader's clock, and clock that by ours, Unix ms.
+func recent(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
 	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)
-	window := h.first.Window.Milliseconds()
-	ago := h.first.Clock - s.ReportedClock
-	return !r.Found || h.first.Stamp-r.Stat.Mtime <= window || max(ago, -ago) <= window
+	window := within.Milliseconds()
+	ago := clock - s.ReportedClock
+	return !r.Found || stamp-r.Stat.Mtime <= window || max(ago, -ago) <= window
 }
 
 // listens begins a hearing at the first heartbeat in a session and an incarnation. after is the record's stat since its

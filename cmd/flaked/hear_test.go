@@ -68,6 +68,7 @@ func lostWorld(t *testing.T, was coordinator.Slot, met ...coordinator.Peer) *seq
 	t.Helper()
 	w := newSeqWorld(t)
 	w.call("create", "invoice", "--mode", "strict").wants(t, exitOK, "created", "")
+	w.ago = time.Minute // when all nodes were cut off
 	w.holds(was)
 	cl, err := coordinator.PeekCluster(t.Context(), w.store)
 	if err != nil {
@@ -80,6 +81,7 @@ func lostWorld(t *testing.T, was coordinator.Slot, met ...coordinator.Peer) *seq
 	for worker := 2; worker <= 3; worker++ {
 		put(t, w.store, coordinator.SlotPath(worker), lostSlot(), true)
 	}
+	w.ago = 0
 	w.losesData()
 	return w
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -75,9 +77,9 @@ func sequenceArgument(c *cli.Context) (string, error) {
 func notFollowed(name string, late *seq.NotFollowedError) error {
 	switch {
 	case late.Made:
-		return failure("%s: %w within %s: %s. Connect them. If ZooKeeper is restored to a copy from before while only "+
-			"they know the sequence, they issue values that others had", name, late, seq.GuardTime,
-			listed(append(late.Behind, late.Absent...)))
+		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
+			"not restore ZooKeeper to a copy from before: they may issue values that others had", name, late,
+			seq.GuardTime, listed(append(late.Behind, late.Absent...)))
 	case len(late.Absent) > 0:
 		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
 			"are over. If a node is gone for good: `flaked workers release`", name, late, leased(late.Absent))
@@ -99,8 +101,11 @@ func listed(entries []coordinator.Entry) string {
 func leased(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
-		until := time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(view.TimeFormat)
-		names = append(names, listed([]coordinator.Entry{e})+" until "+until)
+		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(view.TimeFormat)
+		if e.Slot.Term < 0 {
+			until = ", whose record is missing or damaged"
+		}
+		names = append(names, listed([]coordinator.Entry{e})+until)
 	}
 	return view.Listed(names, len(names))
 }
@@ -112,6 +117,13 @@ func ofSequence(name string, err error) error {
 	}
 	if late, is := errors.AsType[*seq.NotFollowedError](err); is {
 		return notFollowed(name, late)
+	}
+	if errors.Is(err, seq.ErrMade) { // also if the operator has ended the command while it waited
+		why := "interrupted"
+		if !errors.Is(err, context.Canceled) {
+			why = strings.TrimPrefix(err.Error(), seq.ErrMade.Error()+": ")
+		}
+		return failure("%s: %w: %s. `flaked doctor` names those that run and have not", name, seq.ErrMade, why)
 	}
 	if _, within := errors.AsType[*seq.FamilyError](err); within {
 		return failure("%s: %w. Nothing was changed", name, err)

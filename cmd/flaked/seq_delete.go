@@ -64,8 +64,9 @@ func seqPurge() *cli.Command {
 		Description: `Removes what ZooKeeper keeps of a deleted sequence. Then nothing remembers which values
 were issued: a new sequence with this name begins at its own start, and issues old
 values again. The command is refused while nodes that are cut off may issue its values: for its
-longest hold and 30 s, of which only the time counts in which nodes are connected. It must
-be confirmed. Without --confirm, it prints the words that it needs.
+longest hold and 30 s, of which only the time counts in which nodes are connected. Each node that
+holds a worker must be connected. The command must be confirmed. Without --confirm, it prints the
+words that it needs.
 
 Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,

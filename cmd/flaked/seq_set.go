@@ -119,7 +119,13 @@ func changeSequence(
 		return err
 	}
 	t := changedRows(r, after, st, o.Now())
+	moved := change.Next != nil || change.NextPosition != nil
 	if len(t) == 1 && change.VouchedIn == 0 {
+		if moved { // the command that has changed it was perhaps ended while it waited
+			if err := o.AllHave(c.Context, r, st); err != nil {
+				return err
+			}
+		}
 		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
 	var absent []coordinator.Entry
@@ -138,7 +144,7 @@ func changeSequence(
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	state, moved := view.Recorded(after, st, o.Now()).State, change.Next != nil || change.NextPosition != nil
+	state := view.Recorded(after, st, o.Now()).State
 	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."

@@ -19,12 +19,14 @@ type seqWorld struct {
 	t     *testing.T
 	mem   *store.Mem
 	store store.Store
+	ago   time.Duration // how far the leader's clock is behind
 }
 
 func newSeqWorld(t *testing.T) *seqWorld {
 	t.Helper()
-	mem := store.NewMem(nil)
-	w := &seqWorld{t: t, mem: mem, store: mem.Session()}
+	w := &seqWorld{t: t}
+	w.mem = store.NewMem(func() int64 { return time.Now().Add(-w.ago).UnixMilli() })
+	w.store = w.mem.Session()
 	withStore = func(_ *cli.Context, f func(store.Store) error) error { return f(w.store) }
 	t.Cleanup(func() { withStore = withZooKeeper })
 	lease := 2 * time.Hour
@@ -74,13 +76,17 @@ func (w *seqWorld) taken(name string, next int64) {
 // absent makes a node hold worker 1 that is not connected.
 func (w *seqWorld) absent() {
 	w.t.Helper()
+	w.ago = time.Minute // since the last heartbeat
+	put(w.t, w.store, coordinator.SlotPath(0), coordinator.Slot{Released: true}, true)
 	w.holds(coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 4_102_444_800_000,
 		Labels: coordinator.Labels{Name: "b"}})
+	w.ago = 0
 }
 
 // behind connects a node that knows of one change.
 func (w *seqWorld) behind() {
 	w.t.Helper()
+	put(w.t, w.store, coordinator.SlotPath(0), coordinator.Slot{Released: true}, true)
 	w.holds(coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1,
 		Followed: coordinator.Followed{Changes: 1}})
 	if _, err := w.mem.Session().Create(w.t.Context(), "/live/0001", nil, store.Ephemeral); err != nil {
@@ -102,15 +108,15 @@ func (w *seqWorld) holds(s coordinator.Slot) {
 	put(w.t, w.store, coordinator.SlotPath(1), s, true)
 }
 
-// leaping is a clock on which each look takes 10 s.
+// leaping is a clock on which each sleep takes 10 s.
 type leaping struct{ at time.Time }
 
-func (l *leaping) Now() time.Time {
-	l.at = l.at.Add(10 * time.Second)
-	return l.at
-}
+func (l *leaping) Now() time.Time { return l.at }
 
-func (*leaping) Sleep(context.Context, time.Duration) error { return nil }
+func (l *leaping) Sleep(context.Context, time.Duration) error {
+	l.at = l.at.Add(10 * time.Second)
+	return nil
+}
 
 // call runs `flaked seq` with these arguments in this cluster.
 func (w *seqWorld) call(args ...string) result {
@@ -128,4 +134,35 @@ func TestSeqVouchedBeforeAnotherLoss(t *testing.T) {
 		seq.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seq.ErrLostAgain) {
 		t.Error(err)
 	}
+}
+
+// An operator ends a far jump while it waits for the nodes. The command says that it has made the change, and goes on
+// waiting when it is given again.
+func TestSeqSetIsInterrupted(t *testing.T) {
+	w := newSeqWorld(t)
+	w.call("create", "order").wants(t, exitOK, "created", "")
+	w.behind()
+	s := coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1, Followed: coordinator.Followed{Changes: 2}}
+	put(t, w.store, coordinator.SlotPath(1), s, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	seqClock = interrupted{cancel}
+	args := []string{"seq", "set", "order", "--next", "5000", "--confirm", "skip values of order below 5000"}
+	callCtx(t, ctx, "", args...).wants(t, exitFailure, "", "order: the change was made, but it is not known whether "+
+		"all nodes have followed it: interrupted. `flaked doctor` names those that run and have not.")
+	seqClock = &leaping{time.Now()}
+	call(t, "", args...).wants(t, exitFailure, "", "the change was made, but not all nodes have followed it within 30s: "+
+		"worker 1. Connect them")
+	s.Changes = 3
+	put(t, w.store, coordinator.SlotPath(1), s, false)
+	call(t, "", args...).wants(t, exitOK, "has these settings already", "")
+}
+
+// interrupted is a clock by which the operator ends a command that waits.
+type interrupted struct{ end func() }
+
+func (interrupted) Now() time.Time { return time.Now() }
+
+func (c interrupted) Sleep(ctx context.Context, _ time.Duration) error {
+	c.end()
+	return ctx.Err()
 }

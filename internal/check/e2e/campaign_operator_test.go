@@ -175,7 +175,7 @@ func (c *campaign) nextOf(name string) (next int64, err error) {
 	return next, err
 }
 
-// awaitFollowers blocks until all nodes with a live lock report that they have followed the operator.
+// awaitFollowers blocks until all nodes that run report that they have followed the operator.
 func (c *campaign) awaitFollowers() {
 	var last error
 	ok := waits(c.t.Context(), healthyWithin(), func() bool {
@@ -184,13 +184,10 @@ func (c *campaign) awaitFollowers() {
 			if err != nil && !errors.Is(err, seq.ErrNotFound) {
 				return err
 			}
-			cl, err := coordinator.ReadCluster(ctx, zk)
-			if err != nil {
-				return err
-			}
-			slots, err := coordinator.ReadSlots(ctx, zk, cl)
+			now := func() int64 { return time.Now().UnixMilli() }
+			all, err := coordinator.Operator{Store: zk, Now: now}.Roster(ctx)
 			at := coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}
-			for _, b := range coordinator.NotFollowed(slots, at) {
+			for _, b := range all.NotFollowed(at) {
 				return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, at)
 			}
 			return err

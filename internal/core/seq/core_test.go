@@ -10,8 +10,10 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// simCluster is the record of a cluster that begins.
-var simCluster = coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: 7}
+// simCluster is the record of a cluster that begins, with the workers of so many nodes.
+func simCluster(nodes int) coordinator.Cluster {
+	return coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: nodes - 1}
+}
 
 // simClock is the clock of an operator, at *now ms since simEpoch. asleep is called after each sleep.
 type simClock struct {
@@ -28,8 +30,8 @@ func (c simClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // raiseIncarnation does what package coordinator does after a finding: it raises the incarnation of /cluster, unless it
-// is above known already.
-func raiseIncarnation(st store.Store, known int64) error {
+// is above known already. A record that is missing comes back with the workers of so many nodes.
+func raiseIncarnation(st store.Store, known int64, nodes int) error {
 	ctx := context.Background()
 	for {
 		data, stat, err := st.Get(ctx, clusterPath)
@@ -37,7 +39,7 @@ func raiseIncarnation(st store.Store, known int64) error {
 		if err != nil && !missing {
 			return err
 		}
-		c := simCluster
+		c := simCluster(nodes)
 		if !missing {
 			if err := json.Unmarshal(data, &c); err != nil {
 				return err
@@ -62,10 +64,10 @@ func raiseIncarnation(st store.Store, known int64) error {
 }
 
 // createCluster makes the records of package coordinator that sequences need.
-func createCluster(st store.Store) {
+func createCluster(st store.Store, nodes int) {
 	err := st.EnsureRoot(context.Background(), "/workers")
 	if err == nil {
-		_, err = st.Create(context.Background(), clusterPath, mustMarshal(simCluster), store.Persistent)
+		_, err = st.Create(context.Background(), clusterPath, mustMarshal(simCluster(nodes)), store.Persistent)
 	}
 	if err != nil {
 		panic(err) // the session has no faults

@@ -33,6 +33,9 @@ func (e *NotFollowedError) Error() string {
 	return "not all nodes have followed the last change"
 }
 
+// ErrMade: a far jump was made, and the command has ended before it knew whether all nodes have followed.
+var ErrMade = errors.New("the change was made, but it is not known whether all nodes have followed it")
+
 // Clock is the time that an Operator goes by.
 type Clock interface {
 	Now() time.Time
@@ -101,24 +104,29 @@ func (o Operator) await(ctx context.Context, at coordinator.Followed, far, made 
 }
 
 // late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
-// absent nodes are late.
+// absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
 func (o Operator) late(
 	ctx context.Context, at coordinator.Followed, far, made bool,
 ) (late NotFollowedError, err error) {
-	cl, err := coordinator.ReadCluster(ctx, o.Store)
+	all, err := coordinator.Operator{Store: o.Store, Now: o.Now, By: o.By}.Roster(ctx)
 	if err != nil {
 		return late, err
 	}
-	slots, err := coordinator.ReadSlots(ctx, o.Store, cl)
-	if err != nil {
-		return late, err
+	late.Made, late.Behind = made, all.NotFollowed(at)
+	//mutant:s34-absent by TestFarJumpsNeedAllNodes -> if !far || !made {
+	if !far {
+		return late, nil
 	}
-	late.Made, late.Behind = made, coordinator.NotFollowed(slots, at)
-	//mutant:s34-absent by TestFarJumpsNeedAllNodes -> if far && made {
-	if far {
-		late.Absent = slices.DeleteFunc(cl.Absent(slots, o.Now()), func(e coordinator.Entry) bool {
-			return made && e.Slot.Followed.Reaches(at) || slices.Contains(o.Without, e.Worker)
-		})
+	for _, e := range all.Absent() {
+		reports := all.Reports(e)
+		switch {
+		case slices.Contains(o.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
+		//mutant:s34-lock-is-missing by TestFarJumpsWaitForNodesThatReconnect -> case false:
+		case reports && e.Slot.Followed.Reaches(at): // else NotFollowed has it
+			late.Behind = append(late.Behind, e)
+		case !reports:
+			late.Absent = append(late.Absent, e)
+		}
 	}
 	return late, nil
 }
@@ -130,11 +138,24 @@ func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 	return late.Absent, err
 }
 
-// far reports whether a change is a far jump: see Record.jumpsFar.
-func (v view) far(after changed) bool {
-	return v.record.jumpsFar(after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+// far reports whether a change is a far jump: see Record.jumpsFar. So is a name that begins anew a short time after it
+// was purged: other nodes may know the record before.
+func (v view) far(name string, after changed) bool {
+	//mutant:s34-purged by TestPurgeNeedsAllNodes -> purged := false
+	purged := v.record == nil && slices.Contains(v.state.Changed, name)
+	return purged || v.record.jumpsFar(after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
 		return s.record.jumpsFar(s.after)
 	})
+}
+
+// AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
+// returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
+func (o Operator) AllHave(ctx context.Context, n Named, st State) error {
+	if !n.Record.goesOnAlone() {
+		return nil
+	}
+	at := coordinator.Followed{Changes: st.lastChange(n.Name) + 1, Incarnation: st.Incarnation}
+	return o.await(ctx, at, true, true)
 }
 
 // Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
@@ -149,11 +170,11 @@ func (n Named) Far(after Named) bool {
 
 // jumpsFar reports whether values jump beyond what the skip after a loss of data covers: a raised next value, or
 // another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
-// and give them again (S34). r is the record before, nil for none. After a loss nobody goes on with a strict sequence
-// or a template (S15), and a name without a record needs a start.
+// and give them again (S34). r is the record before, nil for none: such a name needs a start after a loss.
 func (r *Record) jumpsFar(after Record) bool {
-	if r == nil || r.Mode == Strict || r.MaxNames > 0 || after.DeletedAt != 0 {
-		return false
-	}
-	return after.ID != r.ID || after.Next > r.Next
+	return r != nil && r.goesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }
+
+// goesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
+// only an operator does (S15).
+func (r *Record) goesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }

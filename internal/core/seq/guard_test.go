@@ -23,20 +23,24 @@ type follower struct {
 func (s *stage) follower() *follower {
 	ctx, f := context.Background(), &follower{s.mem.Session(), s.t,
 		coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
-	cl := simCluster
-	cl.HighestSlot = 0
+	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
 	if err == nil {
 		_, err = f.Set(ctx, clusterPath, mustMarshal(cl), store.AnyVersion)
 	}
-	if err == nil {
-		_, err = f.Create(ctx, fmt.Sprintf("/live/%04d", 0), nil, store.Ephemeral)
-	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	f.show()
 	f.follow(0, 0)
 	return f
+}
+
+// show creates the live lock.
+func (f *follower) show() {
+	if _, err := f.Create(context.Background(), fmt.Sprintf("/live/%04d", 0), nil, store.Ephemeral); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // follow writes that the node has followed so many changes.
@@ -212,5 +216,118 @@ func TestFarJumpsAreHeard(t *testing.T) {
 		if heard := err == nil; heard != row.heard || !heard && (!is || !late.Made) || r.Next != 4999 {
 			t.Errorf("%s: %v, next position %d", name, err, r.Next)
 		}
+	}
+}
+
+// A node whose live lock is missing for a moment may only reconnect. So a jump waits whether it has followed, and a far
+// jump also whether it comes back.
+func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
+	for name, row := range map[string]struct {
+		asleep func(*follower) // while the command waits
+		passes bool
+	}{
+		"comes back":              {func(f *follower) { f.show() }, true},
+		"stops":                   {func(f *follower) { f.slot.Stopped = true; f.slot.LeaseUntil = 1; f.follow(1, 0) }, true},
+		"does not come back soon": {func(*follower) {}, false},
+	} {
+		s := newStage(t)
+		s.node()
+		s.create("order", plain(), settings(1000))
+		f := s.follower()
+		f.slot.LeaseUntil, f.slot.HeartbeatMs = simEpoch+time.Hour.Milliseconds(), 3000
+		f.follow(1, 0)
+		f.Expire()
+		slept := 0
+		o := s.operator()
+		o.Clock = simClock{&s.now, func() {
+			if slept++; slept == 5 {
+				row.asleep(f)
+			}
+			if s.view("order").state.Changes == 2 {
+				f.follow(2, 0)
+			}
+		}}
+		_, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
+		late, is := errors.AsType[*NotFollowedError](err)
+		if row.passes && err != nil || !row.passes && (!is || late.Made || len(late.Absent) != 1) || slept < 5 {
+			t.Errorf("%s: %v after %d sleeps", name, err, slept)
+		}
+	}
+}
+
+// The clock of an operator does not decide alone whether a lease is over.
+func TestFarJumpByAWrongClock(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	f := s.follower()
+	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
+	f.follow(1, 0)
+	f.Expire()
+	s.run(time.Second)
+	ahead := s.now + 24*time.Hour.Milliseconds()
+	o := s.operator()
+	o.Clock = simClock{&ahead, func() {}}
+	_, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
+	if late, is := errors.AsType[*NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
+		t.Error(err)
+	}
+}
+
+// A name that was purged begins anew. A node that knows only its earlier life goes on with that one after a loss of
+// data.
+func TestPurgeNeedsAllNodes(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	o, f := s.operator(), s.follower()
+	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
+	f.follow(100, 0)
+	s.remove("order")
+	for _, do := range []func() error{
+		func() error { return o.Purge(t.Context(), "order") },
+		func() error {
+			_, err := o.Create(t.Context(), Definition{Name: "order", Map: plain(), Settings: settings(1000)})
+			return err
+		},
+	} {
+		f.Expire()
+		s.run(time.Second)
+		err := do()
+		if late, is := errors.AsType[*NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
+			t.Error(err)
+		}
+		if f.show(); do() != nil {
+			t.Error("refused while the node is connected")
+		}
+	}
+}
+
+// A command that ends while it waits says that it has made the change.
+func TestFarJumpThatIsInterrupted(t *testing.T) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	f := s.follower()
+	f.follow(1, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	o := s.operator()
+	o.Clock = simClock{&s.now, cancel}
+	_, err := o.Set(ctx, "order", Change{Next: new(int64(5000))})
+	if !errors.Is(err, ErrMade) || s.view("order").record.Next != 4999 {
+		t.Error(err)
+	}
+	n, st, err := o.Find(t.Context(), "order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Clock = simClock{&s.now, func() {}}
+	var late *NotFollowedError
+	if err := o.AllHave(t.Context(), n, st); !errors.As(err, &late) || !late.Made || len(late.Behind) != 1 {
+		t.Error(err)
+	}
+	f.follow(2, 0)
+	if err := o.AllHave(t.Context(), n, st); err != nil {
+		t.Error(err)
 	}
 }

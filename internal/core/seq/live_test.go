@@ -21,7 +21,7 @@ import (
 // request that waits is woken.
 func TestTakeWhileRoundsRun(t *testing.T) {
 	mem := store.NewMem(nil)
-	createCluster(mem.Session())
+	createCluster(mem.Session(), 0)
 	n := startLive(t, mem.Session())
 	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
 	for n.is.read.Load() == 0 {
@@ -57,7 +57,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 		m := plain()
 		m.Start = (k + 1) * 10_000_000 // a name that is created again after a loss needs a start above all values
 		s.create("order", m, settings(100_000))
-		if err := raiseIncarnation(mem.Session(), 0); err != nil {
+		if err := raiseIncarnation(mem.Session(), 0, 0); err != nil {
 			t.Error(err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestStrictOrderOverNodes(t *testing.T) {
 
 func strictOrder(t *testing.T, open func() store.Store) {
 	admin := open()
-	createCluster(admin)
+	createCluster(admin, 0)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
 	op := Operator{Store: admin}
 	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}

@@ -52,7 +52,8 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
-// are cut off may issue values (S18): see Record.IssuableFor.
+// are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError while a node with a
+// running lease is not connected, or has not followed the deletion.
 func (o Operator) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := o.look(ctx, name)
@@ -66,6 +67,10 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		//mutant:s18-early-purge by TestNoValueOfAnyLifeComesTwice -> case false:
 		case v.record.IssuableFor(*v.state) > 0:
 			return ErrTooEarly
+		}
+		// A node that knows only the life that was deleted comes to the values of the next one (S34).
+		if err := o.guard(ctx, name, v, v.record.goesOnAlone()); err != nil {
+			return err
 		}
 		if err := o.deleteSecret(ctx, v.record.ID); err != nil {
 			return err
@@ -89,7 +94,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 
 // update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
 // false for changes that need no guard. If nodes have not followed a far jump in time, it returns a *NotFollowedError
-// that says Made.
+// that says Made, and ErrMade if that is not known.
 func (o Operator) update(
 	ctx context.Context, name string, jump bool, change func(v view) (changed, error),
 ) (Record, error) {
@@ -113,7 +118,7 @@ func (o Operator) update(
 		}
 		now := seen{v.state.lastChange(name), v.incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
-			if err := o.guard(ctx, name, v, v.far(after)); err != nil {
+			if err := o.guard(ctx, name, v, v.far(name, after)); err != nil {
 				return Record{}, err
 			}
 			guarded = &now
@@ -129,11 +134,11 @@ func (o Operator) update(
 			continue
 		}
 		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {
-		if err == nil && v.far(after) {
+		if err == nil && v.far(name, after) {
 			at := coordinator.Followed{Changes: v.state.Changes + 2, Incarnation: v.incarnation()}
 			err = o.await(ctx, at, true, true)
 			if err != nil && !errors.As(err, new(*NotFollowedError)) {
-				err = fmt.Errorf("the change was made, but it is not known whether all nodes have followed it: %w", err)
+				err = fmt.Errorf("%w: %w", ErrMade, err)
 			}
 		}
 		return r, err

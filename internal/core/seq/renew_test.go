@@ -207,7 +207,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 		"the worker is lost": func(a *actor) { a.fenced = true },
 		"/seq is lost": func(a *actor) {
 			a.mem.Wipe()
-			createCluster(a.mem.Session())
+			createCluster(a.mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
 			a.is.wakeAt(a.is.named("ticks"), soon)

@@ -73,8 +73,8 @@ type series struct {
 	incarnation int64
 	// readAt is when the record was last read, ns of AtMost, 0 for never.
 	readAt int64
-	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record was
-	// compared with it.
+	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record
+	// was compared with it.
 	kept, journaled *held
 	// lookAt is when Round must look at the series again, ns of AtMost, 0 for no time of its own.
 	lookAt int64

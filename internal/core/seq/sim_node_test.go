@@ -214,7 +214,7 @@ func (n *simNode) beat() {
 		n.ReportLoss(n.claim.cluster, found)
 	}
 	if n.owed > 0 {
-		if raiseIncarnation(n.store, n.owed-1) != nil {
+		if raiseIncarnation(n.store, n.owed-1, len(n.h.nodes)) != nil {
 			return
 		}
 		n.owed = 0

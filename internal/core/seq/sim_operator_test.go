@@ -65,7 +65,7 @@ func (h *history) operator(st store.Store) Operator {
 // simOperator is the clock of an operator: the nodes go on while a command waits.
 type simOperator struct{ *history }
 
-func (c simOperator) Now() time.Time { return time.UnixMilli(simEpoch + c.now) }
+func (c simOperator) Now() time.Time { return time.UnixMilli(simEpoch + c.now + c.leader) }
 
 func (c simOperator) Sleep(ctx context.Context, d time.Duration) error {
 	c.run(d.Milliseconds())

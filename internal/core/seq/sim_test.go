@@ -82,9 +82,9 @@ func newHistory(seed uint64) *history {
 	h.note("the %s clocks are right", h.right)
 	h.mem = store.NewMem(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
-	createCluster(h.mem.Session())
-	admin := h.mem.Session()
-	for range 2 + h.rng.IntN(3) {
+	admin, nodes := h.mem.Session(), 2+h.rng.IntN(3)
+	createCluster(admin, nodes)
+	for range nodes {
 		h.addNode()
 	}
 	h.run(60_000)

@@ -82,7 +82,7 @@ func newStage(t *testing.T) *stage {
 	s := &stage{t: t}
 	s.mem = store.NewMem(func() int64 { return simEpoch + s.now })
 	s.mem.SetEpoch(1)
-	createCluster(s.mem.Session())
+	createCluster(s.mem.Session(), 0)
 	return s
 }
 
@@ -210,7 +210,7 @@ func (d *memDir) failed(data []byte) error {
 
 // raise raises the incarnation, unless it is above known.
 func (s *stage) raise(known int64) {
-	if err := raiseIncarnation(s.mem.Session(), known); err != nil {
+	if err := raiseIncarnation(s.mem.Session(), known, 0); err != nil {
 		s.t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ type house struct {
 
 func newHouse(t *testing.T, open func() store.Store) *house {
 	h := &house{T: t, open: open, admin: open()}
-	createCluster(h.admin)
+	createCluster(h.admin, 0)
 	return h
 }
 
@@ -72,7 +72,7 @@ func (*guest) Hold(int64) Hold {
 func (*guest) Leaves() bool { return false }
 
 func (g *guest) ReportLoss(known int64, _ string) {
-	if err := raiseIncarnation(g.h.admin, known); err != nil {
+	if err := raiseIncarnation(g.h.admin, known, 0); err != nil {
 		g.h.Error(err)
 	}
 }

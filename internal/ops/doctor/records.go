@@ -51,7 +51,9 @@ func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding,
 			found = append(found, judgeOffsets(p, others)...)
 		}
 		if missing == nil {
-			found = append(found, checkFollowers(ctx, z, entries, now)...)
+			found = append(found, checkFollowers(ctx, z, coordinator.Roster{
+				Cluster: cl, Entries: entries, Now: time.Now().UnixMilli(), LeaderNow: now,
+			})...)
 			found = append(found, checkPeers(ctx, cfg, z)...)
 		}
 		return nil

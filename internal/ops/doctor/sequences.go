@@ -12,9 +12,8 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// checkFollowers judges which nodes have followed the changes of named sequences. entries are the workers, and now is
-// Unix ms.
-func checkFollowers(ctx context.Context, zk store.Store, entries []coordinator.Entry, now int64) []Finding {
+// checkFollowers judges which nodes have followed the changes of named sequences.
+func checkFollowers(ctx context.Context, zk store.Store, all coordinator.Roster) []Finding {
 	st, err := seq.Operator{Store: zk}.State(ctx)
 	switch {
 	case errors.Is(err, seq.ErrNoState):
@@ -25,16 +24,16 @@ func checkFollowers(ctx context.Context, zk store.Store, entries []coordinator.E
 	case err != nil:
 		return []Finding{failed("sequences", err)}
 	}
-	return notFollowed(entries, st, now)
+	return notFollowed(all, st)
 }
 
-// notFollowed judges whether the live nodes that serve sequences have followed the changes of operators. A
-// node has until three heartbeats after the last change. now is Unix ms.
-func notFollowed(entries []coordinator.Entry, st seq.State, now int64) []Finding {
+// notFollowed judges whether the nodes that run and serve sequences have followed the changes of operators. A node has
+// until three heartbeats after the last change.
+func notFollowed(all coordinator.Roster, st seq.State) []Finding {
+	now := all.LeaderNow
 	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string
-	for _, b := range coordinator.NotFollowed(entries,
-		coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
+	for _, b := range all.NotFollowed(coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
 		s := b.Slot
 		late := s.Followed.Changes != 0 && now > changed+view.ReportPatience(s.HeartbeatMs)
 		if !b.Absent && late {

@@ -15,6 +15,8 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 			Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Incarnation: 1},
 				HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
 	}
+	reports := entry(7, false)
+	reports.Slot.Node, reports.Stat.Mtime = "n", now-6000
 	for _, tc := range []struct {
 		name  string
 		entry coordinator.Entry
@@ -27,9 +29,10 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 		{"too late", entry(7, true), 11 * time.Second, true},
 		{"no sequences", entry(0, true), time.Hour, false},
 		{"not connected", entry(7, false), time.Hour, false},
+		{"its live lock is missing for a moment", reports, time.Hour, true},
 	} {
-		found := notFollowed([]coordinator.Entry{tc.entry},
-			seq.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()}, now)
+		found := notFollowed(coordinator.Roster{Entries: []coordinator.Entry{tc.entry}, Now: now, LeaderNow: now},
+			seq.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()})
 		if len(found) > 0 != tc.want {
 			t.Errorf("%s: %+v", tc.name, found)
 		}
