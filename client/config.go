@@ -41,10 +41,10 @@ type Config struct {
 	// TLS is used for TCP. Unix sockets are always plain. nil means plain TCP. An empty
 	// ServerName means the host of the address.
 	TLS *tls.Config
-	// Cluster is the name or the UUID of the nodes' cluster. Empty means that of the first node that answers. A node of
-	// another cluster counts as failed. Each new connection is asked, in one packet with its first request. If Cluster
-	// is empty, the first call also asks all other addresses, for 500 ms at most. If they belong to two clusters, all
-	// calls fail.
+	// Cluster is the name or the UUID of the nodes' cluster. Empty means that of the first node that answers this
+	// Client. A node of another cluster counts as failed. Each new connection is asked, in one packet with its first
+	// request. If Cluster is empty, the first call also asks all other addresses, for 500 ms at most. If they belong
+	// to two clusters, all calls fail.
 	Cluster string
 	// Token is sent to every node. Empty means none.
 	Token string
