@@ -80,6 +80,9 @@ var howRun = map[string]how{
 	`flaked status -o json`:  {codes: []int{0, 4}},
 	`flaked bench --rate 20000 --duration 60s --conns 50`: {codes: []int{0, 4}},
 
+	// troubleshooting.md
+	`flaked cluster thaw --cluster orders`: {codes: []int{2}, prints: "To go on, add --confirm"},
+
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
 	`printf 'GET 3\n' | nc -N 127.0.0.1 7609`:                              {shown: shape},
