@@ -80,6 +80,7 @@ func status(c *cli.Context) error {
 }
 
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
+// Without ZooKeeper, only the name of the cluster is known, so it is all that can be compared.
 func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 	found, cluster := nodes.askStatus(c.Context, defaultAddr)
 	if found.Says == nil || cluster.Name != c.String("cluster") {
