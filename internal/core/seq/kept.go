@@ -43,11 +43,13 @@ func (i *Issuer) raiseKept(ctx context.Context) error {
 		if !s.mayRaise(i.known.incarnation) {
 			continue
 		}
-		if i.now()-began >= int64(i.roundTime) {
-			i.Wake()
-			break
-		}
-		group.Go(func() error { return i.raiseOne(ctx, s) })
+		group.Go(func() error {
+			if i.now()-began >= int64(i.roundTime) {
+				i.Wake()
+				return nil
+			}
+			return i.raiseOne(ctx, s)
+		})
 	}
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
