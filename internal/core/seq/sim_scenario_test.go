@@ -180,6 +180,8 @@ func (h *history) putBackLate() {
 	op.Clock = simHasty{simOperator{h}}
 	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); !errors.Is(err, errHasty) {
 		return
+	} else if r, _, err := op.Show(ctx, name); err != nil || r.Next < p { // nodes have not followed the last change
+		return
 	}
 	h.note("by hand: next position of %s is %d", name, p)
 	for _, n := range []*simNode{gone, x} {
