@@ -31,7 +31,8 @@ func (r Record) IssuableFor(st State) time.Duration {
 	if r.WaitMs == 0 {
 		return 0
 	}
-	passed := st.Time - max(r.WaitFrom, st.Jumped)
+	//mutant:s18-put-back-late by TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
+	passed := st.Time - max(r.WaitFrom, st.Jumped, st.PutAt)
 	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
 }
 

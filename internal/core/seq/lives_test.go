@@ -119,6 +119,12 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	early("1 ms too early after that", false)
 	s.setTime(5_000 + wait - 1 + 3600_000 + wait)
 	early("then", true)
+	st := *s.view("order").state
+	st.PutAt = st.Time
+	s.write(statePath, st.marshal())
+	early("a node has perhaps just put the tombstone back", false)
+	s.setTime(st.Time + wait)
+	early("then again", true)
 	if err := ahead.Purge(t.Context(), "order"); err != nil {
 		t.Error(err)
 	}

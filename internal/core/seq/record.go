@@ -167,7 +167,7 @@ type Record struct {
 	// Above is the highest value that an earlier life of the name may have issued, -1 for none.
 	Above int64 `json:"above"`
 	// WaitMs is the time for which nodes that are cut off may issue values of deleted lives, 0 for none. It begins at
-	// the sequence time WaitFrom, ms, and anew at each State.Jumped.
+	// the sequence time WaitFrom, ms, and anew at each State.Jumped and State.PutAt.
 	WaitMs   int64 `json:"wait_ms,omitempty"`
 	WaitFrom int64 `json:"wait_from,omitempty"`
 	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family: see ordered.go.
