@@ -33,6 +33,16 @@ func TestFollowedCountsForOneSession(t *testing.T) {
 	s.run(5 * time.Second)
 	a.noteLoss()
 	s.run(5 * time.Second)
+	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Compared: 2, Takes: true}) {
+		t.Errorf("while others may put back what they know: %+v", got)
+	}
+	if ago := a.is.Report().ReadAgo; ago < 5*time.Second {
+		t.Errorf("meanwhile it has known all changes %s ago", ago)
+	}
+	if _, ok := a.is.witness(); ok {
+		t.Error("meanwhile its next process would read nothing again")
+	}
+	s.run(stageConfirm)
 	if got := a.is.Followed(); got != (coordinator.Followed{Changes: 2, Incarnation: 1, Compared: 2, Takes: true}) {
 		t.Errorf("in a new incarnation: %+v", got)
 	}

@@ -22,7 +22,8 @@ import (
 //     (S18).
 //  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it
 //     tells so at each heartbeat: State.PutAt. The others note when they have read that: knowledge.putAt.
-//  5. When the confirming time has passed since the later of entered and putAt, the node takes positions (S9).
+//  5. When the confirming time has passed since the later of entered and putAt (S9), the node reads all records again:
+//     knowledge.met. Then it takes positions, and has followed all changes (S36).
 
 // never is the incarnation of a node that has not read /cluster.
 const never = -1
@@ -48,6 +49,8 @@ type knowledge struct {
 	reported bool
 	// putAt is when the node first read the present State.PutAt. The zero value: that is long ago.
 	putAt timeguard.Moment
+	// met: the node has begun to read all records since others have put back what they know better (S36).
+	met bool
 }
 
 // reading is a read of /seq.
@@ -65,7 +68,8 @@ func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sur
 		k.first = answered.Least
 	}
 	if k.hearsOfPutBack(st) {
-		k.putAt = answered
+		//mutant:s36-put-back-late by TestNodeReadsAgainWhatIsPutBackLate -> k.putAt = answered
+		k.putAt, k.met = answered, false
 	}
 	if sure || k.state == nil || k.owes() {
 		k.sure = read
@@ -86,7 +90,8 @@ func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
 	if incarnation > 0 {
 		k.entered = now
 	}
-	k.incarnation, k.reported, k.least = incarnation, false, 0
+	//mutant:s36-read-before by TestFollowedCountsForOneSession -> k.incarnation, k.reported, k.least = incarnation, false, 0
+	k.incarnation, k.reported, k.least, k.met = incarnation, false, 0, false
 }
 
 // owes reports whether the node has not compared /seq in this incarnation.
@@ -149,7 +154,7 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
 		i.forgetCluster()
 	}
-	if now := i.now(); i.follows != 0 && now-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+	if i.follows != 0 && !i.mustMeet(cluster) && i.now()-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
@@ -208,7 +213,6 @@ func (i *Issuer) compare(
 		}
 		return false, true, i.writeState(ctx, v, putBackUnknown(v, cluster))
 	case k.state == nil:
-		err = i.meetAll(ctx)
 	case k.owes() && !k.fixLeast(now, v.leader, hold): // the next heartbeat wakes the Issuer
 		i.follows = 0
 		return false, false, nil
@@ -216,17 +220,11 @@ func (i *Issuer) compare(
 		if next, due := putBackState(v.state, *k.state, v.incarnation(), k.least); due {
 			return false, true, i.writeState(ctx, v, next)
 		}
-		i.markChanged(v.state.Changed, true)
-		err = i.meetAll(ctx) // changes before the loss and after it cannot be counted together
 	default: // (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.state.since(k.state.Changes)
-		if i.markChanged(names, all); all {
-			err = i.meetAll(ctx)
-		}
-	}
-	if err != nil {
-		return false, false, err
+		i.markChanged(names, false)
+		k.met = k.met && !all
 	}
 	i.seen = v
 	i.informed.Store(true)
@@ -248,15 +246,24 @@ func putBackUnknown(v view, cluster ClusterInfo) State {
 	return next
 }
 
+// mustMeet reports whether the node must read all records now: it has not since it began, since it could count the
+// changes of operators, or since others have put back what they know better (S36). A record that this node has put back
+// itself may be another one by now.
+func (i *Issuer) mustMeet(cluster ClusterInfo) bool {
+	return !i.known.met && i.known.state != nil && i.putBackLeft(cluster) == 0
+}
+
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
 func (i *Issuer) meetAll(ctx context.Context) (err error) {
 	i.unmet, err = i.cfg.Store.Children(ctx, recordsDir)
-	if errors.Is(err, store.ErrNoNode) {
-		err = nil
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
+		return err
 	}
-	return err
+	i.markChanged(nil, true)
+	i.known.met = true
+	return nil
 }
 
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests

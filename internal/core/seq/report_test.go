@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	a.noteLoss()
-	s.run(stageConfirm)
+	s.run(stageConfirm + 4*time.Second)
 	if n := a.is.Report().FrozenTemplates; n != 1 {
 		t.Errorf("%d templates are frozen, want 1", n)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -79,6 +80,9 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		lost := i.toPutBack()
 		i.boundRounds(cluster, lost)
 		told, err := i.tellInTime(ctx, v, lost)
+		if err == nil && i.mustMeet(cluster) {
+			err = i.meetAll(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -115,13 +119,17 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
+	f := following{session: i.session, state: *i.known.state}
+	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
+	i.compared.Store(&f)
+	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
+	if !i.known.met { // (S36)
+		return
+	}
 	i.read.Store(sent)
 	if j := i.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake()
 	}
-	f := following{session: i.session, state: *i.known.state}
-	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
-	i.compared.Store(&f)
 	i.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
 	if f.isIn(i.savedAs) { // (S25)
@@ -161,7 +169,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
 	began := i.now()
-	for _, s := range due {
+	begin := func(s *series) {
 		group.Go(func() error {
 			if early.Load() || i.now()-began >= int64(i.roundTime) {
 				early.Store(true)
@@ -188,7 +196,16 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			return err
 		})
 	}
-	err = group.Wait()
+	// Families come first: their sections may have other names than in the life that the node knows (S36).
+	for _, first := range []bool{true, false} {
+		for _, s := range due {
+			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
+			if positions.IsTemplate(s.name) == first {
+				begin(s)
+			}
+		}
+		err = group.Wait()
+	}
 	i.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {

@@ -3,8 +3,10 @@ package seq
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -151,6 +153,31 @@ func (h *history) calm() {
 		n.store.Heal()
 	}
 	h.run(3*h.confirm.Milliseconds() + 3000)
+	h.checkLives()
+}
+
+// checkLives checks that a node that has followed all changes knows the life that each name has now. Only such a node
+// can put it back.
+func (h *history) checkLives() {
+	v, err := h.peek()
+	if err != nil {
+		return
+	}
+	at := coordinator.Followed{Changes: v.state.Changes + 1, Incarnation: v.incarnation()}
+	for _, n := range h.nodes {
+		if !n.is.Followed().Reaches(at) {
+			continue
+		}
+		for _, s := range n.is.list() {
+			data, _, _ := h.mem.Peek(recordPath(s.name))
+			r, err := parseRecord(data)
+			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.name, "t:") {
+				continue
+			} else if err == nil && (known == nil || known.ID != r.ID || known.Kind() != r.Kind()) {
+				h.violated("life", "node %d has followed, and knows %+v of %s, which is %+v", n.id, known, s.name, r)
+			}
+		}
+	}
 }
 
 // putBack puts ZooKeeper back to a copy. heard must notice it. nil: no node is sure to notice it in time.

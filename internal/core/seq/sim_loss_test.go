@@ -3,6 +3,9 @@ package seq
 import (
 	"context"
 	"slices"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // loseInAGap: a node is cut off. Meanwhile ZooKeeper is copied, another node takes blocks, and the copy is put back. So
@@ -138,5 +141,48 @@ func (h *history) loseRaise() {
 	if r, _, err := op.Show(ctx, name); err != nil || r.Next < highest {
 		h.violated("raised next", "the next position of %s is %d, but node %d knows %d: %v", name, r.Next, x.id,
 			highest, err)
+	}
+}
+
+// readEarly: a name gets another life, and ZooKeeper goes back to before. A node that has lost its witness file reads the
+// earlier life before the one that knows better has put the later one back.
+func (h *history) readEarly() {
+	h.calm()
+	name := h.names[h.rng.IntN(len(h.names))]
+	x, y := h.nodes[0], h.nodes[1]
+	c := simCopy{h.now, h.mem.Snapshot()}
+	op := h.operator(h.mem.Session())
+	h.run(2*h.heartbeat.Milliseconds() + 1000)
+	if strings.HasPrefix(name, simFamily) {
+		h.changeFamily(op, 1)
+		h.run(h.lease + 40_000)
+		h.changeFamily(op, 2)
+	} else {
+		h.remove(op, name)
+		h.wait()
+		h.create(op.Store, name)
+		h.wait()
+	}
+	if h.ask(y, name, 10, false); !slices.Contains(h.able(c.at), y) {
+		return
+	}
+	x.disk.witness = nil
+	x.start(true)
+	h.putBack(c, y)
+	y.delay = func(c store.Call) int64 {
+		if c.Op != "multi" || c.Touches(statePath) && c.Write() {
+			return 0
+		}
+		return h.rng.Int64N(h.heartbeat.Milliseconds() / 4)
+	}
+	for h.now < h.noticeBy+h.confirm.Milliseconds() {
+		h.ask(x, name, 1+h.rng.IntN(20), false)
+		h.run(h.confirm.Milliseconds() / 20)
+	}
+	y.delay = nil
+	for range 20 {
+		h.ask([]*simNode{x, y}[h.rng.IntN(2)], name, 1+h.rng.IntN(20), false)
+		h.run(h.rng.Int64N(1 + h.lease))
+		h.answerLate()
 	}
 }

@@ -189,7 +189,7 @@ var scenarios = [...]func(*history){
 	(*history).loseYoung,
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
 	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver, (*history).loseSecond,
-	(*history).loseStanding, (*history).raiseUnheard, (*history).loseWitnesses,
+	(*history).loseStanding, (*history).raiseUnheard, (*history).loseWitnesses, (*history).readEarly,
 }
 
 // stage plays one of them.

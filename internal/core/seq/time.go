@@ -77,8 +77,12 @@ const putsBackFor = time.Minute
 // before.
 const soonPutBack = 64
 
-// toPutBack returns the number of records that the node knows and has not compared in this incarnation.
+// toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
+// still lacks when it has met all cannot be used.
 func (i *Issuer) toPutBack() (n int) {
+	if i.known.met {
+		return 0
+	}
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if s.stale && (s.known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {

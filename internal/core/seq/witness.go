@@ -34,11 +34,12 @@ type Witness struct {
 	Last reading `json:"last"`
 }
 
-// witness returns what the node knows now. ok is false if it has not read /seq, or has not compared all records since
-// ZooKeeper lost data.
+// witness returns what the node knows now. ok is false if it has not read /seq, has not compared all records since
+// ZooKeeper lost data, or has not read them again since (S36).
 func (i *Issuer) witness() (w Witness, ok bool) {
 	k := i.known
-	if k.state == nil {
+	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.state == nil {
+	if k.state == nil || !k.met {
 		return Witness{}, false
 	}
 	w = Witness{
@@ -144,6 +145,7 @@ func (i *Issuer) remember(w Witness) {
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
 	i.known = knowledge{
 		incarnation: w.Incarnation, state: &w.State, first: i.cfg.Elapsed.AtLeast(), sure: w.Sure, last: w.Last,
+		met: true,
 	}
 	if w.Incarnation > 0 {
 		i.known.entered = since(w.Entered)

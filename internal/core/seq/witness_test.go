@@ -97,7 +97,7 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	s.create("order", plain(), settings(1000))
 	s.run(5 * time.Second)
 	a.noteLoss()
-	s.run(5 * time.Second)
+	s.run(stageConfirm + 5*time.Second)
 	var kept int64
 	a.is.keep = func(w Witness) error { kept = w.Last.Time; return nil }
 	v := s.view("order")

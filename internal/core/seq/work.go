@@ -53,9 +53,14 @@ func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err
 
 // situation returns the present one, or that when a read was sent.
 func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
+	unconfirmed := i.unconfirmed(cluster)
+	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
+	if !i.known.met { // the confirming time has ended in the middle of this round
+		unconfirmed = max(unconfirmed, time.Millisecond)
+	}
 	return situation{
 		sent: sent.Most, least: sent.Least, now: i.known.now(sent.Least),
-		unconfirmed: i.unconfirmed(cluster), spread: i.spread,
+		unconfirmed: unconfirmed, spread: i.spread,
 		volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
 	}
 }
@@ -172,7 +177,17 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
 func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
-	var left time.Duration
+	left := i.putBackLeft(cluster)
+	hold := i.cfg.Tenure.Hold(i.session)
+	if hold.Record == "" {
+		return max(left, i.cfg.Follow)
+	}
+	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
+	return max(left, hold.Wait)
+}
+
+// putBackLeft returns the time for which other nodes may still put back what they know better (S9).
+func (i *Issuer) putBackLeft(cluster ClusterInfo) (left time.Duration) {
 	for _, since := range []timeguard.Moment{i.known.entered, i.known.putAt} {
 		//mutant:s9-at-most by TestFastBootClock -> passed := time.Duration(i.now() - since.Most)
 		passed := time.Duration(i.cfg.Elapsed.AtLeast() - since.Least)
@@ -181,12 +196,7 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 			left = max(left, cluster.ConfirmTime-passed)
 		}
 	}
-	hold := i.cfg.Tenure.Hold(i.session)
-	if hold.Record == "" {
-		return max(left, i.cfg.Follow)
-	}
-	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
-	return max(left, hold.Wait)
+	return left
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when

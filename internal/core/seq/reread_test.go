@@ -1,0 +1,195 @@
+package seq
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
+)
+
+// readBefore puts ZooKeeper back to a copy in which a name is older. b has lost its witness file. It reads the name
+// before a, which knows better, puts it back.
+func (s *stage) readBefore(copied *store.MemSnapshot, name string, a, b *actor) {
+	s.t.Helper()
+	b.restart()
+	s.lose(copied, 9)
+	read := false
+	a.calls = func(c store.Call) store.Fault {
+		if !read && c.Op == "multi" && c.Touches(recordPath(name)) {
+			b.is.named(name).mark(true) // a request asks for it
+			_ = b.round()
+			read = b.is.named(name).known != nil
+		}
+		return store.NoFault
+	}
+	s.run(5 * time.Second)
+	if a.calls = nil; !read {
+		s.t.Fatalf("no node has read %s too early", name)
+	}
+}
+
+// deletedOr is a life of a name, and the next one. Without a name, that is none.
+type deletedOr struct{ first, then Definition }
+
+func livesToPutBack() map[string]deletedOr {
+	one := func(d Definition) Definition {
+		d.Name, d.StartGiven, d.Settings = cmp.Or(d.Name, "n"), true, settings(1000)
+		if d.Mode == Ordered {
+			d.HoldMs = DefaultLease.Milliseconds()
+		}
+		return d
+	}
+	family := func(sections int) Definition { return familyOf(sections, DefaultLease) }
+	apart := scattered()
+	apart.Start += 1 << apart.Scatter
+	return map[string]deletedOr{
+		"a sequence, deleted": {first: one(Definition{Map: plain()})},
+		"a template, deleted": {first: one(Definition{Name: "t:*", Map: plain(), MaxNames: 9})},
+		"a family, deleted":   {first: family(2)},
+		"another mode":        {one(Definition{Map: plain()}), one(Definition{Map: plain(), Mode: Ordered})},
+		"another salt":        {one(Definition{Map: salted()}), one(Definition{Map: salted()})},
+		"another scatter":     {one(Definition{Map: scattered()}), one(Definition{Map: apart})},
+		"strict again":        {one(Definition{Map: plain(), Mode: Strict}), one(Definition{Map: plain(), Mode: Strict})},
+		"ordered again":       {one(Definition{Map: plain(), Mode: Ordered}), one(Definition{Map: plain(), Mode: Ordered})},
+		"more sections":       {family(2), family(5)},
+		"fewer sections":      {family(5), family(2)},
+	}
+}
+
+// A node has read a record too early in a new incarnation. It reads it again when the others have put back what they
+// know better, although nobody asks it: it may be the only one left at the next loss.
+func TestNodeReadsWhatOthersPutBack(t *testing.T) {
+	for title, row := range livesToPutBack() {
+		s := newStage(t)
+		a, b := s.node(), s.node()
+		name := row.first.Name
+		s.creates(row.first)
+		s.run(15 * time.Second)
+		copied := s.mem.Snapshot()
+		s.remove(name)
+		if s.run(15 * time.Minute); row.then.Name != "" {
+			s.creates(row.then)
+			s.run(5 * time.Second)
+		}
+		s.readBefore(copied, name, a, b)
+		s.run(2 * stageConfirm)
+		for _, one := range a.is.list() {
+			s.knows(b, title, one.name, *one.known)
+		}
+		a.gone()
+		s.mem.Wipe()
+		s.mem.SetEpoch(10)
+		s.run(2 * stageConfirm)
+		for _, one := range a.is.list() {
+			if r := s.view(one.name).record; r == nil || r.ID != one.known.ID || r.Kind() != one.known.Kind() {
+				t.Errorf("%s: put back %+v of %s", title, r, one.name)
+			}
+		}
+	}
+}
+
+// knows fails the test unless the node knows this life of a name.
+func (s *stage) knows(a *actor, title, name string, r Record) {
+	s.t.Helper()
+	one := a.is.find([]byte(name))
+	if one == nil || one.known == nil || one.known.ID != r.ID || one.known.Kind() != r.Kind() {
+		s.t.Errorf("%s: the node knows %+v of %s, not %+v", title, one, name, r)
+	}
+}
+
+// A node is told that another one still puts records back, after it has read all.
+func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
+	s, a := newOrder(t)
+	a.noteLoss()
+	s.run(2 * stageConfirm)
+	v := s.view("order")
+	late := v.record.deleted(*v.state, 1).written("late", "another node")
+	v.state.PutAt = v.state.Time
+	if err := s.mem.Session().Multi(t.Context(), v.setState(*v.state)...); err != nil {
+		t.Fatal(err)
+	}
+	s.run(5 * time.Second)
+	s.write(recordPath("order"), late.marshal())
+	s.run(stageConfirm)
+	s.knows(a, "put back late", "order", late)
+}
+
+// newerFamily makes two nodes put back a family. b has read its first life, of two sections, before a has put back the
+// second one, of five.
+func (s *stage) newerFamily(a, b *actor) {
+	s.creates(familyOf(2, DefaultLease))
+	s.run(15 * time.Second)
+	copied := s.mem.Snapshot()
+	s.remove("f:*")
+	s.run(time.Minute)
+	s.creates(familyOf(5, DefaultLease))
+	s.run(5 * time.Second)
+	s.readBefore(copied, "f:*", a, b)
+}
+
+// Two nodes are asked for the names of a family, one after the other, and both look for a name in the same section.
+func TestFamilyIsAskedInItsPresentSections(t *testing.T) {
+	s, nodes := newLinked(t, DefaultLease, 2)
+	a, b := nodes[0], nodes[1]
+	s.newerFamily(a, b)
+	s.run(2 * stageConfirm)
+	for k := range 8 {
+		c := s.contest(fmt.Sprintf("f:%d", k))
+		c.run(time.Second, b)
+		c.run(time.Second, a)
+		if c.values[a] == 0 || c.values[b] == 0 {
+			t.Errorf("%s: %v", c.name, c.values)
+		}
+	}
+}
+
+// A name waits for the section that had it in the earlier life. When that can be taken, the request finds the section
+// that has it now, also if the confirming time ends in the middle of a round.
+func TestFamilyIsReadBeforeItsSections(t *testing.T) {
+	const name = "f:0"
+	was, _ := positions.Place(name, 2)
+	want, _ := positions.Place(name, 5)
+	for _, inARound := range []bool{false, true} {
+		s := newStage(t)
+		a, b := s.node(), s.node()
+		s.newerFamily(a, b)
+		joined, _ := b.Cluster()
+		b.calls = func(c store.Call) store.Fault {
+			if left := b.is.putBackLeft(joined); inARound && c.Touches(recordPath(sectionName("f:*", was))) && left > 0 {
+				s.now += left.Milliseconds() + 1
+			}
+			return store.NoFault
+		}
+		one := &eager{a: b, name: name}
+		for end := s.now + 60_000; !one.done && s.now < end; s.now += 100 {
+			one.again()
+			_ = b.round()
+		}
+		if m := b.is.named(sectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
+			t.Errorf("in a round %v: answered %v, not by section %d", inARound, one.done, want)
+		}
+	}
+}
+
+// eager is a request that is sent again as soon as the node wakes it, in the middle of a round.
+type eager struct {
+	a             *actor
+	name          string
+	waiting, done bool
+}
+
+func (e *eager) again() {
+	if !e.waiting && !e.done {
+		e.try(new(sequence.Wait))
+	}
+}
+
+func (e *eager) try(w *sequence.Wait) {
+	_, err := e.a.is.Take(w, []byte(e.name), 1, true, func() { e.try(w) }, nil)
+	e.waiting, e.done = errors.Is(err, sequence.ErrPending), err == nil
+}
