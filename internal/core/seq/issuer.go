@@ -244,9 +244,6 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// now returns the present time of AtMost.
-func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
-
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,
 // or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
@@ -313,7 +310,8 @@ func (i *Issuer) Followed() coordinator.Followed {
 	}
 	if f := i.compared.Load(); f != nil && f.session == session {
 		now.Compared = f.Incarnation + 1
-	} else if !i.informed.Load() {
+		//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared -> } else if !i.informed.Load() {
+	} else if !i.informed.Load() && (i.journal == nil || !i.journal.raises.Load()) {
 		now.Compared = 0 // in a new cluster all nodes would wait for each other
 	}
 	now.Takes = i.cfg.Tenure.Hold(session).mayTake()

@@ -24,6 +24,8 @@ type journal struct {
 	// count is that of the last write that succeeded. The state file repeats it (S31). read is its journalFile.Read.
 	count atomic.Uint64
 	read  atomic.Int64
+	// raises: a record may have to be put above what the process before left (S35). Others must wait for that.
+	raises atomic.Bool
 
 	mu    sync.Mutex  // guards found, begun and node, never held during I/O
 	found journalFile // as the process before left it
@@ -90,6 +92,7 @@ func (j *journal) load(data []byte) {
 		j.found = journalFile{}
 	}
 	j.count.Store(j.found.Count)
+	j.raises.Store(len(j.found.Held) > 0)
 }
 
 // wake makes the journal look at the sequences soon. It never blocks. A nil journal is none.
@@ -130,6 +133,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	j.begun = true
 	found, before := j.found, cluster.Journal
 	j.found = journalFile{}
+	j.raises.Store(false) // until entries of it count
 	j.count.Store(max(found.Count, before))
 	var all []held
 	switch {
@@ -146,6 +150,7 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	if found.Read != 0 && found.Boot != "" && found.Boot == i.cfg.Boot { // so the hold began in the last process (S5)
 		i.read.CompareAndSwap(0, i.cfg.Elapsed.From(found.At, true).Most-(found.At.Most-found.Read))
 	}
+	j.raises.Store(len(all) > 0)
 	for _, h := range all {
 		s := i.named(h.Name)
 		i.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))

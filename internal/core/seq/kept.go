@@ -34,15 +34,22 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 }
 
 // raiseKept makes the steps of series.raise while the node knows no /seq and waits for the confirming time: nobody
-// takes positions yet.
-func (i *Issuer) raiseKept(ctx context.Context) error {
+// takes positions yet. v is what was read of /seq. Without it there are no records.
+//
+// Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
+// wait for its peers meanwhile, because they may wait for it.
+func (i *Issuer) raiseKept(ctx context.Context, v view) error {
+	if i.journal == nil {
+		return nil
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(i.cfg.Parallel)
-	began := i.now()
+	began, left := i.now(), false
 	for _, s := range i.list() {
-		if !s.mayRaise(i.known.incarnation) {
+		if v.state == nil || !s.mayRaise(i.known.incarnation) {
 			continue
 		}
+		left = true // the next round sees what was done in this one
 		group.Go(func() error {
 			if i.now()-began >= int64(i.roundTime) {
 				i.Wake()
@@ -51,6 +58,7 @@ func (i *Issuer) raiseKept(ctx context.Context) error {
 			return i.raiseOne(ctx, s)
 		})
 	}
+	i.journal.raises.Store(left)
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
 		i.report(sign.reason)
@@ -68,6 +76,13 @@ func (s *series) mayRaise(incarnation int64) bool {
 
 func (i *Issuer) raiseOne(ctx context.Context, s *series) error {
 	v, err := i.look(ctx, s, true)
+	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnknownMode) { // nobody takes positions of it
+		s.mu.Lock()
+		s.incarnation = i.known.incarnation
+		s.mu.Unlock()
+		return nil
+	}
 	if err != nil || v.state == nil || i.known.judge(v) != foundGood { // the next round sees it
 		return err
 	}

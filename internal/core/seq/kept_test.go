@@ -3,6 +3,8 @@ package seq
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost, or a disk had no room for
@@ -68,5 +70,71 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 				t.Errorf("the node issues %d, after %d to %d", got, issued, issued+9)
 			}
 		})
+	}
+}
+
+// forgetful restarts a node of a new journaled stage with nothing but its journal, after a loss of a raised next value
+// that was noticed. It has blocks of the sequences aa and order in it.
+func forgetful(t *testing.T) (*stage, *actor, uint64) {
+	s, a := newJournaled(t)
+	s.create("aa", plain(), settings(1000))
+	a.ask("aa", 1, false).first()
+	s.run(5 * time.Second)
+	before := s.mem.Snapshot()
+	s.setNext("order", 500_000)
+	s.setNext("aa", 500_000)
+	s.run(5 * time.Second)
+	a.ask("order", 10, false).first()
+	a.ask("aa", 10, false).first()
+	s.run(5 * time.Second)
+	s.mem.Restore(before)
+	s.raise(0)
+	dir, count := a.dir, a.is.JournalCount()
+	a.restart()
+	a.openJournal(dir)
+	return s, a, count
+}
+
+// Peers wait for a node that has yet to compare its journal (S12), although it knows no /seq. It says so before its
+// first round, and does not wait for anybody.
+func TestJournalIsSaidToBeCompared(t *testing.T) {
+	s, a, count := forgetful(t)
+	says := func(want int64) {
+		t.Helper()
+		if got := a.is.Followed().Compared; got != want {
+			t.Errorf("says %d, want %d", got, want)
+		}
+	}
+	says(coordinator.NotCompared)
+	a.cluster.Resumed, a.cluster.Journal = true, count
+	a.hold = func() Hold { return Hold{Wait: time.Second} } // it waits for its peers
+	s.run(time.Second)
+	says(coordinator.NotCompared)
+	s.run(3 * time.Second)
+	says(0)
+	if next := s.view("order").record.Next; next < 500_010 {
+		t.Errorf("the next position is %d", next)
+	}
+	_, a, _ = forgetful(t)
+	says(coordinator.NotCompared)
+	a.cluster.Resumed = false // nothing of it counts
+	_ = a.round()
+	says(0)
+	s, a, count = forgetful(t)
+	a.cluster.Resumed, a.cluster.Journal = true, count
+	s.mem.Wipe() // there is nothing to compare
+	createCluster(s.mem.Session(), 0)
+	s.raise(0)
+	_ = a.round()
+	says(0)
+}
+
+func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
+	s, a, count := forgetful(t)
+	s.write(recordPath("aa"), []byte("rubbish"))
+	a.cluster.Resumed, a.cluster.Journal = true, count
+	s.run(4 * time.Second)
+	if next := s.view("order").record.Next; next < 500_010 || a.is.Followed().Compared != 0 {
+		t.Errorf("the next position is %d, and the node says %d", next, a.is.Followed().Compared)
 	}
 }

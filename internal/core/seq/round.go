@@ -70,7 +70,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if i.follows == 0 || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		if i.known.state == nil {
 			//mutant:s35-late by TestJournalRaisesTheRecord ->
-			err = i.raiseKept(ctx)
+			err = i.raiseKept(ctx, v)
 		}
 		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
 		return err

@@ -49,6 +49,9 @@ func (k *knowledge) fixLeast(now timeguard.Moment, leader int64, hold Hold) bool
 	return k.least != 0
 }
 
+// now returns the present time of AtMost.
+func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
+
 // now returns the present sequence time. least is the time of AtLeast.
 func (k knowledge) now(least int64) int64 { return k.state.at(time.Duration(least - k.first)) }
 
