@@ -43,7 +43,7 @@ func listSequences(c *cli.Context) error {
 			return err
 		}
 		doc := struct {
-			// Incarnation grows each time ZooKeeper loses data. Changes counts what operators changed.
+			// Incarnation grows each time ZooKeeper loses data. Changes counts what operators change or nodes restore.
 			Incarnation int64       `json:"incarnation"`
 			Changes     int64       `json:"changes"`
 			Sequences   []seqReport `json:"sequences"`

@@ -22,6 +22,7 @@ type catalog struct {
 	// relay and families are what ordered sequences share.
 	relay    *relay
 	families families
+	restored restored // what the others have not heard of yet: see tellInTime
 	trace    coordinator.Trace
 }
 

@@ -316,6 +316,7 @@ func (i *Issuer) forgetCluster() {
 		return true
 	})
 	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0
+	i.restored.drop(len(i.restored.all()))
 	i.followed.Store(nil)
 	i.compared.Store(nil)
 	i.informed.Store(false)

@@ -51,8 +51,8 @@ type State struct {
 	// node last told that it still puts records back; it only grows.
 	PutIn int64 `json:"put_in,omitempty"`
 	PutAt int64 `json:"put_at,omitempty"`
-	// Changes counts the changes that operators made. Changed are the names of the last
-	// maxChanged of them, the latest last.
+	// Changes counts the changes that operators made, and the records that nodes put back. Changed are the names of the
+	// last maxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
 	Changed []string `json:"changed,omitempty"`
 	// ChangedAt is the sequence time of the last change, ms.
@@ -63,10 +63,13 @@ type State struct {
 	Purged int64 `json:"purged,omitempty"`
 }
 
-// after returns the state after a change to the sequence name.
-func (s State) after(name string) State {
-	s.Changes, s.ChangedAt = s.Changes+1, s.Time
-	s.Changed = append(append([]string(nil), s.Changed...), name)
+// after returns the state after changes to the sequences names.
+func (s State) after(names ...string) State {
+	if len(names) == 0 {
+		return s
+	}
+	s.Changes, s.ChangedAt = s.Changes+int64(len(names)), s.Time
+	s.Changed = append(append([]string(nil), s.Changed...), names...)
 	s.Changed = s.Changed[max(0, len(s.Changed)-maxChanged):]
 	return s
 }

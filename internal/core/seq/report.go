@@ -14,8 +14,8 @@ type Report struct {
 	FrozenTemplates int
 	// State is /seq as it was when the node last knew all changes.
 	State State
-	// Changes is the number of changes by operators that the node has followed, 0 if it has not read /seq in this
-	// session.
+	// Changes is the number of changes that the node has followed: see State. It is 0 if the node has not read /seq in
+	// this session.
 	Changes int64
 	// ReadAgo is the time since the node last knew all changes. It is negative if it never did.
 	ReadAgo time.Duration

@@ -119,6 +119,34 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	s.knows(a, "put back late", "order", late)
 }
 
+// A node that alone knows of a deletion comes back when the confirming time of the others is over.
+func TestNodesHearOfALatePutBack(t *testing.T) {
+	s, a := newOrder(t)
+	b := s.node()
+	s.create("other", plain(), settings(1000))
+	s.run(5 * time.Second)
+	copied := s.mem.Snapshot()
+	s.remove("order")
+	s.run(5 * time.Second)
+	s.lose(copied, 9)
+	a.store.Partition()
+	b.restart()
+	b.noteLoss()
+	s.run(2 * stageConfirm)
+	for k := range 5 { // so the changes that a has followed are no more than those that ZooKeeper has
+		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs += int64(1 + k) }})
+	}
+	if one := b.is.find([]byte("order")); one == nil || one.known.Kind() != Sequence {
+		t.Fatalf("the node knows %+v", one)
+	}
+	a.store.Heal()
+	s.run(10 * time.Second)
+	s.knows(b, "put back late", "order", *a.is.find([]byte("order")).known)
+	if k := s.view("order").record.Kind(); k != Tombstone {
+		t.Error("a has put back nothing")
+	}
+}
+
 // newerFamily makes two nodes put back a family. b has read its first life, of two sections, before a has put back the
 // second one, of five.
 func (s *stage) newerFamily(a, b *actor) {

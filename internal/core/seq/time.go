@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -110,16 +111,50 @@ func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
 
 // tellInTime tells at each heartbeat that the node still puts records back (S9), unless it has just begun with few of
 // them. Nobody takes positions before the confirming time has passed since the last time: with many records it takes
-// longer than that to put them back, and the node may be the only one that knows a raised next value.
+// longer than that to put them back, and the node may be the only one that knows a raised next value. The records that
+// the node has put back count as changes, so that the others read them, also if it came when their time was over (S36).
 func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	now := i.cfg.Elapsed.Now()
+	now, names := i.cfg.Elapsed.Now(), i.restored.all()
 	late := now.Most-i.known.entered.Most > int64(i.cfg.Follow/2)
-	if lost == 0 || !late && lost <= soonPutBack {
+	puts := lost > 0 && (late || lost > soonPutBack)
+	if !puts && len(names) == 0 {
 		return false, nil
 	}
-	next := *i.known.state
-	next.PutAt = max(next.PutAt+1, i.known.now(now.Least))
-	return true, i.raise(ctx, v, next, false)
+	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next := *i.known.state
+	next := i.known.state.after(names...)
+	if puts {
+		next.PutAt = max(next.PutAt+1, i.known.now(now.Least))
+	}
+	err = i.raise(ctx, v, next, false)
+	if i.known.state.Changes == next.Changes { // else the next round tells it
+		i.restored.drop(len(names))
+	}
+	return true, err
+}
+
+// restored are the names of records that the node has put back.
+type restored struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (r *restored) add(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = append(r.names, name)
+}
+
+func (r *restored) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.names[:len(r.names):len(r.names)]
+}
+
+// drop drops the first n names.
+func (r *restored) drop(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = r.names[n:]
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.

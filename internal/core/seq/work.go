@@ -263,6 +263,9 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 	}
 	sent := err == nil
 	if sent {
+		if st.kind == restoreStep { // also if the outcome is not known
+			i.restored.add(s.name)
+		}
 		if st.kind == takeStep {
 			i.traceWrite(s, v, st.blockWrite, hold)
 		}
