@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -38,8 +39,9 @@ letters, digits and _ . : - { } /, up to 128 bytes, and not digits alone.
 
 Start, increment, mode, key and the hard ceiling can never be changed. The hard ceiling
 bounds how many values are skipped after ZooKeeper has lost data.
-A name that was deleted begins above the values of all its earlier lives. After ZooKeeper
-has lost data, a name of which no record knows all values needs --start.
+A name that was deleted begins above the values of all its earlier lives. If a node that
+holds a worker is not connected then, the command must be confirmed. After ZooKeeper has
+lost data, a name of which no record knows all values needs --start.
 
 A sequence of --mode strict or ordered gives higher values to later requests, over all
 nodes. Of an ordered one, one node at a time is the owner: it issues from memory, and the
@@ -63,7 +65,7 @@ Examples:
   flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
-		Flags:  slices.Concat(createFlags(), settingFlags(true), zkFlags(localZK)),
+		Flags:  slices.Concat(createFlags(), settingFlags(true), []cli.Flag{confirmFlag()}, zkFlags(localZK)),
 		Action: ofOne(createSequence),
 	}
 }
@@ -105,10 +107,25 @@ func createSequence(c *cli.Context, o seq.Operator, name string) error {
 	}
 	old, _, _ := o.Show(c.Context, name) // only for the text
 	r, err := o.Create(c.Context, d)
+	if late, is := errors.AsType[*seq.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
+		r, err = createWithout(c, o, d)
+	}
 	if err != nil {
 		return err
 	}
 	return say(c, "%s", created(name, r, old.Kind() == seq.Tombstone))
+}
+
+// createWithout creates a name again while nodes are absent, if --confirm names them.
+func createWithout(c *cli.Context, o seq.Operator, d seq.Definition) (r seq.Record, err error) {
+	absent, err := goOnWithout(c, &o)
+	if err == nil {
+		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")
+	}
+	if err != nil {
+		return r, err
+	}
+	return o.Create(c.Context, d)
 }
 
 // checkUnused returns an error if a flag is given that sequences in this mode do not use.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -64,9 +65,10 @@ func seqPurge() *cli.Command {
 		Description: `Removes what ZooKeeper keeps of a deleted sequence. Then nothing remembers which values
 were issued: a new sequence with this name begins at its own start, and issues old
 values again. The command is refused while nodes that are cut off may issue its values: for its
-longest hold and 30 s, of which only the time counts in which nodes are connected. Each node that
-holds a worker must be connected. The command must be confirmed. Without --confirm, it prints the
-words that it needs.
+longest hold and 30 s, of which only the time counts in which nodes are connected. The command
+must be confirmed. Without --confirm, it prints the words that it needs. They name each worker
+whose node is not connected: should ZooKeeper be restored to a copy from before, that node may
+issue values that others had.
 
 Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
@@ -88,7 +90,13 @@ func purgeSequence(c *cli.Context, o seq.Operator, name string) error {
 	}
 	risk := "nothing will remember which values were issued by " + name +
 		". A new sequence with this name issues old values again"
-	if err := confirm(c, risk, "forget the values of "+name); err != nil {
+	var absent []coordinator.Entry
+	if r.GoesOnAlone() {
+		if absent, err = goOnWithout(c, &o); err != nil {
+			return err
+		}
+	}
+	if err := confirmWithout(c, absent, risk, "forget the values of "+name); err != nil {
 		return err
 	}
 	if err := o.Purge(c.Context, name); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -130,12 +129,9 @@ func changeSequence(
 	}
 	var absent []coordinator.Entry
 	if r.Far(after) {
-		if absent, err = o.Absent(c.Context); err != nil {
+		if absent, err = goOnWithout(c, &o); err != nil {
 			return err
 		}
-	}
-	for _, e := range absent {
-		o.Without = append(o.Without, e.Worker)
 	}
 	if err := confirmChange(c, r, after, st, change, absent, unasked); err != nil {
 		return err
@@ -211,19 +207,28 @@ func confirmChange(
 	return nil
 }
 
+// goOnWithout lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
+func goOnWithout(c *cli.Context, o *seq.Operator) (absent []coordinator.Entry, err error) {
+	absent, err = o.Absent(c.Context)
+	for _, e := range absent {
+		o.Without = append(o.Without, e.Worker)
+	}
+	return absent, err
+}
+
 // confirmWithout is confirm of a jump that some nodes do not hear of. The words name their workers.
 func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words string) error {
 	if len(absent) == 0 {
 		return confirm(c, risk, words)
 	}
-	var numbers []string
+	var workers []int
 	for _, e := range absent {
-		numbers = append(numbers, strconv.Itoa(e.Worker))
+		workers = append(workers, e.Worker)
 	}
 	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
 		"over", leased(absent))
-	all := words + " despite absent workers " + strings.Join(numbers, ", ")
+	all := words + " despite absent " + workersText(workers)
 	if c.String("confirm") == words { // they are enough if all nodes are connected
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}

@@ -151,7 +151,7 @@ func (v view) far(name string, after changed) bool {
 // AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
 // returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
 func (o Operator) AllHave(ctx context.Context, n Named, st State) error {
-	if !n.Record.goesOnAlone() {
+	if !n.Record.GoesOnAlone() {
 		return nil
 	}
 	at := coordinator.Followed{Changes: st.lastChange(n.Name) + 1, Incarnation: st.Incarnation}
@@ -172,9 +172,9 @@ func (n Named) Far(after Named) bool {
 // another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
 // and give them again (S34). r is the record before, nil for none: such a name needs a start after a loss.
 func (r *Record) jumpsFar(after Record) bool {
-	return r != nil && r.goesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
+	return r != nil && r.GoesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }
 
-// goesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
+// GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
 // only an operator does (S15).
-func (r *Record) goesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }
+func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }

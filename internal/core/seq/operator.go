@@ -70,7 +70,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 		}
 		// A node that knows only the life that was deleted comes to the values of the next one (S34).
 		//mutant:s34-purged-alone by TestPurgeNeedsAllNodes -> if false {
-		if err := o.guard(ctx, name, v, v.record.goesOnAlone()); err != nil {
+		if err := o.guard(ctx, name, v, v.record.GoesOnAlone()); err != nil {
 			return err
 		}
 		if err := o.deleteSecret(ctx, v.record.ID); err != nil {
