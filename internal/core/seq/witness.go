@@ -129,13 +129,27 @@ func (i *Issuer) saveLast() {
 			<-before.ended
 		}
 		if !ok {
-			return nil
+			return i.saveMet()
 		}
 		return i.keep(w)
 	})
 	if err != nil {
 		i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 	}
+}
+
+// saveMet puts the nodes that this one has met into the witness file that is there: a node that stops soon after a loss
+// of data has no newer witness, and operators need to know whom it has met.
+func (i *Issuer) saveMet() error {
+	if i.cfg.Dir == nil || i.cfg.Met == nil {
+		return nil
+	}
+	w, ok := loadWitness(i.cfg.Dir)
+	if !ok {
+		return nil
+	}
+	w.Met = i.cfg.Met()
+	return i.keep(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.

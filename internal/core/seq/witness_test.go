@@ -54,6 +54,23 @@ func TestWitnessRemembersPeers(t *testing.T) {
 	}
 }
 
+// A node that stops before it has compared all records keeps its older witness, with the peers of now.
+func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
+	_, a := newOrder(t)
+	a.ask("order", 1, false).first()
+	old, _ := a.is.witness()
+	dir := &memDir{}
+	if err := saveWitness(dir, old); err != nil {
+		t.Fatal(err)
+	}
+	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
+	is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
+	is.saveLast()
+	if got, ok := loadWitness(dir); !ok || !bytes.Equal(mustMarshal(got), mustMarshal(old)) {
+		t.Errorf("%+v, want %+v", got, old)
+	}
+}
+
 // Values do not wait for the disk, but operators hear of a change only when it is there.
 func TestWitnessOnADiskThatHangs(t *testing.T) {
 	s := newStage(t)
