@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -107,6 +108,12 @@ func createSequence(c *cli.Context, o seq.Operator, name string) error {
 	}
 	old, _, _ := o.Show(c.Context, name) // only for the text
 	r, err := o.Create(c.Context, d)
+	for k := 0; errors.Is(err, seq.ErrNoState) && k < 10; k++ { // a node is ready a moment before it serves sequences
+		if err := o.Sleep(c.Context, 200*time.Millisecond); err != nil {
+			return err
+		}
+		r, err = o.Create(c.Context, d)
+	}
 	if late, is := errors.AsType[*seq.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
 		r, err = createWithout(c, o, d)
 	}

@@ -59,6 +59,9 @@ func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
 // Now returns the time of the operator's clock, Unix milliseconds.
 func (o Operator) Now() int64 { return o.clock().Now().UnixMilli() }
 
+// Sleep blocks for d by the operator's clock, or until ctx ends. Then it returns the error of ctx.
+func (o Operator) Sleep(ctx context.Context, d time.Duration) error { return o.clock().Sleep(ctx, d) }
+
 func (o Operator) clock() Clock {
 	if o.Clock == nil {
 		return machineClock{}
