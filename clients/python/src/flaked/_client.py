@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
 import ssl
-import threading
 import weakref
 from collections.abc import Coroutine, Iterable
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, Optional, TypeVar, cast
 
-from . import _process
 from . import _protocol as protocol
-from ._engine import Call
-from ._loop import Reactor
+from ._asyncio import Asynchronous
+from ._blocking import Blocking
 from ._options import DEFAULT_ADDRESS, Options, parse_address, seconds
-from ._protocol import ClosedError
 from ._stock import Stock
 
 One = TypeVar("One")
@@ -53,7 +47,7 @@ class _Source(Generic[One, Many]):
 class _Client(_Source[One, Many], Generic[One, Many, Seq]):
     """The settings of a client."""
 
-    _reactor: Any
+    _core_type: Any
     _sequence: Any
 
     def __init__(
@@ -92,7 +86,7 @@ class _Client(_Source[One, Many], Generic[One, Many, Seq]):
             raise TypeError("tls must be an ssl.SSLContext, such as ssl.create_default_context()")
         limits = seconds("timeout", timeout), seconds("node_timeout", node_timeout)
         options = Options(nodes, token, tls, *limits, cluster)
-        self._prepare(self._reactor(options), "", prefetch, max_age)
+        self._prepare(self._core_type(options), "", prefetch, max_age)
 
     def sequence(self, name: str, *, prefetch: int = 0, max_age: Optional[float] = None) -> Seq:
         """Return the sequence of this name. It shares the connections of the client.
@@ -121,63 +115,6 @@ class _Sequence(_Source[One, Many], Generic[One, Many, Span]):
         return cast(Span, self._ask(protocol.span(self.name, n), timeout))
 
 
-class _Threaded(Reactor):
-    # One daemon thread does the I/O. Callers append to a queue and wait. So an exception in a caller, such as
-    # KeyboardInterrupt, cannot leave the connections or the engine in a half-changed state.
-    thread: Optional[threading.Thread]
-    soon = Reactor.work
-
-    def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
-        _process.check()
-        if not self.loop:
-            self._start()
-        if stock and (value := self.draw(stock)) is not None:
-            return value
-        gate: SimpleQueue[Call] = SimpleQueue()
-        call = self.begin(request, limit, gate.put, stock)
-        with contextlib.suppress(Empty):
-            gate.get(timeout=limit)
-        call.done = True  # nobody waits any more
-        return call.result()
-
-    def wake(self) -> None:
-        turn, loop = self._turn, self.loop
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            if loop:
-                loop.call_soon_threadsafe(self.work)
-                self._woken = turn  # if work has been called meanwhile, this says nothing
-
-    def _start(self) -> None:
-        with self.lock:
-            if self.closed:
-                raise ClosedError
-            if not self.loop:
-                loop = asyncio.SelectorEventLoop()
-                self.prepare()
-                thread = threading.Thread(target=self._run, args=(loop,), name="flaked", daemon=True)
-                thread.start()
-                self.thread, self.loop = thread, loop
-
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self.lock:  # until _start has ended
-            mine = self.thread is threading.current_thread()
-        if mine:  # else an interrupt has ended it
-            loop.run_forever()
-            loop.run_until_complete(self.shut())
-        loop.close()
-
-    def forget(self) -> None:
-        super().forget()
-        self.thread = None
-
-    def close(self) -> None:
-        _process.check()
-        with self.lock:
-            self.closed, loop, self.loop = True, self.loop, None
-        if loop:
-            loop.call_soon_threadsafe(loop.stop)
-
-
 class Sequence(_Sequence[int, "list[int]", range]):
     """A named sequence: a counter that all nodes share. Made by :meth:`Client.sequence`."""
 
@@ -188,51 +125,21 @@ class Client(_Client[int, "list[int]", Sequence]):
     A forked process may use its parent's client: it makes connections of its own, and gets no prefetched value.
     """
 
-    _reactor, _sequence = _Threaded, Sequence
+    _core_type, _sequence = Blocking, Sequence
 
     def _prepare(self, core: Any, name: str, prefetch: int, max_age: float) -> None:
         super()._prepare(core, name, prefetch, max_age)
-        weakref.finalize(self, core.close)  # a client that is dropped ends its thread, which does not refer to it
+        weakref.finalize(self, core.close)  # a client that is dropped closes its connections
 
     def close(self) -> None:
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
         self._core.close()
-        if self._core.thread:
-            self._core.thread.join(self._core.options.node_timeout)
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Asynchronous(Reactor):
-    wake = Reactor.soon
-
-    async def call(self, request: protocol.Request, limit: float, stock: Optional[Stock] = None) -> Any:
-        _process.check()
-        self._start()
-        if stock and (value := self.draw(stock)) is not None:
-            return value
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        call = self.begin(request, limit, lambda _: None if future.done() else future.set_result(None), stock)
-        try:
-            await future
-        finally:
-            call.done = True  # nobody waits any more, after a cancellation, too
-        return call.result()
-
-    def _start(self) -> None:
-        if self.closed:
-            raise ClosedError
-        loop = asyncio.get_running_loop()
-        if self.loop is None or self.loop.is_closed():
-            self.forget()
-            self.prepare()
-            self.loop = loop
-        elif self.loop is not loop:
-            raise RuntimeError("the client is bound to another event loop. Make a client for each loop")
 
 
 _One = Coroutine[Any, Any, int]
@@ -250,15 +157,11 @@ class AsyncClient(_Client[_One, _Many, AsyncSequence]):
     The first call binds the client to the running event loop. A call that is cancelled disturbs no other.
     """
 
-    _reactor, _sequence = _Asynchronous, AsyncSequence
+    _core_type, _sequence = Asynchronous, AsyncSequence
 
     async def close(self) -> None:
         """Close the connections. Calls that wait, and later ones, raise ClosedError."""
-        core = self._core
-        core.closed, loop, core.loop = True, core.loop, None
-        if loop and not loop.is_closed():
-            await core.shut()
-        core.forget()  # sockets of a loop that has ended
+        await self._core.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -40,6 +40,7 @@ class Call:
     error: Optional[Exception] = None
     address = "the node"  #: the node that was asked last
     last: Optional[Exception] = None  #: the error of the node that was asked last
+    caller: Any = None  #: the driver's
     refused: tuple[Node, ...] = ()  #: the nodes that have refused the call because of its sequence
     resume = 0.0  #: while the call waits: when it begins anew
     #: When the request was sent, how long the node may be silent, and whether that is less than usual.
@@ -146,6 +147,8 @@ class Engine:
         self.held: list[tuple[Call, list[int]]] = []
         self.held_until = inf
         self.comparing = False
+        #: The cluster was known from the start, or all replies of other nodes have come, or their time is up.
+        self.compared = not self.identity.unknown
         self.connect = connect
         self.nodes = [Node(address) for address in options.addresses]
         self.links: set[Link] = set()
@@ -223,7 +226,8 @@ class Engine:
 
     def close(self) -> None:
         """Close all links, and fail all calls."""
-        calls, self.waiting = self.waiting, []
+        calls = self.waiting + [call for call, _ in self.held]
+        self.waiting, self.held = [], []
         for link in list(self.links):
             calls += self._drop(link)
         for call in calls:
@@ -283,6 +287,7 @@ class Engine:
         """Ask the nodes beside the first one that has answered which cluster they belong to. Replies wait for that."""
         now = self.now()
         others = [node for node in self.nodes if node is not first and not node.failures]
+        self.compared = not others
         if others:
             self.comparing, self.held_until = True, now + COMPARE
             self.next_tick = min(self.next_tick, self.held_until)
@@ -290,7 +295,7 @@ class Engine:
             self._send(node, "compare", self._own_call(protocol.NOTHING), now)
 
     def _release(self) -> None:
-        held, self.held, self.held_until, self.comparing = self.held, [], inf, False
+        held, self.held, self.held_until, self.comparing, self.compared = self.held, [], inf, False, True
         for call, values in held:
             self._end(call, values)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import ssl
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple, Optional
 
 DEFAULT_ADDRESS = "127.0.0.1:7609"
@@ -19,6 +20,13 @@ class Address(NamedTuple):
     host: str = ""
     port: int = 0
     path: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        """Report whether the host is an IP address, so that no name server is asked."""
+        with contextlib.suppress(ValueError):
+            return bool(ip_address(self.host)) and "%" not in self.host
+        return False
 
 
 class Options(NamedTuple):

@@ -16,7 +16,7 @@ _Value = tuple[int, float, float]
 
 
 class Stock:
-    """Prefetched values. Any thread may take one. Only the thread of the engine adds those of a request."""
+    """Prefetched values. Any thread may take one. Only the one that changes the engine adds those of a request."""
 
     def __init__(self, name: str, size: int, max_age: float) -> None:
         self._name, self._size, self._max_age = name, size, max_age
@@ -27,6 +27,7 @@ class Stock:
         """Drop all values. A child process must not hand out those of its parent."""
         self._values: deque[_Value] = deque()
         self._filled_by = 0.0  #: until then, a request for more values may be under way
+        self._looked = 0.0  #: when a caller has looked for the reply
 
     def take(self) -> Optional[int]:
         """Return a value that is not too old, or None."""
@@ -51,6 +52,16 @@ class Stock:
         if have > self._size // 2 or self._filled_by > monotonic():
             return 0
         return min(self._size - have, MAX_COUNT)
+
+    def awaits(self, pause: float) -> bool:
+        """Report whether a caller should look for the reply to a request. So long ago it has done that."""
+        if not self._filled_by or len(self._values) > self._size // 2:
+            return False
+        now = monotonic()
+        if now < self._looked + pause:
+            return False
+        self._looked = now
+        return True
 
     def submit(self, call: Call, engine: Engine) -> None:
         """Begin a call that found the stock empty. Fill the stock after it, so that the call has the lowest value."""
