@@ -257,7 +257,7 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	check $(MAKE) check-release FRESH=1
 	check env FLAKED_TEST_DIST=dist $(MAKE) containers
 	check scripts/get-clients.sh
-	check env FLAKED_TEST_VERSIONS=1 $(MAKE) test-clients ONLY="java node"
+	check env FLAKED_TEST_VERSIONS=1 $(MAKE) test-clients
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/e2e -run "Redis|ExamplesOfClients"
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run RollingUpgrade
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi

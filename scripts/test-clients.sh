@@ -6,7 +6,8 @@
 #   scripts/test-clients.sh [LANGUAGE...]      java, python and node, if none is given. Go is always there
 #
 # FLAKED_TEST_VERSIONS=1 also runs Java's modules, compiled once, with the oldest and the newest frameworks, and an
-# application with three releases of Spring Boot. Node's client is tested with the releases of $node_versions, too.
+# application with three releases of Spring Boot. Node's client is tested with the releases of $node_versions, too, and
+# Python's under many servers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -43,6 +44,7 @@ test_python() {
   "$tools/ruff" check -q .
   "$tools/mypy" --no-error-summary
   "$tools/pytest" -q
+  [[ -z ${FLAKED_TEST_VERSIONS:-} ]] || ../../scripts/trial-python.sh
 }
 
 test_node() {
