@@ -109,7 +109,7 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusa
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
 	block := positions.Block{First: r.Next + skip, End: r.Next + skip + n}
-	r.PeakFrom, r.PeakAt = block.First, max(now, r.PeakAt) // a later loss may lose all of this incarnation (S13)
+	//mutant:s13-peak-falls by TestPeak -> r.Incarnation, r.PeakFrom, r.PeakAt = incarnation, block.First, now
 	r.Incarnation = incarnation
 	paid := hard.Pay(r.budget(), n, now)
 	return r.withBlock(block, paid), nil
@@ -124,7 +124,7 @@ func (r Record) withBlock(b positions.Block, left positions.Budget) blockWrite {
 // skip returns the positions that the first block after a loss of data leaves out (S13). Usually they are
 // what may have been taken since this record was written. There may also have been an incarnation between the
 // record's and the present one, of which all is lost: the first block of that incarnation skipped from an
-// older copy, perhaps further than this record would.
+// older copy, perhaps of an earlier incarnation, and perhaps further than this record would.
 //
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
 func (r Record) skip(incarnation, now int64) (skip, wait int64) {

@@ -148,8 +148,9 @@ type Record struct {
 	Credit int64 `json:"credit"`
 	At     int64 `json:"at"`
 	// PeakFrom and PeakAt bound what was ever issued: at the sequence time t, ms, all positions in use were
-	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the
-	// sequence is created, and by the first block after a loss of data. PeakFrom rises with Next where that is raised.
+	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the sequence is created.
+	// PeakFrom rises with Next where that is raised. A loss of data lowers neither: at a later one, an incarnation that
+	// is lost may have begun with a copy from before this one (S13).
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
 	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
