@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import socket
-import threading
 from typing import Any, Callable, Union
 
 from . import _process
@@ -17,7 +17,7 @@ Places = Union["list[Place]", Exception]
 def look_up(address: Address, found: Callable[[Places], object]) -> None:
     """Tell where the node listens, or why that is unknown, now or from another thread.
 
-    Python waits for a loop's own threads when it ends. A name server may take minutes, so the thread is a daemon.
+    Python waits for other threads when it ends, and a name server may take minutes. So it does not know of this one.
     """
     if address.path:
         found([(socket.AF_UNIX, address.path)])
@@ -25,7 +25,8 @@ def look_up(address: Address, found: Callable[[Places], object]) -> None:
         found([(socket.AF_INET6 if ":" in address.host else socket.AF_INET, (address.host, address.port))])
     else:
         try:
-            threading.Thread(target=lambda: found(_resolve(address)), name="flaked-dns", daemon=True).start()
+            # Under gevent a Thread would let others run before it has started. They must not within a change.
+            _thread.start_new_thread(lambda: found(_resolve(address)), ())
         except RuntimeError as error:  # no thread can start, Python ends
             found(error)
 

@@ -1,7 +1,7 @@
 """The blocking client's I/O. It has no thread: one of the callers that wait, the leader, does the I/O for all.
 
 Names of ``threading``, ``socket`` and ``select`` are looked up when they are used: gevent and eventlet replace them at
-any time. Nothing waits while the lock is held, so it may be one from before that.
+any time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Blocking:
         if self.engine and not self.engine.compared:
             self.identity = Identity(self.options.cluster)
         self.engine = self._bell = None
-        self._lock = threading.RLock()  # a thread of the parent may have held it
+        self._lock = _process.new_lock()  # a thread of the parent may have held it
         self._changing = -1  #: the caller that changes the engine, 0 if none does, -1 if it must be made anew
         self._calls: dict[Call, Any] = {}  #: their gates, which open when a call has ended, or when nobody leads
         self._leader: Optional[Call] = None

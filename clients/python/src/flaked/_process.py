@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import weakref
 from typing import Any
 
+
+def new_lock() -> Any:
+    """Return a lock of native threads, even under gevent and eventlet. Nothing may wait while it is held."""
+    return _thread.RLock()
+
+
 #: Held while a socket is made and noted, so that a fork finds all sockets noted.
-making = threading.RLock()
+making = new_lock()
 #: What begins anew in a copy, by its method forget.
 forgetful: weakref.WeakSet[Any] = weakref.WeakSet()
 _pid = os.getpid()
 #: A lock for each copy, because a thread of the parent may have held any older one.
-_locks: dict[int, threading.Lock] = {}
+_locks: dict[int, Any] = {}
 
 
 def check() -> None:
@@ -25,9 +31,9 @@ def check() -> None:
 def _forget() -> None:
     global making, _pid
     pid = os.getpid()
-    with _locks.setdefault(pid, threading.Lock()):
+    with _locks.setdefault(pid, new_lock()):
         if pid != _pid:
-            making = threading.RLock()
+            making = new_lock()
             for each in list(forgetful):
                 each.forget()
             _pid = pid  # last, because other threads do not wait for the lock then
