@@ -65,15 +65,24 @@ STACKS = {
         "warning",
         "app:asgi",
     ],
-    "Jupyter": [],
 }
-ONE_PROCESS = ("Jupyter", "celery threads", "celery gevent", "celery eventlet")
+#: These serve nothing: they print.
+PROGRAMS = {
+    "gevent's timeouts": ["greenlets.py", "gevent"],
+    "gevent's timeouts, patched late": ["greenlets.py", "gevent", "late"],
+    "eventlet's timeouts": ["greenlets.py", "eventlet"],
+    "eventlet's timeouts, patched late": ["greenlets.py", "eventlet", "late"],
+    "Jupyter": ["notebook.py"],
+}
+STACKS.update((name, ["sleep", "600"]) for name in PROGRAMS)
+ONE_PROCESS = ("celery threads", "celery gevent", "celery eventlet", *PROGRAMS)
 
 
-def answers(command: list[str], environment: dict[str, str], process: subprocess.Popen[bytes], url: str) -> list[Any]:
-    if not command or "celery" in command[0]:
-        send = [sys.executable, *(["app.py", "send"] if command else ["notebook.py"])]
-        done = subprocess.run(send, cwd=HERE, env=environment, stdout=subprocess.PIPE, timeout=120, check=True)
+def answers(name: str, environment: dict[str, str], process: subprocess.Popen[bytes], url: str) -> list[Any]:
+    program = ["app.py", "send"] if name.startswith("celery") else PROGRAMS.get(name)
+    if program:
+        command = [sys.executable, *program]
+        done = subprocess.run(command, cwd=HERE, env=environment, stdout=subprocess.PIPE, timeout=120, check=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
     ends = time.monotonic() + 60
     while True:
@@ -99,10 +108,10 @@ def run(name: str, command: list[str], address: str) -> str:
         for part in ("queue", "control", "results"):
             os.mkdir(f"{folder}/{part}")
         environment = {**os.environ, "FLAKED_ADDRESS": address, "FLAKED_QUEUE": folder}
-        environment.update(FLAKED_PARENT=f"{folder}/parent", PYTHONPATH=str(HERE), HOME=folder)
+        environment.update(FLAKED_PARENT=f"{folder}/parent", PYTHONPATH=str(HERE), HOME=folder, PYTHONWARNINGS="ignore")
         with open(f"{folder}/log", "wb") as log:
             process = subprocess.Popen(
-                [part.format(port=port) for part in command or ["sleep", "600"]],
+                [part.format(port=port) for part in command],
                 cwd=HERE,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -111,7 +120,7 @@ def run(name: str, command: list[str], address: str) -> str:
                 start_new_session=True,
             )
         try:
-            got = answers(command, environment, process, f"http://127.0.0.1:{port}/")
+            got = answers(name, environment, process, f"http://127.0.0.1:{port}/")
         except Exception as error:
             got = [{"pid": 0, "ids": [], "wrong": [f"{type(error).__name__} {error}"]}]
         finally:
