@@ -57,7 +57,8 @@ class Blocking:
         self._lock = _process.new_lock()  # a thread of the parent may have held it
         self._changing = -1  #: the caller that changes the engine, 0 if none does, -1 if it must be made anew
         self._calls: dict[Call, Any] = {}  #: their gates, which open when a call has ended, or when nobody leads
-        self._leader: Optional[Call] = None
+        self._leader: Optional[Call] = None  #: it leads until it has ended. Set under the lock
+        self._waiting: Optional[Call] = None  #: the leader while it waits for sockets
         self._queue: deque[Callable[[Engine], object]] = deque()
         self._turn = 0  #: counts how often the queue was read
         self._rung = -1  #: the turn in which the bell was rung
@@ -73,7 +74,7 @@ class Blocking:
             return self._apart(request, limit)
         gate = threading.Lock()
         gate.acquire()
-        call = Call(request, monotonic() + limit, lambda _: _open(gate))
+        call = Call(request, monotonic() + limit, lambda ended: self._finish(ended, gate))
         call.caller = threading.get_ident()
         try:
             self._calls[call] = gate
@@ -120,7 +121,7 @@ class Blocking:
         if self._led():
             self._wake()
         elif not self._within():
-            self._work(None)
+            self._work(None, None)
 
     def _await(self, call: Call, gate: Any) -> None:
         """Wait for a reply as the leader, or for the leader."""
@@ -129,30 +130,41 @@ class Blocking:
             left = call.deadline - monotonic()
             if self.closed:
                 raise ClosedError
-            if self._leader is not call and self._led():
-                if left <= 0:
-                    return
+            work = None if self._led(call) else self._work(ready, call)
+            if call.done or left <= 0:
+                return
+            if work:
+                waits, until = work
+                before, self._waiting = self._waiting, call
+                if not call.done:
+                    ready = wait(waits, min(until, call.deadline, monotonic() + LOOK) - monotonic())
+                self._waiting = before
+            else:
                 self._wake()
                 gate.acquire(timeout=min(left, LOOK))
                 ready = None
-            else:
-                self._leader = call
-                waits, until = self._work(ready)
-                if call.done or left <= 0:
-                    return
-                ready = wait(waits, min(until, call.deadline) - monotonic())
 
-    def _led(self) -> bool:
-        """Report whether a caller leads that this one has not interrupted."""
+    def _led(self, call: Optional[Call] = None) -> bool:
+        """Report whether another call leads, which is not one that this caller has interrupted."""
         leader = self._leader
-        return leader is not None and not leader.done and leader.caller != threading.get_ident()
+        if leader is None or leader is call:
+            return False
+        return not leader.done and leader.caller != threading.get_ident()
+
+    def _finish(self, call: Call, gate: Any) -> None:
+        _open(gate)
+        if self._waiting is call and self._bell:  # another one has read its reply
+            self._bell.ring()
 
     def _leave(self, call: Call) -> None:
         """Let another caller lead, if any waits."""
         call.done = True
         self._calls.pop(call, None)
-        if self._leader is call:
-            self._leader = None
+        below = self._waiting
+        if below is call:
+            self._waiting = None
+        elif below and below.caller == call.caller and self._bell:
+            self._bell.ring()  # its reply may have come while it was interrupted
         if self._calls and not self._led():
             for other, gate in self._calls.copy().items():
                 if not other.done and other.deadline > monotonic():
@@ -167,8 +179,8 @@ class Blocking:
             self._bell.ring()
             self._rung = turn  # if _work has been called meanwhile, this says nothing
 
-    def _work(self, ready: Optional[list[_Polled]]) -> tuple[list[_Polled], float]:
-        """Receive, do what was posted, and send. Return for what to wait, and until when.
+    def _work(self, ready: Optional[list[_Polled]], call: Optional[Call]) -> Optional[tuple[list[_Polled], float]]:
+        """Receive, do what was posted, and send. Return for what to wait, and until when. None: another call leads.
 
         ready has what was waited for. None stands for all connections: what they have is older than what is sent now.
         """
@@ -177,6 +189,10 @@ class Blocking:
             with self._lock:
                 if self.closed:
                     raise ClosedError
+                if call:
+                    if self._led(call):
+                        return None
+                    self._leader = call
                 # No loop stands here: with Python 3.13 an interrupt at the end of its body would keep the lock.
                 return self._change(caller, ready)
         except BaseException:
