@@ -294,3 +294,21 @@ func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 		t.Errorf("term %d", r.Term)
 	}
 }
+
+// A node takes positions only while its slot is as its last heartbeat has left it (S10).
+func TestTakingNeedsTheSlotUnchanged(t *testing.T) {
+	s, a := newOrder(t)
+	a.ask("order", 1, false).first()
+	before := s.view("order").record.Next
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: 7, Incarnation: anyIncarnation} } // another write came
+	a.ask("order", 1000, false)
+	s.run(time.Second)
+	if after := s.view("order").record.Next; after != before {
+		t.Errorf("the next position was %d, and is %d", before, after)
+	}
+	a.hold = nil
+	a.ask("order", 1000, false).finish()
+	if after := s.view("order").record.Next; after == before {
+		t.Errorf("the next position is still %d", after)
+	}
+}

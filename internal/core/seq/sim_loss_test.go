@@ -137,7 +137,7 @@ func (h *history) loseRaise() {
 	}
 	h.note("by hand: 20 notes for %s: %v", name, err)
 	highest := s.highest
-	h.run(h.confirm.Milliseconds() + 1)
+	h.run(2 * h.confirm.Milliseconds()) // it begins anew if another node reports the loss, too
 	if r, _, err := op.Show(ctx, name); err != nil || r.Next < highest {
 		h.violated("raised next", "the next position of %s is %d, but node %d knows %d: %v", name, r.Next, x.id,
 			highest, err)

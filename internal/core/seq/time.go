@@ -44,7 +44,7 @@ func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 func (k *knowledge) fixLeast(now timeguard.Moment, leader int64, hold Hold) bool {
 	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if k.least == 0 {
 	if k.least == 0 && hold.Incarnation >= k.incarnation {
-		//mutant:s24-time-as-read by seqsim -> k.least = k.state.Time
+		//mutant:s24-time-as-read by TestTimeIsPutBackByThreeClocks -> k.least = k.state.Time
 		k.least = max(k.sure.atMost(now, leader), k.last.atMost(now, leader))
 	}
 	return k.least != 0

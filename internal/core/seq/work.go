@@ -252,7 +252,7 @@ func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again 
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
-		//mutant:s10-slot by seqsim ->
+		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
 		ops = append(ops, hold.check())
 		if !hold.allows(st.blockWrite) {
 			err = errNotSent
