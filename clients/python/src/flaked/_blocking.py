@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
 from collections import deque
 from functools import partial
@@ -57,8 +58,9 @@ class Blocking:
         self._lock = _process.new_lock()  # a thread of the parent may have held it
         self._changing = -1  #: the caller that changes the engine, 0 if none does, -1 if it must be made anew
         self._calls: dict[Call, Any] = {}  #: their gates, which open when a call has ended, or when nobody leads
-        self._leader: Optional[Call] = None  #: it leads until it has ended. Set under the lock
+        self._leader: Optional[Call] = None  #: it leads until it has left. Set under the lock
         self._waiting: Optional[Call] = None  #: the leader while it waits for sockets
+        self._ended = 0  #: how many calls have ended in the last turn
         self._queue: deque[Callable[[Engine], object]] = deque()
         self._turn = 0  #: counts how often the queue was read
         self._rung = -1  #: the turn in which the bell was rung
@@ -70,12 +72,13 @@ class Blocking:
             raise ClosedError
         if stock and (value := self._draw(stock)) is not None:
             return value
-        if self._within():  # a signal handler has interrupted this thread in the midst of a change
+        caller = threading.get_ident()
+        if self._changing == caller:  # a signal handler has interrupted this thread in the midst of a change
             return self._apart(request, limit)
         gate = threading.Lock()
         gate.acquire()
         call = Call(request, monotonic() + limit, lambda ended: self._finish(ended, gate))
-        call.caller = threading.get_ident()
+        call.caller = caller
         try:
             self._calls[call] = gate
             self._queue.append(lambda engine: stock.submit(call, engine) if stock else engine.submit(call))
@@ -130,13 +133,18 @@ class Blocking:
             left = call.deadline - monotonic()
             if self.closed:
                 raise ClosedError
-            work = None if self._led(call) else self._work(ready, call)
+            leader = self._leader
+            led = leader is not None and leader is not call and not leader.left and self._led(call)
+            if not led and ready is None and self._ended > 1 and self._claim(call):
+                time.sleep(0)  # those that were answered with it may ask, too: one write is for all
+            work = None if led else self._work(ready, call)
             if call.done or left <= 0:
                 return
             if work:
                 waits, until = work
                 before, self._waiting = self._waiting, call
-                if not call.done:
+                ready = []
+                if not (call.done or self._queue or self.closed):
                     ready = wait(waits, min(until, call.deadline, monotonic() + LOOK) - monotonic())
                 self._waiting = before
             else:
@@ -147,25 +155,34 @@ class Blocking:
     def _led(self, call: Optional[Call] = None) -> bool:
         """Report whether another call leads, which is not one that this caller has interrupted."""
         leader = self._leader
-        if leader is None or leader is call:
+        if leader is None or leader is call or leader.left or leader.caller == threading.get_ident():
             return False
-        return not leader.done and leader.caller != threading.get_ident()
+        return not leader.done or leader.deadline > monotonic()
+
+    def _claim(self, call: Call) -> bool:
+        with self._lock:
+            if self._led(call):
+                return False
+            self._leader = call
+            return True
 
     def _finish(self, call: Call, gate: Any) -> None:
+        self._ended += 1
         _open(gate)
         if self._waiting is call and self._bell:  # another one has read its reply
             self._bell.ring()
 
     def _leave(self, call: Call) -> None:
         """Let another caller lead, if any waits."""
-        call.done = True
+        call.done = call.left = True
         self._calls.pop(call, None)
         below = self._waiting
         if below is call:
             self._waiting = None
         elif below and below.caller == call.caller and self._bell:
             self._bell.ring()  # its reply may have come while it was interrupted
-        if self._calls and not self._led():
+        leader = self._leader
+        if self._calls and (leader is None or leader.left):
             for other, gate in self._calls.copy().items():
                 if not other.done and other.deadline > monotonic():
                     return _open(gate)
@@ -175,14 +192,15 @@ class Blocking:
 
     def _wake(self) -> None:
         turn = self._turn
-        if self._rung != turn and self._bell:
+        if self._waiting and self._rung != turn and self._bell:
             self._bell.ring()
             self._rung = turn  # if _work has been called meanwhile, this says nothing
 
     def _work(self, ready: Optional[list[_Polled]], call: Optional[Call]) -> Optional[tuple[list[_Polled], float]]:
         """Receive, do what was posted, and send. Return for what to wait, and until when. None: another call leads.
 
-        ready has what was waited for. None stands for all connections: what they have is older than what is sent now.
+        ready has what was waited for. None stands for the connections that are idle, or all if there is no call: what
+        they have is older than what is sent now.
         """
         caller = threading.get_ident()
         try:
@@ -194,7 +212,7 @@ class Blocking:
                         return None
                     self._leader = call
                 # No loop stands here: with Python 3.13 an interrupt at the end of its body would keep the lock.
-                return self._change(caller, ready)
+                return self._change(caller, ready, call)
         except BaseException:
             if self._changing == caller:
                 self._changing = -1
@@ -202,14 +220,20 @@ class Blocking:
                 self._lock.release()  # Python 3.9 may keep it
             raise
 
-    def _change(self, caller: int, ready: Optional[list[_Polled]]) -> tuple[list[_Polled], float]:
+    def _change(self, caller: int, ready: Optional[list[_Polled]], call: Optional[Call]) -> tuple[list[_Polled], float]:
         before, self._changing = self._changing, caller
         engine, bell = self.engine, self._bell
         if before or not engine or not bell:
             engine, bell = self._renew()
-        for each in [link.task for link in engine.links] if ready is None else ready:
+        self._ended = 0
+        if ready is None:  # a connection with a caller's request is waited for soon: it is not looked at
+            links = [link for link in engine.links if not (call and link.pending and link.pending[0] in self._calls)]
+            ready, polled = [link.task for link in links], False
+        else:
+            polled = True
+        for each in ready:
             each.ready()
-        if ready is not None and engine.next_tick <= monotonic():
+        if polled and engine.next_tick <= monotonic():
             engine.tick()  # what has come was read: no node is judged early because nobody has called for long
         self._turn += 1  # after the bell was heard, and before the queue is read
         while self._queue:
@@ -261,5 +285,7 @@ class Blocking:
 
 
 def _open(gate: Any) -> None:
-    with contextlib.suppress(RuntimeError):  # it is open
+    try:  # noqa: SIM105  # each call does this
         gate.release()
+    except RuntimeError:
+        pass  # it is open

@@ -41,6 +41,7 @@ class Call:
     address = "the node"  #: the node that was asked last
     last: Optional[Exception] = None  #: the error of the node that was asked last
     caller: Any = None  #: the driver's
+    left = False  #: the driver's
     refused: tuple[Node, ...] = ()  #: the nodes that have refused the call because of its sequence
     resume = 0.0  #: while the call waits: when it begins anew
     #: When the request was sent, how long the node may be silent, and whether that is less than usual.
