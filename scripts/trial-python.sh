@@ -22,7 +22,7 @@ trap stop EXIT
 bin/flaked serve --dev --listen 127.0.0.1:7649 --admin off --log-format text 2>"$dir/node" &
 node=$!
 for ((i = 0; ; i++)); do
-  if grep -q serving "$dir/node"; then break; fi
+  if grep -qs serving "$dir/node"; then break; fi
   ((i < 300)) || die "the node did not serve within 30 s: $(tail -n 5 "$dir/node")"
   sleep 0.1
 done
