@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -310,5 +311,21 @@ func TestTakingNeedsTheSlotUnchanged(t *testing.T) {
 	a.ask("order", 1000, false).finish()
 	if after := s.view("order").record.Next; after == before {
 		t.Errorf("the next position is still %d", after)
+	}
+}
+
+// An owner stops when it has seen a loss of data, and before anybody has put /seq back.
+func TestOwnerStopsBeforeTheStateIsPutBack(t *testing.T) {
+	s := newStage(t)
+	before := s.mem.Snapshot()
+	a := s.node()
+	s.ordered("ticks", DefaultLease, 1000)
+	a.ask("ticks", 1, true).first()
+	s.mem.Restore(before)
+	a.noteLoss()
+	a.is.known.enter(1, a.is.cfg.Elapsed.Now())
+	var lost *lostError
+	if err := a.is.giveBack(context.Background()); !errors.As(err, &lost) || !lost.later {
+		t.Errorf("%v", err)
 	}
 }

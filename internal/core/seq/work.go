@@ -88,6 +88,9 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 	case foundLater:
 		return view{}, &lostError{later: true}
 	}
+	if v.state == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
+		return view{}, &lostError{later: true}
+	}
 	err = i.readMore(ctx, &v, s.wants(v, i.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
