@@ -144,7 +144,7 @@ func (i *Issuer) report(found string) {
 			"incarnation", i.known.incarnation, "found", found)
 	}
 	i.known.reported = true
-	//mutant:s7-no-report by seqsim ->
+	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
 	i.cfg.Tenure.ReportLoss(i.known.incarnation, found)
 }
 
