@@ -36,11 +36,16 @@ export abstract class Source {
     if (stock === undefined || this.pool.closed) return this.pool.call(this.#one, options);
     checkMs("timeoutMs", options.timeoutMs, 1);
     options.signal?.throwIfAborted();
+    const taken = stock.next();
+    const more = stock.lacks(mostValues);
+    return taken !== undefined && more === 0 ? taken : this.#refill(stock, taken, more, options);
+  }
+
+  /** Asks for `more` values for the stock, and for one for the caller if none was taken. It is apart for speed. */
+  async #refill(stock: Stock, taken: bigint | undefined, more: number, options: CallOptions): Promise<bigint> {
     const asked = performance.now();
-    const taken = stock.take(asked);
     // The request for the stock goes out after that of the call, so that the stock has the later values.
     const call = taken ?? this.pool.call(this.#one, options);
-    const more = stock.lacks(mostValues);
     if (more > 0) {
       const filled = (values: bigint[]) => stock.filled(values, asked, performance.now());
       this.pool.call(queryMany(this.#verb, more), {}, true).then(filled, () => filled([]));

@@ -111,6 +111,20 @@ test("the stock dies if the clocks have moved apart by more than its age", () =>
   }
 });
 
+test("the stock looks at the age of its values again when the wall clock has moved", () => {
+  let wall = 1e12;
+  const stock = new Stock(4, 1000, () => wall);
+  const now = performance.now();
+  stock.filled([1n, 2n, 3n, 4n], now, now);
+  assert.deepEqual([stock.next(), stock.next()], [1n, 2n]);
+  wall += 1;
+  assert.equal(stock.next(), 3n);
+  wall += 5000; // the process was resumed from a snapshot
+  assert.equal(stock.next(), undefined);
+  stock.filled([5n], now, now);
+  assert.deepEqual([stock.next(), stock.next()], [5n, undefined]);
+});
+
 test("a call gets a lower value that came while it was under way", () => {
   const stock = new Stock(4, 1000, () => 1e12);
   assert.equal(stock.exchange(7n, 0, 0), 7n);
