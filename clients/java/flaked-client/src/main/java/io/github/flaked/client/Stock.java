@@ -14,6 +14,7 @@ final class Stock {
     private final long maxAge;
     private final Deque<Value> values = new ArrayDeque<>();
     private boolean filling; // a request for the stock is under way
+    private long looked = Long.MIN_VALUE; // the wall clock when poll last looked at the age of the first value
 
     /** A value, by how much the wall clock was ahead when it came, and the life of the process that asked for it. */
     private record Value(long value, long askedAt, long ahead, int life) {}
@@ -31,18 +32,24 @@ final class Stock {
         return value == null ? -1 : value.value;
     }
 
+    /** Looks at the age of the values once in a millisecond: a clock takes time. */
     private synchronized Value poll() {
+        long wall = wallClock.getAsLong();
+        Value value = values.poll();
+        if (value == null || wall == looked && value.life == pool.life()) {
+            return value;
+        }
+        looked = wall;
         long now = Pool.now();
-        long ahead = ahead(now);
-        Value value;
-        do {
+        while (value != null && !isFresh(value, now, wall * Check.MS - now)) {
             value = values.poll();
-            // If the clocks have moved apart, the process was resumed from a snapshot, perhaps more than once.
-        } while (value != null
-                && (now - value.askedAt > maxAge
-                        || Math.abs(ahead - value.ahead) > maxAge
-                        || value.life != pool.life()));
+        }
         return value;
+    }
+
+    /** If the clocks have moved apart, the process was resumed from a snapshot, perhaps more than once. */
+    private boolean isFresh(Value value, long now, long ahead) {
+        return now - value.askedAt <= maxAge && Math.abs(ahead - value.ahead) <= maxAge && value.life == pool.life();
     }
 
     private long ahead(long now) {
