@@ -68,6 +68,7 @@ type simDisk struct {
 	left    int64 // until the node has held the worker for the confirming time, ns
 	boots   int
 	stamped timeguard.Stamped
+	whole   bool // the heartbeats had no gap for the confirming time
 	witness *Witness
 	// self is the identity of the node. count is what the state file says of the journal. copies are earlier journals.
 	self   string
@@ -273,11 +274,12 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	now = n.elapsed.Acknowledged(last, now)
 	chained := found.Found && was.sent != 0 && found.Stat.Version >= was.version && last != (timeguard.Stamped{}) &&
 		(was.incarnation == incarnation || !n.nothing) && now.Sent.Most-last.Sent.Most <= 2*int64(n.h.heartbeat)
-	if !chained {
+	if !chained || n.nothing && !n.disk.whole { // the process before had to wait, too
 		n.broken = now.Sent.Least
 	} else if n.nothing {
 		n.broken = now.Sent.Least - int64(n.h.confirm)
 	}
+	n.disk.whole = now.Sent.Least-n.broken >= int64(n.h.confirm)
 	n.claim.version, n.claim.sure, n.claim.sent, n.claim.heard, n.nothing = stat.Version, true, sent, incarnation, false
 	n.stamped, n.disk.stamped = now, now
 	n.disk.claim = n.claim
