@@ -315,20 +315,9 @@ func (a *asker) reachAll(addresses, host string) (all []string) {
 
 // workersText names workers, in ascending order: worker 3, or workers 1-2, 7.
 func workersText(workers []int) string {
-	var spans []string
-	for k := 0; k < len(workers); {
-		first := k
-		for k++; k < len(workers) && workers[k] == workers[k-1]+1; k++ {
-		}
-		span := strconv.Itoa(workers[first])
-		if last := workers[k-1]; last != workers[first] {
-			span += "-" + strconv.Itoa(last)
-		}
-		spans = append(spans, span)
-	}
 	word := "worker "
 	if len(workers) > 1 {
 		word = "workers "
 	}
-	return word + strings.Join(spans, ", ")
+	return word + strings.Join(spans(workers), ", ")
 }

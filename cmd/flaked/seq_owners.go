@@ -114,7 +114,15 @@ const mostRanges = 8
 
 // ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
-	var parts []string
+	parts := spans(numbers)
+	if len(parts) > mostRanges {
+		parts = append(parts[:mostRanges], "...")
+	}
+	return strings.Join(parts, " ")
+}
+
+// spans returns ascending numbers as in [0-3 7].
+func spans(numbers []int) (parts []string) {
 	for k := 0; k < len(numbers); {
 		end := k + 1
 		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
@@ -126,8 +134,5 @@ func ranges(numbers []int) string {
 		}
 		parts, k = append(parts, part), end
 	}
-	if len(parts) > mostRanges {
-		parts = append(parts[:mostRanges], "...")
-	}
-	return strings.Join(parts, " ")
+	return parts
 }
