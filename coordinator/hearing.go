@@ -179,15 +179,12 @@ const (
 func (h *Hold) hearPeers(ctx context.Context) error {
 	c := h.co
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
-		var paths []string
-		for _, worker := range h.hearing.Next() {
-			paths = append(paths, SlotPath(worker))
-		}
-		slots, err := c.Store.GetAll(ctx, paths...)
+		peers := h.hearing.Next()
+		slots, err := c.Store.GetAll(ctx, pathsOf(peers)...)
 		if err != nil {
 			return err
 		}
-		c.meet(paths, slots)
+		c.meet(peers, slots)
 		run, ended := h.hearing.Heard(slots, h.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
 		if running += run; ended {
 			break

@@ -100,15 +100,17 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (Beat, error) {
 func (h *Hold) readBeat(ctx context.Context) (view, error) {
 	c := h.co
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
+	var peers []int
 	if c.roster.listed {
-		paths = append(paths, samplePaths(c.known(h.Worker))...)
+		peers = somePeers(c.known(h.Worker))
+		paths = append(paths, samplePaths(peers)...)
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return view{}, err
 	}
 	if c.roster.listed {
-		c.roster.sampled = c.sampled(paths[own:], records[own:])
+		c.roster.sampled = c.sampled(peers, records[own:])
 	}
 	return parseView(records[:own])
 }

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,13 +64,12 @@ func (m *met) note(worker int, s Slot, now int64) {
 	m.peers = append(m.peers, p)
 }
 
-// meet notes the holders of the slots at these paths.
-func (c *Coordinator) meet(paths []string, slots []store.Record) {
+// meet notes the holders of workers, by their slots.
+func (c *Coordinator) meet(workers []int, slots []store.Record) {
 	now := c.Now()
 	for k, r := range slots {
-		worker, err := strconv.Atoi(paths[k][strings.LastIndexByte(paths[k], '/')+1:])
-		if err == nil && r.Found {
-			c.met.note(worker, parseSlot(r.Data), now)
+		if r.Found {
+			c.met.note(workers[k], parseSlot(r.Data), now)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestMetPeersAreRememberedForALease(t *testing.T) {
 		}
 	}
 	reads := func(worker int, s Slot) {
-		c.meet([]string{SlotPath(worker), SlotPath(9)}, []store.Record{{Found: true, Data: s.marshal()}, {}})
+		c.meet([]int{worker, 9}, []store.Record{{Found: true, Data: s.marshal()}, {}})
 	}
 	holder := func(node string, term int64) Slot {
 		return Slot{Node: node, Nonce: "x", Term: term, LeaseUntil: 1, Labels: Labels{Name: node, Address: node + ":1"}}

@@ -113,31 +113,38 @@ func (c *Coordinator) known(own int) []int {
 
 // ask reads the records of up to samplePeers random peers, and the present version of the list.
 func (c *Coordinator) ask(ctx context.Context, peers []int) (*sample, error) {
-	paths := samplePaths(peers)
-	records, err := c.Store.GetAll(ctx, paths...)
+	peers = somePeers(peers)
+	records, err := c.Store.GetAll(ctx, samplePaths(peers)...)
 	if err != nil {
 		return nil, err
 	}
-	return c.sampled(paths, records), nil
+	return c.sampled(peers, records), nil
 }
 
-// samplePaths returns the paths of the list of live workers and of up to samplePeers random peers.
-func samplePaths(peers []int) []string {
+// somePeers returns up to samplePeers random ones of the peers, whose order it changes.
+func somePeers(peers []int) []int {
 	if len(peers) > samplePeers {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 		peers = peers[:samplePeers]
 	}
-	paths := []string{livePath}
-	for _, w := range peers {
+	return peers
+}
+
+// samplePaths returns the paths of the list of live workers and of the slots of peers.
+func samplePaths(peers []int) []string { return append([]string{livePath}, pathsOf(peers)...) }
+
+// pathsOf returns the paths of the slots of workers.
+func pathsOf(workers []int) (paths []string) {
+	for _, w := range workers {
 		paths = append(paths, SlotPath(w))
 	}
 	return paths
 }
 
 // sampled returns what the records at samplePaths show, and notes the state of the list.
-func (c *Coordinator) sampled(paths []string, records []store.Record) *sample {
+func (c *Coordinator) sampled(peers []int, records []store.Record) *sample {
 	list := records[0].Stat
-	c.meet(paths[1:], records[1:])
+	c.meet(peers, records[1:])
 	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
 	return &sample{records[1:], c.roster.present}
 }
