@@ -44,9 +44,8 @@ func productUUID() string { return smallFile("/sys/class/dmi/id/product_uuid") }
 // mountedRoot returns which directory of its filesystem is mounted where f is. It is "" if the kernel does not say:
 // Linux tells the number of a mount since 5.8.
 func mountedRoot(f *os.File) string {
-	var st unix.Statx_t
-	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st)
-	if err != nil || st.Mask&unix.STATX_MNT_ID == 0 {
+	st, ok := statx(f, unix.STATX_MNT_ID)
+	if !ok {
 		return ""
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
@@ -66,12 +65,17 @@ func rootOf(mounts string, number uint64) string {
 
 // birthTime returns when f's inode was created, "" on a filesystem or kernel that does not say.
 func birthTime(f *os.File) string {
-	var st unix.Statx_t
-	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
-	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+	st, ok := statx(f, unix.STATX_BTIME)
+	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("%d.%09d", st.Btime.Sec, st.Btime.Nsec)
+}
+
+// statx returns what the kernel says of f. ok is false if it does not know the field, a STATX_ constant.
+func statx(f *os.File, field int) (st unix.Statx_t, ok bool) {
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, field, &st)
+	return st, err == nil && st.Mask&uint32(field) != 0
 }
 
 const zfsMagic = 0x2fc12fc1 // x/sys has no name for it
