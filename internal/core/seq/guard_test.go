@@ -36,6 +36,18 @@ func (s *stage) follower() *follower {
 	return f
 }
 
+// newFollowed returns a stage with the sequence order, and a node that has followed its creation. Its lease runs for an
+// hour.
+func newFollowed(t *testing.T) (*stage, *follower) {
+	s := newStage(t)
+	s.node()
+	s.create("order", plain(), settings(1000))
+	f := s.follower()
+	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
+	f.follow(1, 0)
+	return s, f
+}
+
 // show creates the live lock.
 func (f *follower) show() {
 	if _, err := f.Create(context.Background(), fmt.Sprintf("/live/%04d", 0), nil, store.Ephemeral); err != nil {
@@ -203,12 +215,7 @@ func TestFarJumpsAreHeard(t *testing.T) {
 		"goes":             {func(f *follower) { f.Expire() }, false},
 		"follows and goes": {func(f *follower) { f.follow(2, 0); f.Expire() }, true},
 	} {
-		s := newStage(t)
-		s.node()
-		s.create("order", plain(), settings(1000))
-		f := s.follower()
-		f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
-		f.follow(1, 0)
+		s, f := newFollowed(t)
 		o := s.operator()
 		o.Clock = simClock{&s.now, func() { row.asleep(f) }}
 		r, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
@@ -230,11 +237,8 @@ func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
 		"stops":                   {func(f *follower) { f.slot.Stopped = true; f.slot.LeaseUntil = 1; f.follow(1, 0) }, true},
 		"does not come back soon": {func(*follower) {}, false},
 	} {
-		s := newStage(t)
-		s.node()
-		s.create("order", plain(), settings(1000))
-		f := s.follower()
-		f.slot.LeaseUntil, f.slot.HeartbeatMs = simEpoch+time.Hour.Milliseconds(), 3000
+		s, f := newFollowed(t)
+		f.slot.HeartbeatMs = 3000
 		f.follow(1, 0)
 		f.Expire()
 		slept := 0
@@ -257,12 +261,7 @@ func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
 
 // The clock of an operator does not decide alone whether a lease is over.
 func TestFarJumpByAWrongClock(t *testing.T) {
-	s := newStage(t)
-	s.node()
-	s.create("order", plain(), settings(1000))
-	f := s.follower()
-	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
-	f.follow(1, 0)
+	s, f := newFollowed(t)
 	f.Expire()
 	s.run(time.Second)
 	ahead := s.now + 24*time.Hour.Milliseconds()
