@@ -13,8 +13,8 @@ import (
 // A gap that seems too short is dangerous, so gaps are measured by AtMost. The age of the chain must not seem too long,
 // so it is measured by AtLeast (C31).
 type Chain struct {
-	// Began is when the node sent the first write of the chain, in ns of AtLeast. Sent is when it sent the last write,
-	// in ns of AtMost. Both are 0 if there is no chain.
+	// Began is the time at which the node sent the first write of the chain, in ns of AtLeast. Sent is that of the last
+	// write, in ns of AtMost. Both are 0 if there is no chain.
 	Began int64 `json:"began,omitempty"`
 	Sent  int64 `json:"sent,omitempty"`
 	// Version is the version of the slot after the last write. It stays when the chain ends.

@@ -117,7 +117,7 @@ func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) b
 	return false
 }
 
-// speech is what a holder reports in its slot, as a node in a new session reads it.
+// speech says whether a peer has compared its records, as its slot shows to a node in a new session.
 type speech int
 
 const (

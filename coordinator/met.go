@@ -74,7 +74,7 @@ func (c *Coordinator) meet(workers []int, slots []store.Record) {
 	}
 }
 
-// metMargin is how long a peer is remembered after a lease: a node of a large cluster seldom reads the same record.
+// A node remembers a peer for the longest lease and metMargin. In a large cluster it reads each record only rarely.
 const metMargin = time.Hour
 
 // Met returns the peers whose lease may still run. Any goroutine may call it.

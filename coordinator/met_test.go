@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// A process remembers the holders whose records it has read, for as long as their leases may run, whatever an older
-// copy of ZooKeeper's data shows later.
+// A process remembers a holder whose record it has read, for as long as the lease may run. An older copy of ZooKeeper's
+// data does not change that.
 func TestMetPeersAreRememberedForALease(t *testing.T) {
 	now := int64(labStart)
 	elapsed := timeguard.NewElapsed(timeguard.System())
@@ -89,7 +89,7 @@ func TestMetPeersAreRememberedForALease(t *testing.T) {
 	wants("another cluster")
 }
 
-// What a process remembers fits into a reply, whatever the records have.
+// All peers that a process remembers fit into one reply, however long the texts in their records are.
 func TestMetIsBounded(t *testing.T) {
 	c := New(Config{Now: func() int64 { return labStart }})
 	c.met.lease = 1

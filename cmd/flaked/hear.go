@@ -32,7 +32,7 @@ type holder struct {
 	addresses      []string // that can be dialled from here
 }
 
-// reply is what answers at an address.
+// reply is the outcome of asking at one address: which node has answered, and what it said.
 type reply struct {
 	address string
 	named   bool   // by --addr
@@ -255,7 +255,7 @@ func (h *hearing) lostButRun() (names []string) {
 	return names
 }
 
-// namesMost is how many nodes the words that confirm a command name.
+// The words of --confirm name at most namesMost silent nodes. They count the others.
 const namesMost = 8
 
 // unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.

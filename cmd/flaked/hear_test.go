@@ -22,7 +22,7 @@ func TestWorkersText(t *testing.T) {
 	}
 }
 
-// told is what a node tells of itself, whom it has met, and its reply to SEQ.
+// told has the answers of a fake node: to STATUS, with the peers that it has met, and to SEQ.
 type told struct {
 	node, cluster string
 	worker        int

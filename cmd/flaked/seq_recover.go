@@ -201,5 +201,5 @@ func printKnown(w io.Writer, record seq.Record, h *hearing, known []int64) error
 	return err
 }
 
-// silentMost is how many nodes that did not answer are printed: as many as a layout of 10 bits has workers.
+// The table shows at most silentMost nodes that did not answer. A layout of 10 bits has so many workers.
 const silentMost = 1024

@@ -71,7 +71,7 @@ func (o Operator) clock() Clock {
 
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
-// could lose both. v is what was read of the name. far: see late.
+// could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
 func (o Operator) guard(ctx context.Context, name string, v view, far bool) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change

@@ -170,17 +170,17 @@ type Issuer struct {
 	unlisted bool
 	// connected is the number of workers of the cluster that are connected.
 	connected int64
-	// keep writes the witness file, if there is one, and beside calls it in a goroutine of its own. saving is the write
-	// that runs, nil if none does. saved is when one last began, in ns of AtMost, and savedAs how far the
-	// node had followed before the last one that succeeded.
-	keep    func(Witness) error
-	beside  func(func())
+	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
+	keep   func(Witness) error
+	beside func(func())
+	// saving is the write of the witness file that runs now, nil for none. saved is the time at which the last write
+	// began, in ns of AtMost. savedAs says how far the node had followed the changes before the last successful write.
 	saving  *saving
 	saved   int64
 	savedAs following
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
-	// swept is when names were last forgotten, in ns of AtMost.
+	// swept is the time at which this node last forgot unused names, in ns of AtMost.
 	swept int64
 }
 

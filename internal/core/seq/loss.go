@@ -220,7 +220,7 @@ func (i *Issuer) compare(
 		if next, due := putBackState(v.state, *k.state, v.incarnation(), k.least); due {
 			return false, true, i.writeState(ctx, v, next)
 		}
-	default: // (S28)
+	default: // follow the changes of operators (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.state.since(k.state.Changes)
 		i.markChanged(names, false)

@@ -123,7 +123,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
-	if !i.known.met { // (S36)
+	if !i.known.met { // it has not read all records again since the loss (S36)
 		return
 	}
 	i.read.Store(sent)
@@ -132,7 +132,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 	}
 	i.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isIn(i.savedAs) { // (S25)
+	if f.isIn(i.savedAs) { // the disk has it (S25)
 		i.followed.Store(&f)
 	}
 }
