@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,7 +155,7 @@ func (r *restored) all() []string {
 func (r *restored) drop(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.names = r.names[n:]
+	r.names = slices.Clone(r.names[n:]) // a loss may have left a million names
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
