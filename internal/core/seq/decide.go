@@ -74,22 +74,29 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const savedParts = 10
 
+// write is a record that takes a block. Without a block it renews the record's time, or gives positions or the ownership
+// back.
+type write struct {
+	record Record
+	block  positions.Block
+}
+
 // plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
 // need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
-func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) {
+func (r Record) plan(incarnation, want, need, now int64) (write, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
 	//mutant:s1-past-the-max by TestPlan -> case false:
 	case left < 1 || left < need && !lost: // the values end at the max (S1)
-		return blockWrite{}, r.exhausted()
+		return write{}, r.exhausted()
 	case lost:
 		return r.planAfterLoss(incarnation, want, now)
 	}
 	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
 	saved := min(left, int64(r.ceiling())/savedParts)
 	if _, wait := r.ceiling().Spend(r.budget(), max(n, saved), now); wait > 0 {
-		return blockWrite{}, r.overCeiling(wait)
+		return write{}, r.overCeiling(wait)
 	}
 	budget, _ := r.ceiling().Spend(r.budget(), n, now)
 	return r.withBlock(positions.Block{First: r.Next, End: r.Next + n}, budget), nil
@@ -97,14 +104,14 @@ func (r Record) plan(incarnation, want, need, now int64) (blockWrite, *Refusal) 
 
 // planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, now int64) (write, *Refusal) {
 	hard, left := positions.Ceiling(r.HardCeiling), r.Positions()-r.Next
 	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
-		return blockWrite{}, r.overCeiling(wait)
+		return write{}, r.overCeiling(wait)
 	case skip > left/10:
-		return blockWrite{}, frozen(skip)
+		return write{}, frozen(skip)
 	}
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
@@ -116,9 +123,9 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (blockWrite, *Refusa
 }
 
 // withBlock returns the write that takes a block and leaves a budget.
-func (r Record) withBlock(b positions.Block, left positions.Budget) blockWrite {
+func (r Record) withBlock(b positions.Block, left positions.Budget) write {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
-	return blockWrite{record: r, block: b}
+	return write{r, b}
 }
 
 // skip returns the positions that the first block after a loss of data leaves out (S13). Usually they are
@@ -157,6 +164,14 @@ func (r Record) renewed(now int64) Record {
 	budget := r.ceiling().At(r.budget(), now)
 	r.Credit, r.At = budget.Credit, budget.At
 	return r
+}
+
+// remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
+// issued nothing of it.
+type remainder struct {
+	id          string
+	incarnation int64
+	block       positions.Block
 }
 
 // returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if

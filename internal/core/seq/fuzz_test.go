@@ -41,12 +41,12 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
 		n, now, incarnation = min(max(n, 1), 1e6), min(max(now, 0), 1<<50), max(incarnation, 0)
-		plan := func(r Record, in int64) (blockWrite, *Refusal) { return r.plan(in, n, n, now) }
+		plan := func(r Record, in int64) (write, *Refusal) { return r.plan(in, n, n, now) }
 		if r.Mode == Strict {
-			plan = func(r Record, in int64) (blockWrite, *Refusal) { return r.planStrict(in, n, now) }
+			plan = func(r Record, in int64) (write, *Refusal) { return r.planStrict(in, n, now) }
 		}
 		w, refusal := plan(r, incarnation)
-		if b, v := w.block, r.values(nil); refusal == nil && (b.First < r.Next || b.Len() < 1 ||
+		if b, v := w.block, (*secret)(nil).valuesOf(r); refusal == nil && (b.First < r.Next || b.Len() < 1 ||
 			b.End > r.Positions() || w.record.Next != b.End || v.Value(b.First) < r.Start || v.Value(b.End-1) > r.Max) {
 			t.Fatalf("%+v gives %+v", r, w)
 		}
@@ -59,8 +59,8 @@ func FuzzState(f *testing.F) {
 		State{Cluster: "c", Changes: 9, Changed: []string{"a", "b"}}.marshal())
 	f.Add([]byte(`{"uuid":"c","incarnation":-1}`), []byte(`{"cluster":"c","changed":["a"]}`))
 	f.Fuzz(func(t *testing.T, cluster, state []byte) {
-		read := func(state []byte) (view, error) {
-			return parseView([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+		read := func(state []byte) (found, error) {
+			return parseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 		}
 		v, err := read(state)
 		if err != nil {

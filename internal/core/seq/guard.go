@@ -72,7 +72,7 @@ func (o Operator) clock() Clock {
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
 // could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
-func (o Operator) guard(ctx context.Context, name string, v view, far bool) error {
+func (o Operator) guard(ctx context.Context, name string, v seen, far bool) error {
 	if v.record == nil && !slices.Contains(v.state.Changed, name) {
 		return nil // there is no last change
 	}
@@ -141,13 +141,13 @@ func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 	return late.Absent, err
 }
 
-// far reports whether a change is a far jump: see Record.jumpsFar. So is a name that begins anew a short time after it
+// far reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
 // was purged: other nodes may know the record before.
-func (v view) far(name string, after changed) bool {
+func (v seen) far(name string, after changed) bool {
 	//mutant:s34-purged by TestPurgeNeedsAllNodes -> purged := false
 	purged := v.record == nil && slices.Contains(v.state.Changed, name)
-	return purged || v.record.jumpsFar(after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
-		return s.record.jumpsFar(s.after)
+	return purged || jumpsFar(v.record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+		return jumpsFar(s.record, s.after)
 	})
 }
 
@@ -164,7 +164,7 @@ func (o Operator) AllHave(ctx context.Context, n Named, st State) error {
 // Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
 // Operator.Without.
 func (n Named) Far(after Named) bool {
-	far := n.jumpsFar(after.Record)
+	far := jumpsFar(&n.Record, after.Record)
 	for k, s := range n.Sections {
 		far = far || k < len(after.Sections) && s.Far(after.Sections[k])
 	}
@@ -174,7 +174,7 @@ func (n Named) Far(after Named) bool {
 // jumpsFar reports whether values jump beyond what the skip after a loss of data covers: a raised next value, or
 // another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
 // and give them again (S34). r is the record before, nil for none: such a name needs a start after a loss.
-func (r *Record) jumpsFar(after Record) bool {
+func jumpsFar(r *Record, after Record) bool {
 	return r != nil && r.GoesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }
 

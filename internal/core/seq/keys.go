@@ -80,9 +80,9 @@ func (k *keyring) find(key keyHash) (position int64, ok bool) {
 	return 0, false
 }
 
-// with returns the keys after a write: the last maxKeys, with those of the requests that the positions from first on
-// are for. It returns nil if none of the requests has a key.
-func (k *keyring) with(requests []request, first int64) *keyring {
+// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none of
+// them has a key.
+func keysAfter(k *keyring, requests []request, first int64) *keyring {
 	var added []keyEntry
 	for _, r := range requests {
 		if r.w.Key != "" {
@@ -93,6 +93,11 @@ func (k *keyring) with(requests []request, first int64) *keyring {
 	if len(added) == 0 {
 		return nil
 	}
+	return k.with(added)
+}
+
+// with returns the keys after a write: the last maxKeys, with those that were added.
+func (k *keyring) with(added []keyEntry) *keyring {
 	after := *k
 	after.entries = slices.Concat(k.entries, added)
 	after.entries = after.entries[max(0, len(after.entries)-maxKeys):]

@@ -50,14 +50,14 @@ func (r Record) highestIssued() int64 {
 
 // forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
 // were lost. old is nil if there is no record.
-func (old *Record) forgets(st State) bool {
+func forgets(old *Record, st State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
-// after returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there
+// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there
 // is none. lost means that old does not know all values that were issued, so that the operator has given a start above
 // them.
-func (r Record) after(old *Record, lost bool) (Record, error) {
+func newLife(r Record, old *Record, lost bool) (Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
 		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
@@ -71,7 +71,7 @@ func (r Record) after(old *Record, lost bool) (Record, error) {
 			r.Above)
 	case lost:
 		r.Above = r.Value(0) - 1
-	case r.goesOn(old):
+	case goesOn(r, old):
 		r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck
 	case r.Next > 0 && r.Scatter > 0:
 		return Record{}, refused("start must be above %d, the highest value that this name could have before, "+
@@ -87,7 +87,7 @@ func (r Record) after(old *Record, lost bool) (Record, error) {
 
 // goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
 // values of still earlier lives are below the start, or that life would not have been created.
-func (r Record) goesOn(old *Record) bool {
+func goesOn(r Record, old *Record) bool {
 	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 

@@ -174,17 +174,17 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 }
 
 // belongs returns an error if what was read is another cluster's.
-func (v view) belongs(uuid string) error {
-	path, found := clusterPath, uuid
+func (v found) belongs(uuid string) error {
+	path, of := clusterPath, uuid
 	if v.cluster != nil {
-		found = v.cluster.UUID
+		of = v.cluster.UUID
 	}
-	if v.state != nil && found == uuid {
-		path, found = statePath, v.state.Cluster
+	if v.state != nil && of == uuid {
+		path, of = statePath, v.state.Cluster
 	}
-	if found != uuid {
+	if of != uuid {
 		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
-		return fmt.Errorf(text, path, found, uuid)
+		return fmt.Errorf(text, path, of, uuid)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -44,7 +43,7 @@ func (m Mode) Owned() bool { return m == Ordered }
 func (m Mode) hasKeys() bool { return m == Strict }
 
 // start returns the mode of a series whose record the node has met just now.
-func (m Mode) start(s *series) mode {
+func (s *series) start(m Mode) mode {
 	switch m {
 	case Strict:
 		return &strict{series: s}
@@ -104,11 +103,9 @@ type mode interface {
 	report(u *Use) string
 }
 
-// blockWrite is a write that takes a block. Without a block it renews the record's time, or gives positions or the
-// ownership back.
+// blockWrite is the write of a mode, with what the node knows of it.
 type blockWrite struct {
-	record   Record
-	block    positions.Block
+	write
 	requests []request // that it answers
 	keys     *keyring  // as the write leaves them, nil if it does not write them
 	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take

@@ -32,7 +32,7 @@ var ErrNotFound = errors.New("sequence not found")
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
 func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
-	r, err := o.update(ctx, name, true, func(v view) (changed, error) {
+	r, err := o.update(ctx, name, true, func(v seen) (changed, error) {
 		switch {
 		case !v.record.exists():
 			return changed{}, ErrNotFound
@@ -97,10 +97,10 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 // false for changes that need no guard. If nodes have not followed a far jump in time, it returns a *NotFollowedError
 // that says Made, and ErrMade if that is not known.
 func (o Operator) update(
-	ctx context.Context, name string, jump bool, change func(v view) (changed, error),
+	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
 ) (Record, error) {
-	type seen struct{ changes, incarnation int64 }
-	var guarded *seen
+	type last struct{ changes, incarnation int64 }
+	var guarded *last
 	for {
 		v, bound, err := o.look(ctx, name)
 		if err != nil {
@@ -117,7 +117,7 @@ func (o Operator) update(
 				return Record{}, err
 			}
 		}
-		now := seen{v.state.lastChange(name), v.incarnation()}
+		now := last{v.state.lastChange(name), v.incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
 			if err := o.guard(ctx, name, v, v.far(name, after)); err != nil {
 				return Record{}, err
@@ -146,11 +146,17 @@ func (o Operator) update(
 	}
 }
 
+// seen is what an operator has read of a name, and of a family its sections, by number, also those of earlier lives.
+type seen struct {
+	found
+	sections []entry
+}
+
 // look reads /seq and a record, and the sections of a family. Writes that go by them must use the context that look
 // returns: in another session ZooKeeper may have lost data, and versions may have come back.
-func (o Operator) look(ctx context.Context, name string) (view, context.Context, error) {
+func (o Operator) look(ctx context.Context, name string) (seen, context.Context, error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return view{}, ctx, err
+		return seen{}, ctx, err
 	}
 	session := o.Store.SessionID()
 	bound := store.OnSession(ctx, session)
@@ -160,9 +166,10 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 	}
 	ctx = bound
 	if err != nil {
-		return view{}, ctx, err
+		return seen{}, ctx, err
 	}
-	v, err := parseView(found)
+	var v seen
+	v.found, err = parseFound(found)
 	if err == nil && (v.state == nil || v.cluster == nil) {
 		err = ErrNoState
 	}
@@ -174,7 +181,7 @@ func (o Operator) look(ctx context.Context, name string) (view, context.Context,
 
 // commit writes the records of a change. also are the operations that belong to them.
 func (o Operator) commit(
-	ctx context.Context, name string, v view, after changed, also []store.Op,
+	ctx context.Context, name string, v seen, after changed, also []store.Op,
 ) (r Record, err error) {
 	ops, nonce := append(v.setState(v.state.after(name)), v.checkCluster()), nonce()
 	ops = append(append(ops, after.before...), also...)

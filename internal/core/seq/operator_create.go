@@ -87,9 +87,9 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
 	}
-	return o.update(ctx, d.Name, true, func(v view) (all changed, err error) {
+	return o.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
 		st, old := *v.state, v.record
-		lost := old.forgets(st)
+		lost := forgets(old, st)
 		switch {
 		case old.exists():
 			return changed{}, ErrExists
@@ -109,7 +109,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		}
 		r := newRecord(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
-		all.own, err = r.after(old, lost)
+		all.own, err = newLife(r, old, lost)
 		return all, err
 	})
 }

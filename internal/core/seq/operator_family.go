@@ -65,7 +65,7 @@ func (o Operator) readSections(ctx context.Context, family string) ([]entry, err
 }
 
 // highest returns the highest value that a family may have issued in any of its lives, -1 for none.
-func (v view) highest() int64 {
+func (v seen) highest() int64 {
 	highest := int64(-1)
 	if v.record != nil {
 		highest = v.record.highestIssued()
@@ -80,7 +80,7 @@ func (v view) highest() int64 {
 
 // asOne returns the record of a family with what its sections have together: the furthest next position, the number of
 // ownerships, and the earliest incarnation.
-func (r Record) asOne(sections []entry) Record {
+func asOne(r Record, sections []entry) Record {
 	var incarnations []int64
 	for _, e := range sections {
 		if e.record.exists() {
@@ -108,7 +108,7 @@ type changedSection struct {
 }
 
 // eachSection returns what change makes of all sections that exist.
-func (v view) eachSection(change func(Record) (Record, error)) (all []changedSection, err error) {
+func (v seen) eachSection(change func(Record) (Record, error)) (all []changedSection, err error) {
 	for _, e := range v.sections {
 		if e.record.exists() {
 			after, err := change(*e.record)
@@ -123,9 +123,9 @@ func (v view) eachSection(change func(Record) (Record, error)) (all []changedSec
 
 // deleteFamily returns the tombstones of a family and of its sections. That of the family knows the highest value of
 // all sections, and how long nodes that are cut off may issue some.
-func (v view) deleteFamily(now int64) changed {
+func (v seen) deleteFamily(now int64) changed {
 	st := *v.state
-	all := changed{own: v.record.asOne(v.sections).deleted(st, now)}
+	all := changed{own: asOne(*v.record, v.sections).deleted(st, now)}
 	wait := all.own.IssuableFor(st)
 	all.sections, _ = v.eachSection(func(s Record) (Record, error) {
 		s = s.deleted(st, now)
@@ -138,8 +138,8 @@ func (v view) deleteFamily(now int64) changed {
 
 // setFamily returns a family and its sections after a change. The next value must not be lower than that of any
 // section.
-func (c Change) setFamily(v view) (all changed, err error) {
-	if _, err := c.Apply(v.record.asOne(v.sections), *v.state); err != nil {
+func (c Change) setFamily(v seen) (all changed, err error) {
+	if _, err := c.Apply(asOne(*v.record, v.sections), *v.state); err != nil {
 		return changed{}, err
 	}
 	all.sections, err = v.eachSection(func(s Record) (Record, error) { return c.Apply(s, *v.state) })
@@ -168,8 +168,8 @@ func (c Change) ApplyTo(n Named, st State) (after Named, err error) {
 }
 
 // createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
-// lives. lost is that of Record.after.
-func (o Operator) createFamily(ctx context.Context, d Definition, v view, lost bool) (all changed, err error) {
+// lives. lost is that of newLife.
+func (o Operator) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
 	if v.sections, err = o.readSections(ctx, d.Name); err != nil {
 		return changed{}, err
 	}
@@ -184,7 +184,7 @@ func (o Operator) createFamily(ctx context.Context, d Definition, v view, lost b
 			old = new(*old)
 			old.Above = above
 		}
-		return r.after(old, lost)
+		return newLife(r, old, lost)
 	}
 	if all.own, err = begin(d.Sections, v.record); err != nil {
 		return changed{}, err

@@ -55,10 +55,7 @@ func (f familyHouse) creates(d Definition) Named {
 // owns makes a section look as if its owner had taken all positions below next.
 func (f familyHouse) owns(section string, next int64) {
 	f.Helper()
-	v, _, err := f.operator().look(f.Context(), section)
-	if err != nil {
-		f.Fatal(err)
-	}
+	v := readAll(f, f.admin, section)
 	r := v.record.raised(next).written("n", "node")
 	r.Owner, r.Term, r.Address, r.OwnedAt = "n", r.Term+1, "a:1", 1
 	if err := f.admin.Multi(f.Context(), setRecord(section, r, v.stat.Version)...); err != nil {
@@ -78,10 +75,7 @@ func (f familyHouse) deletes(name string) Record {
 // passes lets sequence time pass.
 func (f familyHouse) passes(ms int64) {
 	f.Helper()
-	v, _, err := f.operator().look(f.Context(), "x")
-	if err != nil {
-		f.Fatal(err)
-	}
+	v := readAll(f, f.admin, "x")
 	v.state.Time += ms
 	if err := f.admin.Multi(f.Context(), v.setState(*v.state)...); err != nil {
 		f.Fatal(err)

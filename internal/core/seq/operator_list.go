@@ -118,7 +118,7 @@ func (n Named) with(sections []Named) Named {
 		}
 	}
 	if n.Record.Kind() == Family {
-		n.Record = n.Record.asOne(entries)
+		n.Record = asOne(n.Record, entries)
 	}
 	return n
 }
@@ -142,7 +142,7 @@ func (o Operator) State(ctx context.Context) (st State, err error) {
 	if err != nil {
 		return State{}, err
 	}
-	v, err := parseView(found)
+	v, err := parseFound(found)
 	switch {
 	case err != nil:
 		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -38,7 +38,7 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
 func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
-	return o.update(ctx, name, c.jumps(), func(v view) (all changed, err error) {
+	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
 		switch {
 		case !v.record.exists():
 			return changed{}, ErrNotFound

@@ -172,13 +172,13 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 		return m.renewal(*w, e)
 	}
 	if due {
-		return m.renewal(blockWrite{record: m.known.renewed(e.now)}, e)
+		return m.renewal(write{record: m.known.renewed(e.now)}, e)
 	}
 	return nil
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
+func (m *ordered) extension(v view, e situation, due bool) *write {
 	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
 	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.unconfirmed == 0 {
 		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
-		var w blockWrite
+		var w write
 		if w, refusal = m.known.plan(v.incarnation(), want, need, e.now); refusal == nil {
 			return &w
 		}
@@ -198,9 +198,9 @@ func (m *ordered) extension(v view, e situation, due bool) *blockWrite {
 }
 
 // renewal makes a write keep the ownership.
-func (m *ordered) renewal(w blockWrite, e situation) *blockWrite {
-	w.record.Owner, w.session, w.renews = m.lease.owner, e.session, true
-	return &w
+func (m *ordered) renewal(w write, e situation) *blockWrite {
+	w.record.Owner = m.lease.owner
+	return &blockWrite{write: w, session: e.session, renews: true}
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
@@ -219,7 +219,7 @@ func (m *ordered) giveBack(v view, e situation) *blockWrite {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &blockWrite{record: r, session: e.session, renews: true}
+	return &blockWrite{write: write{record: r}, session: e.session, renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
@@ -258,9 +258,9 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		m.refuse(refusal, e.sent)
 		return nil
 	}
-	w.record.Owner, w.record.Term, w.session = e.nonce, w.record.Term+1, e.session
+	w.record.Owner, w.record.Term = e.nonce, w.record.Term+1
 	w.record.Address, w.record.OwnedAt = m.relay.own, m.relay.elapsed.Now().Wall/1e6
-	return &w
+	return &blockWrite{write: w, session: e.session}
 }
 
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.

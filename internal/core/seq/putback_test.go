@@ -60,7 +60,7 @@ func TestJudgeState(t *testing.T) {
 		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, foundLost},
 		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, foundGood},
 	} {
-		v := view{state: c.found}
+		v := view{found: found{state: c.found}}
 		if c.cluster != never {
 			v.cluster = &clusterRecord{"c", c.cluster}
 		}

@@ -119,7 +119,7 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 			continue
 		}
 		if after, possible := v.record.returnOf(r.give, v.incarnation()); possible {
-			st := blockWrite{record: after}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
+			st := blockWrite{write: write{record: after}}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}

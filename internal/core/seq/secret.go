@@ -59,8 +59,8 @@ func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
 }
 
-// values returns the record's map with its key. A plain map needs none.
-func (r Record) values(s *secret) sequence.Values {
+// valuesOf returns a record's map with its key. A plain map needs none.
+func (s *secret) valuesOf(r Record) sequence.Values {
 	if s == nil {
 		return sequence.NewValues(r.Map, sequence.Key{})
 	}
@@ -109,7 +109,7 @@ func (s *series) learnSecret(v view, sent int64) {
 	}
 	if k, ok := s.known.secretIn(*v.secret); ok {
 		s.secret = &secret{k, sent}
-		s.values = s.known.values(s.secret)
+		s.values = s.secret.valuesOf(*s.known)
 	}
 }
 

@@ -170,10 +170,10 @@ func (s *segment) nextWrite(v view, e situation) *blockWrite {
 			s.refuse(refusal, e.sent)
 			return nil
 		}
-		return &c
+		return &blockWrite{write: c}
 	}
 	if r, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
-		return &blockWrite{record: r}
+		return &blockWrite{write: write{record: r}}
 	}
 	return nil
 }
@@ -255,14 +255,6 @@ func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []
 func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
 
 func (s *segment) drop() { _, _ = s.takeRest() }
-
-// remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
-// issued nothing of it.
-type remainder struct {
-	id          string
-	incarnation int64
-	block       positions.Block
-}
 
 // takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other, if
 // the node can give them back.

@@ -186,8 +186,9 @@ type decideCase struct {
 
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
-	v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
-		before: s.known, stat: store.Stat{Version: 3}}
+	v := view{before: s.known}
+	v.found = found{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
+		stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
 	var left int64
@@ -230,8 +231,8 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) blockWrite {
-		return blockWrite{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
-			block: positions.Block{First: 100, End: 200}}
+		return blockWrite{write: write{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+			block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
 		found   Record
@@ -249,8 +250,8 @@ func TestResolve(t *testing.T) {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
-		v := view{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: &c.found,
-			stat: store.Stat{Version: c.version}}
+		v := view{found: found{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1},
+			record: &c.found, stat: store.Stat{Version: c.version}}}
 		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))

@@ -117,7 +117,7 @@ func (h *history) checkIncarnation() {
 	if err != nil || len(h.lostAt) > 0 {
 		return
 	}
-	if v, err := parseView([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
+	if v, err := parseFound([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
 		v.cluster.Incarnation > 0 {
 		h.violated("no loss", "%s is %s: %v", clusterPath, data, err)
 	}

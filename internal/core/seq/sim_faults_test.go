@@ -128,16 +128,16 @@ func (h *history) able(at int64) (able []*simNode) {
 }
 
 // peek returns /cluster and /seq.
-func (h *history) peek() (view, error) {
+func (h *history) peek() (found, error) {
 	cluster, _, err := h.mem.Peek(clusterPath)
 	if err != nil {
-		return view{}, err
+		return found{}, err
 	}
 	state, _, err := h.mem.Peek(statePath)
 	if err != nil {
-		return view{}, err
+		return found{}, err
 	}
-	return parseView([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+	return parseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 }
 
 // mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.

@@ -60,7 +60,7 @@ func (w *livesWorld) definition() Definition {
 	if w.rng.IntN(3) == 0 {
 		d.Mode = Strict
 	}
-	if v := w.view("n"); v.record.forgets(*v.state) {
+	if _, lost, _ := forgotten(w.operator(), "n"); lost {
 		d.Start, d.Max = w.top+1, sequence.MaxJavaScript
 	}
 	return d

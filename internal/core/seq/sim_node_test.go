@@ -206,7 +206,7 @@ func (n *simNode) beat() {
 	if err != nil {
 		return
 	}
-	v, err := parseView([]store.Record{found[0], {}})
+	v, err := parseFound([]store.Record{found[0], {}})
 	if err != nil {
 		n.h.violated("cluster", "%v", err)
 		return
@@ -221,7 +221,7 @@ func (n *simNode) beat() {
 		n.owed = 0
 		if data, _, err := n.store.Get(ctx, clusterPath); err != nil {
 			return
-		} else if v, err = parseView([]store.Record{{Found: true, Data: data}, {}}); err != nil {
+		} else if v, err = parseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
 			return
 		}
 	}

@@ -14,12 +14,11 @@ import (
 func (h *history) create(st store.Store, name string) {
 	ceiling := []int64{50, 1000, 20000}[h.rng.IntN(3)]
 	op := h.operator(st)
-	v, _, err := op.look(context.Background(), name)
+	missing, lost, err := forgotten(op, name)
 	if err != nil {
 		return
 	}
 	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 1, h.highest[name] + 10_000}[h.rng.IntN(4)]
-	lost := v.record.forgets(*v.state)
 	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
@@ -34,11 +33,19 @@ func (h *history) create(st store.Store, name string) {
 		StartGiven: true,
 	})
 	end()
-	missing := v.record == nil
 	h.note("by hand: create %s, ceiling %d, %+v: %v", name, ceiling, m, err)
 	if made(err) && missing {
 		h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: r.Credit})
 	}
+}
+
+// forgotten reports whether there is no record of a name, and whether data were lost of which its record does not know.
+func forgotten(op Operator, name string) (missing, lost bool, err error) {
+	r, state, err := op.Show(context.Background(), name)
+	if errors.Is(err, ErrNotFound) {
+		return true, state.Incarnation > 0, nil
+	}
+	return false, r.Incarnation < state.Incarnation, err
 }
 
 // offset returns how far a clock is off, in ms.
@@ -117,13 +124,13 @@ func (h *history) jump() {
 		}
 		return
 	case 0:
-		v, _, err := op.look(ctx, name)
-		if err != nil || v.record == nil {
+		r, _, err := op.Show(ctx, name)
+		if err != nil {
 			return
 		}
-		p := v.record.Next + h.rng.Int64N(3000)
+		p := r.Next + h.rng.Int64N(3000)
 		change := Change{NextPosition: &p}
-		if next := v.record.Value(p); v.record.Scatter == 0 {
+		if next := r.Value(p); r.Scatter == 0 {
 			change = Change{Next: &next}
 		}
 		_, err = op.Set(ctx, name, change)
@@ -192,9 +199,9 @@ func (h *history) wait() {
 	staged := h.staged
 	h.staged = true
 	defer func() { h.staged = staged }()
-	v, _, err := h.operator(h.mem.Session()).look(context.Background(), "x")
+	state, err := h.operator(h.mem.Session()).State(context.Background())
 	lags := func(n *simNode) bool {
-		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Changes <= v.state.Changes
+		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Changes <= state.Changes
 	}
 	h.run(h.heartbeat.Milliseconds() + 500)
 	for err == nil && slices.ContainsFunc(h.nodes, lags) {

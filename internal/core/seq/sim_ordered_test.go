@@ -42,7 +42,7 @@ func (h *history) changeFamily(op Operator, k int) {
 	for _, name := range simFamilyNames {
 		highest = max(highest, h.highest[name])
 	}
-	v, _, err := op.look(context.Background(), simFamily+"*")
+	_, lost, err := forgotten(op, simFamily+"*")
 	switch {
 	case err != nil:
 		return
@@ -52,7 +52,7 @@ func (h *history) changeFamily(op Operator, k int) {
 		h.note("by hand: next value of the family is %d: %v", next, err)
 	case k == 1 || k == 4:
 		h.remove(op, simFamily+"*")
-	case k == 2 && v.record.forgets(*v.state): // nodes that are cut off may hold some that nobody has got yet
+	case k == 2 && lost: // nodes that are cut off may hold some that nobody has got yet
 		h.createFamily(op, 1+h.rng.IntN(4), highest+1_000_000)
 	case k == 2:
 		h.createFamily(op, 1+h.rng.IntN(4), 1+h.rng.Int64N(highest+1))

@@ -366,13 +366,23 @@ func (s *stage) incarnation() int64 {
 	return s.view("x").state.Incarnation
 }
 
-func (s *stage) view(name string) view {
+func (s *stage) view(name string) found {
 	s.t.Helper()
-	v, _, err := s.operator().look(context.Background(), name)
+	return readAll(s.t, s.mem.Session(), name)
+}
+
+// readAll reads /cluster, /seq and the record of a name.
+func readAll(t testing.TB, st store.Store, name string) found {
+	t.Helper()
+	read, err := st.GetAll(context.Background(), clusterPath, statePath, recordPath(name))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return v
+	all, err := parseFound(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // call is one request of a client.

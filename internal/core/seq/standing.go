@@ -11,7 +11,7 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	var c blockWrite
+	var c write
 	var refusal *Refusal
 	switch {
 	case r.Sections > 0: // its sections have records of their own

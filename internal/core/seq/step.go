@@ -259,10 +259,10 @@ func (s *series) vanish(at int64) {
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, r.Mode.start(s)
+		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
 	}
 	s.last = view{}
-	s.values = r.values(s.secret)
+	s.values = s.secret.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.name, &r)
 	s.restock()

@@ -76,7 +76,7 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 	}
 	all, rest := s.share(v, e)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	w, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
+	taken, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal, e.sent)
 		return nil
@@ -86,9 +86,9 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 	}
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
-	w.requests = all.requests
+	w := blockWrite{write: taken, requests: all.requests}
 	if v.keys != nil {
-		w.keys = v.keys.with(all.requests, w.block.First)
+		w.keys = keysAfter(v.keys, all.requests, w.block.First)
 	}
 	return &w
 }
@@ -140,13 +140,13 @@ func (b *batch) add(r request, most int64) bool {
 
 // planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
 // positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) planStrict(incarnation, n, now int64) (blockWrite, *Refusal) {
+func (r Record) planStrict(incarnation, n, now int64) (write, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
 	case r.Incarnation < incarnation: // (S15)
-		return blockWrite{}, frozenStrict()
+		return write{}, frozenStrict()
 	case n > r.Positions()-r.Next:
-		return blockWrite{}, r.exhausted()
+		return write{}, r.exhausted()
 	}
 	b := positions.Block{First: r.Next, End: r.Next + n}
 	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil

@@ -16,7 +16,7 @@ func strictly(left int64, waiting ...int64) (*strict, view, situation) {
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := view{cluster: &clusterRecord{Incarnation: 1}}
+	v := view{found: found{cluster: &clusterRecord{Incarnation: 1}}}
 	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 

@@ -228,11 +228,10 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v, err := parseView(found[:len(paths)-slots])
-		if err != nil {
+		v := view{before: known, read: sent, got: i.cfg.Elapsed.Now()}
+		if v.found, err = parseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
-		v.before, v.read, v.got = known, sent, i.cfg.Elapsed.Now()
 		v.leader = v.written
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
