@@ -85,7 +85,7 @@ func temporaryDir() (string, error) {
 
 func (b *backing) openStore(cfg Config) error {
 	if cfg.InMemory {
-		b.store = store.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
+		b.store = store.NewMem(nil).Session()
 		b.run = func(context.Context) error { return nil }
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The tests in this file play sequences of events that must not lead to duplicate IDs, nor freeze registration without
@@ -157,7 +157,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	if _, err := Thaw(t.Context(), l.admin, l.cluster()); err != nil {
 		t.Fatal(err)
 	}
-	b.hook = faulty(store.FailAfter, 0, 1, touching("set", SlotPath(1)))
+	b.hook = faulty(memzk.FailAfter, 0, 1, touching("set", SlotPath(1)))
 	if _, err := b.beat(); err == nil {
 		t.Fatal("its write was acknowledged")
 	}
@@ -172,12 +172,12 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 
 // A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md relies on that number.
 func TestFreezeTakesFewCalls(t *testing.T) {
-	for name, lose := range map[string]func(l *lab, copied *store.MemSnapshot){
+	for name, lose := range map[string]func(l *lab, copied *memzk.Snapshot){
 		"an older copy":       (*lab).putBack,
-		"its record":          func(l *lab, _ *store.MemSnapshot) { l.remove(SlotPath(0)) },
-		"the cluster's":       func(l *lab, _ *store.MemSnapshot) { l.remove(clusterPath) },
-		"a newcomer's record": func(l *lab, _ *store.MemSnapshot) { l.remove(SlotPath(0)); l.takeOver(0, 0, false) },
-		"a newcomer's cluster": func(l *lab, _ *store.MemSnapshot) {
+		"its record":          func(l *lab, _ *memzk.Snapshot) { l.remove(SlotPath(0)) },
+		"the cluster's":       func(l *lab, _ *memzk.Snapshot) { l.remove(clusterPath) },
+		"a newcomer's record": func(l *lab, _ *memzk.Snapshot) { l.remove(SlotPath(0)); l.takeOver(0, 0, false) },
+		"a newcomer's cluster": func(l *lab, _ *memzk.Snapshot) {
 			l.wipe()
 			l.init(Cluster{UUID: "other", Slots: 2, LeaseMs: l.cl.LeaseMs, ConfirmMs: l.cl.ConfirmMs})
 		},
@@ -190,14 +190,14 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 			a.mustBeat()
 			lose(l, copied)
 			calls, frozen := 0, 0
-			a.hook = func(c store.Call) store.Fault {
+			a.hook = func(c memzk.Call) memzk.Fault {
 				if !c.More {
 					calls++
 				}
 				if frozen == 0 && c.Write() && c.Path == clusterPath {
 					frozen = calls
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 			a.mustBeat()
 			if frozen == 0 || frozen > limits.FreezeCalls || !l.cluster().Frozen(l.now) {
@@ -256,7 +256,7 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l.serve(2 * time.Minute)
 	cut.sess.Partition()
 	l.putBack(copied)
-	a.hook = faulty(store.FailBefore, 0, 1, touching("set", clusterPath))
+	a.hook = faulty(memzk.FailBefore, 0, 1, touching("set", clusterPath))
 	err := a.halt()
 	if cl := l.cluster(); err != nil || !cl.Frozen(l.now) || !l.slot(0).Stopped {
 		t.Errorf("%+v, %v", cl, err)

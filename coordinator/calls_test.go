@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // trips has the number of a node's round trips to ZooKeeper, and how many of them are writes and lists of children.
@@ -15,7 +15,7 @@ type trips struct{ all, writes, lists int }
 // node's hook.
 func (m *member) count() *trips {
 	n := new(trips)
-	m.hook = func(c store.Call) store.Fault {
+	m.hook = func(c memzk.Call) memzk.Fault {
 		if !c.More {
 			n.all++
 		}
@@ -25,7 +25,7 @@ func (m *member) count() *trips {
 		if c.Op == "children" {
 			n.lists++
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	return n
 }

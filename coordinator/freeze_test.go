@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func TestLossAfter(t *testing.T) {
@@ -172,11 +172,11 @@ func TestStopNoticesALoss(t *testing.T) {
 			l.pass(20 * time.Second)
 			lose(l)
 			writes, bound := 0, a.claim.LeaseUntil
-			a.hook = func(c store.Call) store.Fault {
+			a.hook = func(c memzk.Call) memzk.Fault {
 				if c.Write() && c.Path == clusterPath && c.Op == "set" {
 					writes++
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 			if err := stop(a); err != nil || writes > 1 {
 				t.Errorf("%s, %s: %d writes, %v", name, how, writes, err)

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // A cluster of many slots grows in requests that are small enough for a server.
@@ -13,11 +13,11 @@ func TestGrowsInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := l.node("A")
-	a.sess.SetFault(func(c store.Call) store.Fault {
+	a.sess.SetFault(func(c memzk.Call) memzk.Fault {
 		if len(c.Ops) > 2000 {
 			t.Errorf("%d operations at once", len(c.Ops))
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	h := a.co.Enlist("a")
 	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)

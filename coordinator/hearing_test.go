@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // A node hears the slot of one peer, first at 1 s after its session has begun, and later when the confirming time is
@@ -116,11 +117,11 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 	a.sess.Expire()
 	a.mustBeat()
 	read := 0
-	a.hook = func(c store.Call) store.Fault {
+	a.hook = func(c memzk.Call) memzk.Fault {
 		if c.Op == "get" && c.Path > SlotPath(0) && c.Path <= SlotPath(peers) {
 			read++
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	a.must(a.h.hearPeers(t.Context()))
 	if read != mostRunning || !(a.h.Waits() > 0) || a.h.OthersTake() {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // A node that started without ZooKeeper reports its restart, and the write is not acknowledged. It may find its own
 // write at the next heartbeat, and must not be fenced by it.
 func TestRestartReportIsNotFencedByItself(t *testing.T) {
-	for name, fault := range map[string]store.Fault{"not applied": store.FailBefore,
-		"not acknowledged": store.FailAfter} {
+	for name, fault := range map[string]memzk.Fault{"not applied": memzk.FailBefore,
+		"not acknowledged": memzk.FailAfter} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
 			a := l.serving("A")

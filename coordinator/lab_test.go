@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The protocol tests share the lab in this file. A lab is a cluster in memory, and the test moves its clock. A member
@@ -24,19 +25,19 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is a cluster in a store.Mem, with its nodes and with the slot records that observe has seen. Times are Unix
+// lab is a cluster in a memzk.Server, with its nodes and with the slot records that observe has seen. Times are Unix
 // milliseconds.
 type lab struct {
 	testing.TB
-	mem   *store.Mem
-	admin *store.MemSession
+	mem   *memzk.Server
+	admin *memzk.Session
 	now   int64 // the leader's clock
 	back  int64 // by how much it was set back, ms
 	cl    Cluster
 	nodes []*member
-	gone  []*store.MemSession // of crashed processes
+	gone  []*memzk.Session // of crashed processes
 	// Copies of the data, which a test puts back.
-	empty, copied *store.MemSnapshot
+	empty, copied *memzk.Snapshot
 
 	seen   map[string]Slot // by path: the record seen last
 	zxid   map[string]int64
@@ -46,7 +47,7 @@ type lab struct {
 func newLab(t testing.TB, slots int) *lab {
 	t.Helper()
 	l := &lab{TB: t, now: labStart}
-	l.mem = store.NewMem(func() int64 { return l.now })
+	l.mem = memzk.New(func() int64 { return l.now })
 	l.admin = l.mem.Session()
 	l.forget()
 	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW),
@@ -217,24 +218,24 @@ func wantErrAs[E error](t testing.TB, err error) (e E) {
 
 // faulty returns a hook for calls that match. It lets the first skip of them through and makes the next count of them
 // fail with f.
-func faulty(f store.Fault, skip, count int, match func(store.Call) bool) func(store.Call) store.Fault {
+func faulty(f memzk.Fault, skip, count int, match func(memzk.Call) bool) func(memzk.Call) memzk.Fault {
 	n := 0
-	return func(c store.Call) store.Fault {
+	return func(c memzk.Call) memzk.Fault {
 		if !match(c) {
-			return store.NoFault
+			return memzk.NoFault
 		}
 		n++
 		if n > skip && n <= skip+count {
 			return f
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 }
 
 // touching matches calls of the kind op that name the path, or any kind if op is empty. A multi names the paths of all
 // its operations.
-func touching(op, path string) func(store.Call) bool {
-	return func(c store.Call) bool {
+func touching(op, path string) func(memzk.Call) bool {
+	return func(c memzk.Call) bool {
 		return cmp.Or(op, c.Op) == c.Op && c.Touches(path)
 	}
 }

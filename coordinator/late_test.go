@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // These tests let a process stand still between its last look at the clock and its write, as SIGSTOP does. The write
@@ -16,17 +17,17 @@ import (
 // lateGrant makes the node's next write of its slot arrive only when the one after it is on the way.
 func (m *member) lateGrant() {
 	writes := 0
-	m.hook = func(c store.Call) store.Fault {
+	m.hook = func(c memzk.Call) memzk.Fault {
 		if !c.Write() || !c.Touches(SlotPath(m.h.Worker)) {
-			return store.NoFault
+			return memzk.NoFault
 		}
 		switch writes++; writes {
 		case 1:
-			return store.FailLate
+			return memzk.FailLate
 		case 2:
 			m.mem.Deliver()
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 }
 
@@ -58,11 +59,11 @@ func TestLateRestartConfirms(t *testing.T) {
 	for name, slow := range map[string]func(a *member){
 		"disk": func(a *member) { a.disk.saving = func(Claim) { late(a.lab) } },
 		"write": func(a *member) {
-			a.hook = func(call store.Call) store.Fault {
+			a.hook = func(call memzk.Call) memzk.Fault {
 				if call.Write() && call.Touches(SlotPath(0)) {
 					late(a.lab)
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 		},
 	} {

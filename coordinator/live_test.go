@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func (l *lab) liveHolder(worker int) int64 {
@@ -15,7 +15,7 @@ func (l *lab) liveHolder(worker int) int64 {
 // A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise the lock would keep all
 // nodes off the slot for as long as the process runs.
 func TestFencedLeavesNoLock(t *testing.T) {
-	for name, fault := range map[string]store.Fault{"answered": store.NoFault, "not answered": store.FailBefore} {
+	for name, fault := range map[string]memzk.Fault{"answered": memzk.NoFault, "not answered": memzk.FailBefore} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
@@ -101,11 +101,11 @@ func TestOwnLockLingers(t *testing.T) {
 	a := l.serving("A")
 	old := l.liveHolder(0)
 	a.crash()
-	a.hook = func(store.Call) store.Fault {
+	a.hook = func(memzk.Call) memzk.Fault {
 		if l.liveHolder(0) == 0 {
 			t.Error("for a moment the node does not count as live")
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	a.must(a.start())
 	a.confirm()

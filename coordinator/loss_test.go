@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The tests in this file show how holders and new nodes behave when ZooKeeper has lost data.
@@ -37,7 +38,7 @@ func (l *lab) taken(worker int) (h History) {
 	return h
 }
 
-func (l *lab) putBack(copied *store.MemSnapshot) {
+func (l *lab) putBack(copied *memzk.Snapshot) {
 	l.mem.Restore(copied)
 	l.mem.ExpireOrphans()
 	l.forget()

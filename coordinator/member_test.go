@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -23,7 +24,7 @@ type member struct {
 	agreed bool
 	judged Reading // for Report.Agreed
 	ids    int     // identities and nonces so far
-	hook   func(store.Call) store.Fault
+	hook   func(memzk.Call) memzk.Fault
 	wait   time.Duration // the lease it asks for
 	past   []*issuing
 
@@ -31,7 +32,7 @@ type member struct {
 	cancel   context.CancelFunc // of the step under way
 
 	// A crash loses the fields below.
-	sess  *store.MemSession
+	sess  *memzk.Session
 	co    *Coordinator
 	up    bool
 	h     *Hold // nil: a start makes it
@@ -50,7 +51,7 @@ func (l *lab) node(name string) *member {
 // boot starts a new process on the same disk. The process belongs to the cluster that the disk names.
 func (m *member) boot() {
 	m.sess = m.mem.Session()
-	m.sess.SetFault(func(c store.Call) store.Fault {
+	m.sess.SetFault(func(c memzk.Call) memzk.Fault {
 		m.observe()
 		if m.patience--; m.patience == 0 {
 			m.cancel()
@@ -58,7 +59,7 @@ func (m *member) boot() {
 		if m.hook != nil {
 			return m.hook(c)
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	co := New(Config{
 		Store: m.sess, Now: m.clock, Elapsed: timeguard.NewElapsed(labClock{m}), Ledger: m.disk,

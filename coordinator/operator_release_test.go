@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func (l *lab) examine(worker int) Examined {
@@ -191,13 +191,13 @@ func TestTakeAwayMeanwhile(t *testing.T) {
 	a := l.serving("A")
 	h := l.examine(0)
 	beats := 0
-	l.admin.SetFault(func(c store.Call) store.Fault {
+	l.admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "set" && beats < 3 {
 			beats++
 			l.pass(time.Second)
 			a.mustBeat()
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	e, err := l.operator().ForceRelease(t.Context(), h)
 	if err != nil || beats != 3 || e.Slot.LeaseUntil != a.claim.LeaseUntil || e.Slot.LeaseUntil <= h.Slot.LeaseUntil {

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
@@ -23,12 +23,12 @@ func TestFreezeWhileConfirming(t *testing.T) {
 			if !atOnce {
 				freeze()
 			}
-			m.hook = func(c store.Call) store.Fault {
+			m.hook = func(c memzk.Call) memzk.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					freeze()
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 			// M gives the slot up, rather than wait until the freeze ends.
 			_, err := m.beat()
@@ -57,12 +57,12 @@ func TestFreezeWhileTaking(t *testing.T) {
 			was := l.slot(lost)
 			m := l.node("M")
 			raced := false
-			m.hook = func(c store.Call) store.Fault {
+			m.hook = func(c memzk.Call) memzk.Fault {
 				if c.Op == "multi" && !raced {
 					raced = true
 					b.mustBeat()
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 			l.remove(lockPath(0))
 			f := wantErrAs[*FrozenError](t, m.register())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func TestFull(t *testing.T) {
@@ -26,11 +27,11 @@ func TestFull(t *testing.T) {
 	l.expire()
 	before := l.children(ticketsPath)
 	m := l.node("M")
-	m.hook = func(c store.Call) store.Fault {
+	m.hook = func(c memzk.Call) memzk.Fault {
 		if c.Write() {
 			t.Errorf("%s %s", c.Op, c.Path)
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	full := wantErrAs[*FullError](t, m.register())
 	if full.Slots != 5 || full.Live != 2 || full.Disconnected != 1 || full.Stopped != 1 || full.Releasing != 1 ||
@@ -154,14 +155,14 @@ func TestRecordsVanishWhileTaking(t *testing.T) {
 			l := newLab(t, 2)
 			a := l.node("A")
 			raced := false
-			a.hook = func(c store.Call) store.Fault {
+			a.hook = func(c memzk.Call) memzk.Fault {
 				if c.Op == "multi" && len(c.Ops) == 2 && !raced {
 					raced = true
 					for _, p := range tc.gone {
 						l.remove(p)
 					}
 				}
-				return store.NoFault
+				return memzk.NoFault
 			}
 			err := a.register()
 			var full *FullError

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // A node that starts again finds an older copy of its record. It freezes registration, because it may be the only one
@@ -49,7 +50,7 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.hook = faulty(store.FailBefore, 0, 1000, touching("", livePath))
+	a.hook = faulty(memzk.FailBefore, 0, 1000, touching("", livePath))
 	for range 5 {
 		if _, err := a.recall().Resume(t.Context(), labLease, a.trust); !errors.Is(err, store.ErrUnreachable) {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestStoredBeforeWritten(t *testing.T) {
 			}
 		}
 	}
-	a.hook = func(c store.Call) store.Fault {
+	a.hook = func(c memzk.Call) memzk.Fault {
 		for _, o := range c.Ops {
 			if set, ok := o.(store.SetOp); ok && set.Path == SlotPath(0) {
 				if s := parseSlot(set.Data); s.Nonce != a.disk.claim.Nonce && s.Nonce != a.disk.claim.PendingNonce {
@@ -112,7 +113,7 @@ func TestStoredBeforeWritten(t *testing.T) {
 				}
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	a.must(a.register())
 	a.confirm()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func TestRelease(t *testing.T) {
@@ -49,11 +49,11 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 				if early {
 					take()
 				}
-				a.hook = func(c store.Call) store.Fault {
+				a.hook = func(c memzk.Call) memzk.Fault {
 					if c.Op == "set" && b == nil {
 						take()
 					}
-					return store.NoFault
+					return memzk.NoFault
 				}
 				if err := finish(a); err != nil {
 					t.Error(err)
@@ -76,7 +76,7 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 // take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
-	views := []*store.MemSnapshot{l.mem.Snapshot()}
+	views := []*memzk.Snapshot{l.mem.Snapshot()}
 	a := l.serving("A")
 	views = append(views, l.mem.Snapshot())
 	for _, view := range views {

@@ -12,12 +12,13 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // seqWorld is a cluster in memory, in which a node has served sequences. Commands work on it until the test ends.
 type seqWorld struct {
 	t     *testing.T
-	mem   *store.Mem
+	mem   *memzk.Server
 	store store.Store
 	ago   time.Duration // how far the leader's clock is behind
 }
@@ -25,7 +26,7 @@ type seqWorld struct {
 func newSeqWorld(t *testing.T) *seqWorld {
 	t.Helper()
 	w := &seqWorld{t: t}
-	w.mem = store.NewMem(func() int64 { return time.Now().Add(-w.ago).UnixMilli() })
+	w.mem = memzk.New(func() int64 { return time.Now().Add(-w.ago).UnixMilli() })
 	w.store = w.mem.Session()
 	withStore = func(_ *cli.Context, f func(store.Store) error) error { return f(w.store) }
 	t.Cleanup(func() { withStore = withZooKeeper })

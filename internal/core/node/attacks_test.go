@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -27,7 +28,7 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 			r := newRig(t)
 			r.cfg.ZooKeeper = "zk1:2181"
 			r.confirmedAndStopped()
-			r.mem = store.NewMem(nil)
+			r.mem = memzk.New(nil)
 			cache, err := localcache.New(r.disk, row.print)
 			if err == nil {
 				err = row.before(cache)
@@ -158,13 +159,13 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
 		n.next()
 	}
-	n.session.SetFault(func(c store.Call) store.Fault {
+	n.session.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && len(c.Ops) == 2 {
 			if set, ok := c.Ops[1].(store.SetOp); ok && text(set.Data, "state") == "confirming" {
-				return store.FailAfter
+				return memzk.FailAfter
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	r.clock.step(-4 * time.Second)
 	beats := func() int64 { return n.Snapshot().Counts.Heartbeats }

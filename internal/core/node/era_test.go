@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -21,7 +21,7 @@ func TestStartWithAClockOutsideTheLayout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.mem = store.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
+			r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 })
 			if c.again {
 				r.confirmedAndStopped()
 			}

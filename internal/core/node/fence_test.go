@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -51,11 +52,11 @@ func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.until("confirmed", n.isConfirmed)
-	n.session.SetFault(func(c store.Call) store.Fault {
+	n.session.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "create" && c.Path == "/tickets/n-" { // registering begins with it
-			return store.FailBefore
+			return memzk.FailBefore
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	r.takeOver("/workers/0000")
 	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
@@ -76,7 +77,7 @@ func TestFenceClearsTheClockVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.step(10 * time.Second)
-	n := r.start(func(c *Config) { c.Store.(*store.MemSession).Partition() }).untilReady()
+	n := r.start(func(c *Config) { c.Store.(*memzk.Session).Partition() }).untilReady()
 	n.session.Heal()
 	n.until("the clock to count as wrong", func() bool { return strings.Contains(n.Worker(), "state=refusing") })
 	n.session.Partition()
@@ -156,7 +157,7 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 		t.Fatalf("ended with %v", err)
 	}
 	alone := r.start(func(c *Config) {
-		c.Store.(*store.MemSession).Partition()
+		c.Store.(*memzk.Session).Partition()
 		c.StartTimeout = 300 * time.Millisecond
 	})
 	err = alone.ended()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -17,11 +17,11 @@ func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	r := newRig(t)
 	var attempts atomic.Int64
 	began, slow := time.Now(), r.mem.Session()
-	slow.SetFault(func(c store.Call) store.Fault {
+	slow.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "create" && c.Path == "/tickets/n-" && attempts.Add(1) > 0 {
-			return store.FailBefore
+			return memzk.FailBefore
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	const timeout = 100 * time.Millisecond
 	n := r.start(func(c *Config) { c.Store, c.StartTimeout = slow, timeout })
@@ -46,7 +46,7 @@ func TestStartsThatAreRefused(t *testing.T) {
 			"lease 1h0m0s differs from the cluster's "},
 		{"a slower heartbeat, and no ZooKeeper", true, func(c *Config) {
 			c.Heartbeat = time.Minute
-			c.Store.(*store.MemSession).Partition()
+			c.Store.(*memzk.Session).Partition()
 		}, "the heartbeat interval 1m0s is too long: "},
 		{"clock a minute back", true, func(c *Config) { c.Clock = steppedClock(-time.Minute) },
 			"from ZooKeeper and peers ("},
@@ -134,7 +134,7 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 		t.Run(row.back.String(), func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.Settings.Layout = &l
-			r.mem = store.NewMem(func() int64 { return r.clock.Wall() / 1e6 }) // the leader's clock steps too
+			r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 }) // the leader's clock steps too
 			n := r.start().untilReady()
 			beats := func(count int64) {
 				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= count })

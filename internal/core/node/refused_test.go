@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // refusing returns a fault for each write that touches a path with this prefix.
-func refusing(prefix string, fault store.Fault) func(store.Call) store.Fault {
-	return func(c store.Call) store.Fault {
+func refusing(prefix string, fault memzk.Fault) func(memzk.Call) memzk.Fault {
+	return func(c memzk.Call) memzk.Fault {
 		if c.Write() && strings.HasPrefix(c.Path, prefix) {
 			return fault
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 }
 
@@ -24,7 +25,7 @@ func refusing(prefix string, fault store.Fault) func(store.Call) store.Fault {
 func TestQuotaDoesNotEndARestart(t *testing.T) {
 	r := newRig(t)
 	r.confirmedAndStopped()
-	n := r.start(func(c *Config) { c.Store.(*store.MemSession).SetFault(refusing("/", store.FailQuota)) }).untilReady()
+	n := r.start(func(c *Config) { c.Store.(*memzk.Session).SetFault(refusing("/", memzk.FailQuota)) }).untilReady()
 	n.until("the quota to be named", func() bool {
 		troubles := n.Snapshot().Degraded
 		return slices.Contains(troubles, TroubleQuota) && OfZooKeeper(troubles) == TroubleQuota
@@ -35,7 +36,7 @@ func TestQuotaDoesNotEndARestart(t *testing.T) {
 
 func TestQuotaEndsTheStartOfANewNode(t *testing.T) {
 	n := newRig(t).start(func(c *Config) {
-		c.Store.(*store.MemSession).SetFault(refusing("/tickets", store.FailQuota))
+		c.Store.(*memzk.Session).SetFault(refusing("/tickets", memzk.FailQuota))
 	})
 	if err := n.ended(); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
@@ -44,7 +45,7 @@ func TestQuotaEndsTheStartOfANewNode(t *testing.T) {
 
 // Without live locks nobody sees who is connected. So a new node does not start, and one that holds a worker goes on.
 func TestLocalSessionsKeepNewNodesFromStarting(t *testing.T) {
-	local := func(c *Config) { c.Store.(*store.MemSession).SetFault(refusing("/live", store.FailLocal)) }
+	local := func(c *Config) { c.Store.(*memzk.Session).SetFault(refusing("/live", memzk.FailLocal)) }
 	r := newRig(t)
 	n := r.start(local, func(c *Config) {
 		confirm := time.Minute

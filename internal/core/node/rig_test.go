@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -21,7 +21,7 @@ import (
 type rig struct {
 	t     *testing.T
 	clock *testClock
-	mem   *store.Mem
+	mem   *memzk.Server
 	disk  *memfile.File
 	cfg   Config
 }
@@ -47,7 +47,7 @@ func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: memfile.New(nil)}
 	// The leader's clock is the machine's, unstepped.
-	r.mem = store.NewMem(func() int64 { return time.Now().UnixMilli() })
+	r.mem = memzk.New(func() int64 { return time.Now().UnixMilli() })
 	none := time.Duration(0)
 	r.cfg = Config{
 		Cluster: "test", Bootstrap: true, Clock: r.clock,
@@ -70,13 +70,13 @@ func (w testWriter) Write(p []byte) (int, error) {
 type running struct {
 	*Node
 	t       *testing.T
-	session *store.MemSession
+	session *memzk.Session
 	cancel  context.CancelFunc
 	done    chan error
 }
 
 // node returns a node on the rig's disk, unless change gives it another, and its session.
-func (r *rig) node(change ...func(*Config)) (*Node, *store.MemSession) {
+func (r *rig) node(change ...func(*Config)) (*Node, *memzk.Session) {
 	r.t.Helper()
 	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // act makes one random event happen.
@@ -148,7 +148,7 @@ func (s *sim) expireSome() {
 			p.session.Expire()
 		}
 	}
-	s.sessions = slices.DeleteFunc(s.sessions, func(old *store.MemSession) bool {
+	s.sessions = slices.DeleteFunc(s.sessions, func(old *memzk.Session) bool {
 		gone := s.chance(8)
 		if gone {
 			old.Expire()

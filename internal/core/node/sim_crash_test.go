@@ -3,7 +3,7 @@ package node
 import (
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -110,15 +110,15 @@ func (s *sim) playGrant() bool {
 			return reached
 		}
 		kill := func() { reached = true; s.kill(p, s.chance(2)) }
-		late := func() store.Fault {
+		late := func() memzk.Fault {
 			reached = true
 			s.note("%s: a write is late", p.name)
-			return store.FailLate
+			return memzk.FailLate
 		}
-		deliver := func() store.Fault { s.deliver(); return store.NoFault }
+		deliver := func() memzk.Fault { s.deliver(); return memzk.NoFault }
 		switch t := (&trap{on: writes(-1)}); s.rng.IntN(5) {
 		case 0:
-			t.before = func() store.Fault { kill(); return store.NoFault }
+			t.before = func() memzk.Fault { kill(); return memzk.NoFault }
 			p.trap = t
 		case 1:
 			t.after = kill

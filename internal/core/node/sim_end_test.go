@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // exits ends a process whose node has returned an error.
@@ -57,12 +58,12 @@ func (s *sim) stop(p *process) {
 }
 
 // writes returns a function that reports whether a call writes the record of worker w. A w of -1 means any worker.
-func writes(w int) func(store.Call) bool {
+func writes(w int) func(memzk.Call) bool {
 	path := "/workers/"
 	if w >= 0 {
 		path = slotPath(w)
 	}
-	return func(c store.Call) bool {
+	return func(c memzk.Call) bool {
 		for _, op := range c.Ops {
 			if set, ok := op.(store.SetOp); ok && strings.HasPrefix(set.Path, path) {
 				return true

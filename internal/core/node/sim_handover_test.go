@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // Scenarios about a worker that passes to another node.
@@ -19,8 +20,8 @@ func (s *sim) playBound() bool {
 	}
 	w, b := a.held(), s.other(a.machine)
 	if s.chance(2) {
-		fault := pick(s, store.FailBefore, store.FailAfter, store.FailLate)
-		a.trap = &trap{on: writes(w), before: func() store.Fault {
+		fault := pick(s, memzk.FailBefore, memzk.FailAfter, memzk.FailLate)
+		a.trap = &trap{on: writes(w), before: func() memzk.Fault {
 			s.note("%s: a heartbeat %s", a.name, faultText(fault))
 			return fault
 		}}
@@ -72,7 +73,7 @@ func (s *sim) playLateWrite() bool {
 			return false
 		}
 	}
-	a.trap = &trap{on: writes(w), before: func() store.Fault {
+	a.trap = &trap{on: writes(w), before: func() memzk.Fault {
 		s.standStill(m, time.Hour)
 		a.session.Expire()
 		if s.wait(w, time.Second) {
@@ -80,7 +81,7 @@ func (s *sim) playLateWrite() bool {
 		}
 		s.note("%s: goes on", a.name)
 		m.wake()
-		return store.NoFault
+		return memzk.NoFault
 	}}
 	s.keep(a)
 	if a.trap = nil; !a.dead {
@@ -115,7 +116,7 @@ func (s *sim) playLateRelease() bool {
 	w, b, reached := a.held(), s.other(a.machine), false
 	c := s.other(a.machine, b)
 	a.n.cfg.ReleaseOnExit = !s.chance(4)
-	a.trap = &trap{on: writes(w), before: func() store.Fault {
+	a.trap = &trap{on: writes(w), before: func() memzk.Fault {
 		s.standStill(a.machine, time.Hour)
 		a.session.Expire()
 		if s.wait(w, time.Second) {
@@ -123,7 +124,7 @@ func (s *sim) playLateRelease() bool {
 		}
 		s.note("%s: goes on", a.name)
 		a.machine.wake()
-		return store.NoFault
+		return memzk.NoFault
 	}}
 	s.stop(a)
 	s.queue(c, w, 3*time.Second)
@@ -229,9 +230,9 @@ func (s *sim) playChain() bool {
 }
 
 // releases returns a function that reports whether a call writes worker w as released.
-func releases(w int) func(store.Call) bool {
+func releases(w int) func(memzk.Call) bool {
 	on := writes(w)
-	return func(c store.Call) bool {
+	return func(c memzk.Call) bool {
 		return on(c) && (bytes.Contains(c.Data, []byte(`"released":true`)) ||
 			slices.ContainsFunc(c.Ops, func(op store.Op) bool {
 				set, ok := op.(store.SetOp)

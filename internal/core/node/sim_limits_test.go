@@ -8,7 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -16,7 +16,7 @@ import (
 
 // lose makes ZooKeeper lose its data: it is wiped, or restored to the older copy given. lose
 // reports whether ZooKeeper was wiped.
-func (s *sim) lose(copied *store.MemSnapshot) (wiped bool) {
+func (s *sim) lose(copied *memzk.Snapshot) (wiped bool) {
 	wiped = copied == nil || s.chance(3)
 	if !wiped {
 		s.snapshot = copied

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
@@ -17,7 +18,7 @@ import (
 type process struct {
 	*machine
 	n         *Node
-	session   *store.MemSession
+	session   *memzk.Session
 	attempt   attempt
 	acquiring bool
 	name      string
@@ -41,7 +42,7 @@ type process struct {
 	trap *trap
 	then func()
 	// fails, if not nil, reports whether a call to the store is lost.
-	fails func(store.Call) bool
+	fails func(memzk.Call) bool
 	// patience, if not 0, is how many more calls to the store a stop makes before giveUp.
 	patience int
 	giveUp   context.CancelFunc
@@ -57,8 +58,8 @@ type conn struct {
 
 // trap waits for a call to the store that on selects.
 type trap struct {
-	on     func(store.Call) bool
-	before func() store.Fault // may be nil
+	on     func(memzk.Call) bool
+	before func() memzk.Fault // may be nil
 	after  func()             // after the call and before its answer, may be nil
 }
 
@@ -69,7 +70,7 @@ type gone struct{ p *process }
 func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
 
 // startIn is start for a node that uses the ZooKeeper given.
-func (s *sim) startIn(m *machine, mem *store.Mem) *process {
+func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 	m.wake() // nothing starts on a machine that is suspended
 	if m.disk.Removed() {
 		s.newDisk(m)
@@ -87,8 +88,8 @@ func (s *sim) startIn(m *machine, mem *store.Mem) *process {
 	}
 	p := &process{machine: m, name: fmt.Sprintf("%s%d", m.name, m.runs), session: mem.Session(), acquiring: true,
 		started: s.now, extended: s.now}
-	p.session.SetFault(func(c store.Call) store.Fault { return s.asked(p, c) })
-	p.session.SetDone(func(c store.Call, result, reported error) {
+	p.session.SetFault(func(c memzk.Call) memzk.Fault { return s.asked(p, c) })
+	p.session.SetDone(func(c memzk.Call, result, reported error) {
 		if mem == s.elsewhere { // not checked
 			result = cmp.Or(result, errSim)
 		}
@@ -136,7 +137,7 @@ func (s *sim) drawHeartbeat() time.Duration {
 }
 
 // asked is called before each call to the store. Other events may happen in it. It returns what becomes of the call.
-func (s *sim) asked(p *process, c store.Call) store.Fault {
+func (s *sim) asked(p *process, c memzk.Call) memzk.Fault {
 	if s.calls++; s.calls > simCalls {
 		s.violated(wrongSim, "%s goes round in circles: %s %s", p.name, c.Op, c.Path)
 		s.kill(p, false)
@@ -149,44 +150,44 @@ func (s *sim) asked(p *process, c store.Call) store.Fault {
 			s.stillThere(p)
 			return fault
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	if p.patience--; p.patience == 0 {
 		p.giveUp()
 	}
 	s.now += int64(s.upTo(p.slow))
 	if p.fails != nil && p.fails(c) {
-		return store.FailBefore
+		return memzk.FailBefore
 	}
 	s.meanwhile(p)
 	s.stallsInside(p)
 	if !s.faults || s.depth >= simDepth || !s.chance(25) {
-		return store.NoFault
+		return memzk.NoFault
 	}
-	fault := pick(s, store.FailBefore, store.FailAfter, store.FailAfter, store.FailLate)
-	if fault == store.FailBefore && c.Write() && s.chance(50) {
-		fault = store.FailQuota
+	fault := pick(s, memzk.FailBefore, memzk.FailAfter, memzk.FailAfter, memzk.FailLate)
+	if fault == memzk.FailBefore && c.Write() && s.chance(50) {
+		fault = memzk.FailQuota
 	}
 	s.note("%s: %s %s %s", p.name, c.Op, c.Path, faultText(fault))
 	return fault
 }
 
-func faultText(f store.Fault) string {
+func faultText(f memzk.Fault) string {
 	switch f {
-	case store.FailBefore:
+	case memzk.FailBefore:
 		return "is lost"
-	case store.FailQuota:
+	case memzk.FailQuota:
 		return "exceeds a quota"
-	case store.FailAfter:
+	case memzk.FailAfter:
 		return "loses its answer"
-	case store.FailLate:
+	case memzk.FailLate:
 		return "is late"
 	}
 	return "arrives"
 }
 
 // answered is called after each call that the store has handled.
-func (s *sim) answered(p *process, c store.Call, result, reported error) {
+func (s *sim) answered(p *process, c memzk.Call, result, reported error) {
 	if result == nil {
 		s.wrote(c, reported == nil)
 	}

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 )
 
 // wrote is called for each write that the store has carried out. acked reports whether the client got the answer.
-func (s *sim) wrote(c store.Call, acked bool) {
+func (s *sim) wrote(c memzk.Call, acked bool) {
 	switch c.Op {
 	case "set", "create":
 		s.wroteSlot(c.Path, c.Data, acked)

@@ -3,7 +3,7 @@ package node
 import (
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // playRotation: a node takes a fresh worker after its clock went back. The release of the old
@@ -17,8 +17,8 @@ func (s *sim) playRotation() bool {
 	for range s.between(1, 3) {
 		from := a.held()
 		if s.chance(2) {
-			fault := pick(s, store.FailBefore, store.FailAfter, store.FailLate)
-			a.trap = &trap{on: releases(from), before: func() store.Fault {
+			fault := pick(s, memzk.FailBefore, memzk.FailAfter, memzk.FailLate)
+			a.trap = &trap{on: releases(from), before: func() memzk.Fault {
 				s.note("%s: the release of its old worker %s", a.name, faultText(fault))
 				return fault
 			}}
@@ -43,10 +43,10 @@ func (s *sim) playBackAgain() bool {
 	if a == nil {
 		return false
 	}
-	from, fault := a.held(), pick(s, store.FailAfter, store.FailAfter, store.FailLate)
-	a.trap = &trap{on: releases(from), before: func() store.Fault {
+	from, fault := a.held(), pick(s, memzk.FailAfter, memzk.FailAfter, memzk.FailLate)
+	a.trap = &trap{on: releases(from), before: func() memzk.Fault {
 		s.note("%s: the release of its old worker %s, and nothing is heard of it", a.name, faultText(fault))
-		a.fails = func(c store.Call) bool { return c.Op == "sync" && c.Path == "/" }
+		a.fails = func(c memzk.Call) bool { return c.Op == "sync" && c.Path == "/" }
 		return fault
 	}}
 	for range 3 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -80,10 +80,10 @@ type sim struct {
 	checks
 	rng      *rand.Rand
 	now      int64 // true time, Unix ns
-	mem      *store.Mem
-	admin    *store.MemSession // of the simulation itself: no check sees its writes
-	operator *store.MemSession
-	snapshot *store.MemSnapshot
+	mem      *memzk.Server
+	admin    *memzk.Session // of the simulation itself: no check sees its writes
+	operator *memzk.Session
+	snapshot *memzk.Snapshot
 	machines []*machine
 	depth    int
 	deadline int64 // if not 0, time does not pass beyond it
@@ -98,12 +98,12 @@ type sim struct {
 	leader     int64 // the leader's clock minus true time, ns
 	// elsewhere is a second ZooKeeper, which no node of the cluster should use. recent are
 	// copies of the data from some time ago, for clients whose server lags behind.
-	elsewhere *store.Mem
-	recent    []*store.MemSnapshot
+	elsewhere *memzk.Server
+	recent    []*memzk.Snapshot
 	starts    int
 	calls     int
-	sessions  []*store.MemSession // of processes that have ended
-	played    map[string]int      // scenarios reached, by name
+	sessions  []*memzk.Session // of processes that have ended
+	played    map[string]int   // scenarios reached, by name
 
 	history []line
 	over    bool // the rest of it cannot be judged
@@ -132,9 +132,9 @@ func newSim(seed uint64) *sim {
 	s.checks.init(s.layout.Workers())
 	s.leader = int64(s.between(-50, 50)) * 1e6
 	clock := func() int64 { return (s.now + s.leader) / 1e6 }
-	s.mem, s.elsewhere = store.NewMem(clock), store.NewMem(clock)
+	s.mem, s.elsewhere = memzk.New(clock), memzk.New(clock)
 	s.admin, s.operator = s.mem.Session(), s.mem.Session()
-	s.operator.SetDone(func(c store.Call, result, reported error) {
+	s.operator.SetDone(func(c memzk.Call, result, reported error) {
 		if result == nil {
 			s.wrote(c, reported == nil)
 		}

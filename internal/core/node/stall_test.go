@@ -11,7 +11,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -19,7 +19,7 @@ import (
 // heartbeats must go on meanwhile, also one that confirms a leap of the clock.
 func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	r := newRig(t)
-	r.mem = store.NewMem(func() int64 { return r.clock.Wall() / 1e6 })
+	r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 })
 	var frozen atomic.Bool
 	thawed := make(chan struct{})
 	thaw := sync.OnceFunc(func() { close(thawed) })
@@ -89,7 +89,7 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 				early.Store(n.peek().claim.LeaseUntil)
 			}
 		}}
-		cfg.Store.(*store.MemSession).Partition()
+		cfg.Store.(*memzk.Session).Partition()
 	})
 	node.Store(n.Node)
 	n.session.Heal()

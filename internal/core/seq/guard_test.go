@@ -10,11 +10,12 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // follower is a node whose slot says how far it has followed.
 type follower struct {
-	*store.MemSession
+	*memzk.Session
 	t    *testing.T
 	slot coordinator.Slot
 }
@@ -132,11 +133,11 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 	}
 	admin := s.mem.Session()
 	o := Operator{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
-	admin.SetFault(func(c store.Call) store.Fault {
+	admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Path == "/live" {
-			return store.FailBefore
+			return memzk.FailBefore
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	f.Expire()
 	if _, err := o.Set(t.Context(), "order", jump); err != nil {

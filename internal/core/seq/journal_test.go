@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // again begins a new process of a node on its directory. resumed: it has resumed its worker.
@@ -95,7 +95,7 @@ func TestJournalWithoutZooKeeper(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, a := newJournaled(t)
 			s.run(c.quiet)
-			a.calls = func(store.Call) store.Fault { return store.FailBefore }
+			a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 			a.again(true)
 			a.is.cfg.Boot = c.boot
 			s.now += c.away.Milliseconds()
@@ -133,7 +133,7 @@ func TestJournalOnABrokenDisk(t *testing.T) {
 // A process that issues all that its journal has takes it out of that first.
 func TestJournalIsEmptiedBeforeItsLastValuesAreIssued(t *testing.T) {
 	_, a := newJournaled(t)
-	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	ask := func(n func() int64) *call {
 		a.again(true)
 		_ = a.is.Round(context.Background())
@@ -161,7 +161,7 @@ func TestJournalWithoutZooKeeperKnowsTheNextValue(t *testing.T) {
 	if f := a.is.Followed(); f.Changes <= s.view("order").state.Changes {
 		t.Fatal("the node has not reported the change")
 	}
-	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	a.again(true)
 	if got := a.ask("order", 1, false).finish(); got.err == nil && got.runs[0].First < 5000 {
 		t.Errorf("%v", got.runs)
@@ -171,7 +171,7 @@ func TestJournalWithoutZooKeeperKnowsTheNextValue(t *testing.T) {
 // A request that waits for the disk is not refused because ZooKeeper is away.
 func TestRequestsWaitForTheDiskWithoutZooKeeper(t *testing.T) {
 	s, a := newJournaled(t)
-	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	s.run(2 * time.Second)
 	for range 3 {
 		var last *call
@@ -197,7 +197,7 @@ func TestStopKeepsWhatItCannotGiveBack(t *testing.T) {
 			a.ask("other", 1, false).first()
 			s.run(5 * time.Second)
 			ctx, cancel := context.WithCancel(context.Background())
-			a.store.SetDone(func(c store.Call, _, _ error) {
+			a.store.SetDone(func(c memzk.Call, _, _ error) {
 				if c.Op == op && !c.More {
 					cancel() // the time is over after the first sequence
 				}
@@ -227,7 +227,7 @@ func TestJournalHasANewBlock(t *testing.T) {
 	if len(a.is.journal.woken) > 0 {
 		a.is.saveJournal()
 	}
-	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	a.again(true)
 	_ = a.is.Round(context.Background())
 	if got := a.is.byName["order"].segment().stock.Tail().End; got != end {

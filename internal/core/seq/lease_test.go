@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The owner is cut off. Its clocks are slow by 5 %, those of the other node are right.
@@ -78,7 +79,7 @@ func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
 	m := a.owner("ticks")
 	b.gone()
 	slow := true
-	b.calls = func(c store.Call) store.Fault {
+	b.calls = func(c memzk.Call) memzk.Fault {
 		if slow && c.Path == recordPath("ticks") {
 			slow = false
 			s.pass(2 * time.Second) // the owner alone has rounds
@@ -86,7 +87,7 @@ func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
 				t.Error("the owner has not renewed its lease")
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	b.ask("ticks", 1, true)
 	_ = b.round()
@@ -105,7 +106,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	m := a.owner("ticks")
 	a.gone()
 	late := true
-	a.store.SetDone(func(c store.Call, _, _ error) {
+	a.store.SetDone(func(c memzk.Call, _, _ error) {
 		if late && c.Touches(recordPath("ticks")) {
 			late = false
 			b.ask("ticks", 1, true)
@@ -132,11 +133,11 @@ func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
 	m := a.owner("ticks")
 	b.ask("ticks", 1, true)
 	_ = b.round()
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Write() {
-			return store.FailBefore
+			return memzk.FailBefore
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	for m.leased() && s.now < 60_000 {
 		s.pass(10 * time.Millisecond)

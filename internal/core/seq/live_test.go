@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -20,7 +21,7 @@ import (
 // Goroutines ask while rounds run and the journal is written, and an operator deletes and creates a sequence. Every
 // request that waits is woken.
 func TestTakeWhileRoundsRun(t *testing.T) {
-	mem := store.NewMem(nil)
+	mem := memzk.New(nil)
 	createCluster(mem.Session(), 0)
 	n := startLive(t, mem.Session())
 	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -61,14 +62,14 @@ func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
 		all = append(all, a.ask(name, 1, false))
 	}
 	began := s.now
-	a.calls = func(store.Call) store.Fault {
+	a.calls = func(memzk.Call) memzk.Fault {
 		s.now += 100
 		for _, c := range all {
 			if !c.woken && !c.done && s.now-began > 8000 {
 				t.Fatalf("a request for %s waits after %d ms", c.name, s.now-began)
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	for s.now-began < 20_000 {
 		_ = a.round()
@@ -134,7 +135,7 @@ func TestNodeIssuesForADayWithoutZooKeeper(t *testing.T) {
 	if !issue(10 * time.Minute) {
 		t.Fatal("refused with ZooKeeper")
 	}
-	a.calls = func(store.Call) store.Fault { return store.FailBefore }
+	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	if !issue(day) {
 		t.Error("refused within a day")
 	}
@@ -206,11 +207,11 @@ func TestFewWritesAtTheCeiling(t *testing.T) {
 			t.Fatal(c.err)
 		}
 		writes, served := 0, 0
-		a.calls = func(c store.Call) store.Fault {
+		a.calls = func(c memzk.Call) memzk.Fault {
 			if c.Op == "multi" {
 				writes++
 			}
-			return store.NoFault
+			return memzk.NoFault
 		}
 		c := &call{done: true, err: errForgotten}
 		for end := s.now + 3000; s.now < end; s.now += 2 { // ZooKeeper takes 2 ms

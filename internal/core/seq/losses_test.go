@@ -8,11 +8,12 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/timeguard"
 )
 
 // lose puts ZooKeeper back to a copy. All sessions end.
-func (s *stage) lose(copied *store.MemSnapshot, zkEpoch uint32) {
+func (s *stage) lose(copied *memzk.Snapshot, zkEpoch uint32) {
 	s.mem.Restore(copied)
 	s.mem.SetEpoch(zkEpoch)
 	for _, a := range s.nodes {
@@ -201,10 +202,10 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 // Another node puts the sequence time back between the heartbeat of a node and its first block after a loss of data, or
 // between the block's read and its write. The skip is by the time that was put back.
 func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
-	for name, due := range map[string]func(c store.Call, reads int) bool{
+	for name, due := range map[string]func(c memzk.Call, reads int) bool{
 		// the first one follows changes
-		"before the read":  func(c store.Call, reads int) bool { return c.Op == "get" && reads == 2 },
-		"before the write": func(c store.Call, _ int) bool { return c.Op == "multi" && c.Touches(recordPath("order")) },
+		"before the read":  func(c memzk.Call, reads int) bool { return c.Op == "get" && reads == 2 },
+		"before the write": func(c memzk.Call, _ int) bool { return c.Op == "multi" && c.Touches(recordPath("order")) },
 	} {
 		s := newStage(t)
 		a := s.node()
@@ -215,7 +216,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 		s.run(stageConfirm)
 		before := s.view("order").record
 		put, reads := false, 0
-		a.calls = func(c store.Call) store.Fault {
+		a.calls = func(c memzk.Call) memzk.Fault {
 			if c.Op == "get" && c.Path == clusterPath {
 				reads++
 			}
@@ -225,7 +226,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 				st.Time += 500_000
 				s.write(statePath, st.marshal())
 			}
-			return store.NoFault
+			return memzk.NoFault
 		}
 		s.now, a.is.follows = s.now+5000, 0
 		a.ask("order", int(a.is.named("order").segment().stock.Left()), false).first() // so that it needs a block
@@ -247,13 +248,13 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	s.create("order", plain(), settings(1000))
 	s.run(4 * time.Second)
 	copied := s.mem.Snapshot()
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && c.Touches(recordPath("order")) {
 			a.calls = nil
 			gone.ask("order", 10, false).first()
 			s.mem.Restore(copied)
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	a.ask("order", 10, false)
 	_ = a.round()

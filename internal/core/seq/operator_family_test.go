@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
 )
@@ -254,12 +255,12 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	s.run(5 * time.Second)
 	o, asked := s.operator(), false
 	session := s.mem.Session()
-	session.SetFault(func(c store.Call) store.Fault {
+	session.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && !asked {
 			asked = true
 			a.ask("a:b:x", 1, false).finish()
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	o.Store = session
 	_, err := o.Create(t.Context(), ofFamily("a:b:*", 2))

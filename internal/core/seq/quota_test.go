@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // creates reports whether a call creates this record.
-func creates(c store.Call, path string) bool {
+func creates(c memzk.Call, path string) bool {
 	return slices.ContainsFunc(c.Ops, func(op store.Op) bool {
 		made, ok := op.(store.CreateOp)
 		return ok && made.Path == path
@@ -22,7 +23,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 	s, a := newOrder(t)
 	s.createTemplate("o:*", 1, 5)
 	a.ask("o:1", 1, false).first()
-	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool { return creates(c, recordPath("o:2")) })
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return creates(c, recordPath("o:2")) })
 	before, another, after := a.ask("order", 1, false), a.ask("o:2", 1, false), a.ask("o:1", 500, false)
 	if err := a.round(); err != nil {
 		t.Errorf("the round failed: %v", err)
@@ -38,7 +39,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 // The quota allows no write of a strict sequence. No value was taken, so none can be missing.
 func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 	_, a, _ := strictStage(t)
-	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool { return c.Op == "multi" })
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return c.Op == "multi" })
 	if c := a.ask("invoice", 1, false); c.reason() != NoBlock {
 		t.Error(c.err)
 	}
@@ -53,7 +54,7 @@ func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
 	a.ask("order", 1, false).first()
 	s.erase(recordPath("order"))
 	refused := false
-	a.calls = faultsOf(store.FailQuota, func(c store.Call) bool {
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool {
 		refused = refused || creates(c, recordPath("order"))
 		return creates(c, recordPath("order"))
 	})

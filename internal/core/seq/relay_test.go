@@ -9,7 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -187,7 +187,7 @@ func TestOwnerThatIsTooSlowGivesUp(t *testing.T) {
 	s, nodes := newLinked(t, DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	c := s.contest("ticks")
-	a.store.SetDone(func(k store.Call, result, _ error) {
+	a.store.SetDone(func(k memzk.Call, result, _ error) {
 		if k.Op == "multi" && k.Touches(recordPath("ticks")) && result == nil {
 			a.gone() // until ZooKeeper answers
 			c.run(3100*time.Millisecond, a, b)
@@ -245,11 +245,11 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			return Answer{}, errors.New("no answer")
 		}
 		var c *call
-		b.calls = func(call store.Call) store.Fault {
+		b.calls = func(call memzk.Call) memzk.Fault {
 			if c == nil && call.Touches(recordPath("ticks")) {
 				c = b.ask("ticks", 1, true)
 			}
-			return store.NoFault
+			return memzk.NoFault
 		}
 		b.store.Expire()
 		_ = b.round()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // An operator raises the next value by more than the ceiling ever gives at once.
@@ -31,7 +31,7 @@ func TestRenewalIsAcknowledgedAfterALapse(t *testing.T) {
 	m := a.owner("ticks")
 	late := true
 	var c *call
-	a.store.SetDone(func(store.Call, error, error) {
+	a.store.SetDone(func(memzk.Call, error, error) {
 		if late && s.now*1e6 > m.lease.sent+0.9e9 {
 			late = false
 			s.now += 2000
@@ -54,7 +54,7 @@ func TestSlowRenewals(t *testing.T) {
 	s, nodes := newTicks(t, DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
-	a.store.SetDone(func(c store.Call, result, _ error) {
+	a.store.SetDone(func(c memzk.Call, result, _ error) {
 		if c.Touches(recordPath("ticks")) && c.Write() && result == nil {
 			s.now += 1100
 		}
@@ -82,7 +82,7 @@ func TestRenewalAfterAChange(t *testing.T) {
 	s, nodes := newTicks(t, DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
-	a.store.SetDone(func(_ store.Call, result, _ error) {
+	a.store.SetDone(func(_ memzk.Call, result, _ error) {
 		if result != nil && strings.Contains(result.Error(), "set "+recordPath("ticks")) {
 			t.Error(result)
 		}
@@ -110,11 +110,11 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	s.nodes = append(s.nodes, b)
 	s.ordered("ticks", DefaultLease, 1000)
 	s.create("order", plain(), settings(1000))
-	b.store.SetFault(func(c store.Call) store.Fault {
+	b.store.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "create" || c.Op == "ensure root" {
-			return store.FailQuota
+			return memzk.FailQuota
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	s.run(5 * time.Second)
 	for _, name := range []string{"order", "ticks"} {
@@ -134,7 +134,7 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 	s, nodes := newTicks(t, DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
-	a.store.SetDone(func(c store.Call, _, _ error) {
+	a.store.SetDone(func(c memzk.Call, _, _ error) {
 		if c.Op == "get" && s.now*1e6 > m.lease.sent+0.9e9 {
 			a.store.SetDone(nil)
 			s.now += 3000
@@ -157,11 +157,11 @@ func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 		s.ordered("ticks", lease, 1000)
 		s.run(20 * time.Second)
 		m := a.owner("ticks")
-		a.calls = func(c store.Call) store.Fault {
+		a.calls = func(c memzk.Call) memzk.Fault {
 			if !c.More {
 				s.now++
 			}
-			return store.NoFault
+			return memzk.NoFault
 		}
 		a.store.Expire()
 		reads := 0

@@ -8,24 +8,24 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
 // readBefore puts ZooKeeper back to a copy in which a name is older. b has lost its witness file. It reads the name
 // before a, which knows better, puts it back. Then a ends, before it has told anybody.
-func (s *stage) readBefore(copied *store.MemSnapshot, name string, a, b *actor) {
+func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 	s.t.Helper()
 	b.restart()
 	s.lose(copied, 9)
 	read := false
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		if !read && c.Op == "multi" && c.Touches(recordPath(name)) {
 			b.is.named(name).mark(true) // a request asks for it
 			_ = b.round()
 			read = b.is.named(name).known != nil
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	for tries := 0; !read && tries < 10; tries++ {
 		s.run(time.Second)
@@ -190,13 +190,13 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		a, b := s.node(), s.node()
 		s.newerFamily(a, b)
 		joined, _ := b.Cluster()
-		b.calls = func(c store.Call) store.Fault {
+		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
 			if left := b.is.putBackLeft(joined); inARound && c.Touches(recordPath(sectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}
-			return store.NoFault
+			return memzk.NoFault
 		}
 		one := &eager{a: b, name: name}
 		for end := s.now + 60_000; !one.done && s.now < end; s.now += 100 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 func TestNameCreatedAgainHasNoMoreCredit(t *testing.T) {
@@ -50,11 +51,11 @@ func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 	s.node()
 	s.create("order", plain(), settings(1000))
 	st := s.mem.Session()
-	st.SetFault(func(c store.Call) store.Fault {
+	st.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" {
 			st.Expire()
 		}
-		return store.NoFault
+		return memzk.NoFault
 	})
 	o := s.operator()
 	o.Store = st
@@ -128,13 +129,13 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 		a.ask("order", 40, false).first()
 	}
 	armed := true
-	a.calls = func(call store.Call) store.Fault {
+	a.calls = func(call memzk.Call) memzk.Fault {
 		if armed && call.Path == recordPath("order") {
 			armed = false
 			s.mem.Restore(c)
 			s.mem.SetEpoch(9)
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	a.is.markChanged([]string{"order"}, false)
 	s.run(stageConfirm)

@@ -5,10 +5,11 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // recordOf returns the record that a call overwrites, and false if it overwrites none.
-func (h *history) recordOf(c store.Call) (name string, set store.SetOp, r Record, ok bool) {
+func (h *history) recordOf(c memzk.Call) (name string, set store.SetOp, r Record, ok bool) {
 	for _, op := range c.Ops {
 		if set, ok = op.(store.SetOp); !ok {
 			continue
@@ -23,7 +24,7 @@ func (h *history) recordOf(c store.Call) (name string, set store.SetOp, r Record
 }
 
 // intend remembers the block that a call takes if it is applied.
-func (n *simNode) intend(c store.Call) {
+func (n *simNode) intend(c memzk.Call) {
 	name, set, r, ok := n.h.recordOf(c)
 	data, stat, err := n.h.mem.Peek(set.Path)
 	if !ok || err != nil || stat.Version != set.Version {
@@ -46,7 +47,7 @@ func (n *simNode) intend(c store.Call) {
 }
 
 // done notes a write that was applied.
-func (n *simNode) done(c store.Call, result, told error) {
+func (n *simNode) done(c memzk.Call, result, told error) {
 	h := n.h
 	if name, set, r, ok := h.recordOf(c); ok && result == nil {
 		if h.strict[name] != nil {

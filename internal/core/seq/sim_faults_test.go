@@ -8,9 +8,10 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
-func (n *simNode) fault(c store.Call) store.Fault {
+func (n *simNode) fault(c memzk.Call) memzk.Fault {
 	n.takeLong(c)
 	n.h.interleave(n)
 	if n.h.strict["x0"] != nil && c.Op == "multi" && n.h.rng.IntN(4) == 0 {
@@ -18,20 +19,20 @@ func (n *simNode) fault(c store.Call) store.Fault {
 	}
 	n.intend(c)
 	if n.h.mustNotice(n) {
-		return store.NoFault
+		return memzk.NoFault
 	}
 	switch n.h.rng.IntN(n.h.faulty) {
 	case 0:
 		if c.Write() && n.h.rng.IntN(2) == 0 {
-			return store.FailQuota
+			return memzk.FailQuota
 		}
-		return store.FailBefore
+		return memzk.FailBefore
 	case 1:
-		return store.FailAfter
+		return memzk.FailAfter
 	case 2:
-		return store.FailLate
+		return memzk.FailLate
 	}
-	return store.NoFault
+	return memzk.NoFault
 }
 
 // interleave lets something else happen in the middle of a round of n.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -45,11 +46,11 @@ func (h *history) mapOf(name string, start int64, lost bool) sequence.Map {
 // expect remembers the key of a sequence as soon as an operator has created it: nodes issue its values while the
 // command waits for them. The caller calls end when the command has ended.
 func (h *history) expect(st store.Store, name string) (end func()) {
-	session, is := st.(*store.MemSession)
+	session, is := st.(*memzk.Session)
 	if name != simKeyed || !is {
 		return func() {}
 	}
-	session.SetDone(func(c store.Call, result, _ error) {
+	session.SetDone(func(c memzk.Call, result, _ error) {
 		if result != nil || c.Op != "multi" {
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // loseInAGap: a node is cut off. Meanwhile ZooKeeper is copied, another node takes blocks, and the copy is put back. So
@@ -169,7 +169,7 @@ func (h *history) readEarly() {
 	x.disk.witness = nil
 	x.start(true)
 	h.putBack(c, y)
-	y.delay = func(c store.Call) int64 {
+	y.delay = func(c memzk.Call) int64 {
 		if c.Op != "multi" || c.Touches(statePath) && c.Write() {
 			return 0
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -16,7 +17,7 @@ import (
 type simNode struct {
 	h       *history
 	id      int
-	store   *store.MemSession
+	store   *memzk.Session
 	is      *Issuer
 	boots   int
 	machine *simMachine

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -18,7 +18,7 @@ type simPeers struct {
 	heardIn int64 // the session of hearing, 0: there is none
 	shownIn int64 // the session of the live lock that the node has seen last
 	// delay, if not nil, returns how long a call takes, ms. Other nodes go on meanwhile.
-	delay func(store.Call) int64
+	delay func(memzk.Call) int64
 	// mustNotice is Followed.Compared as the node must not report it, because it knows a record that was lost. 0: it
 	// may report all.
 	mustNotice int64
@@ -94,7 +94,7 @@ func (n *simNode) untilBeat() int64 {
 }
 
 // takeLong lets time pass before a call of a node whose calls take long. All others go on meanwhile.
-func (n *simNode) takeLong(c store.Call) {
+func (n *simNode) takeLong(c memzk.Call) {
 	if n.delay == nil || c.More {
 		return
 	}
@@ -178,9 +178,9 @@ func (h *history) loseSecond() {
 }
 
 // delays returns how long the calls of a node take that comes back.
-func (h *history) delays(how simReturn) func(store.Call) int64 {
+func (h *history) delays(how simReturn) func(memzk.Call) int64 {
 	heartbeat := h.heartbeat.Milliseconds()
-	return func(c store.Call) int64 {
+	return func(c memzk.Call) int64 {
 		switch {
 		case how == comparesOn && strings.HasPrefix(c.Path, recordsDir):
 			return heartbeat / 5

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -41,7 +42,7 @@ func (h *history) confirmTemplate(op Operator) {
 }
 
 // created notes that a template has created a sequence again that ZooKeeper had lost: it has the whole burst again.
-func (h *history) created(c store.Call) {
+func (h *history) created(c memzk.Call) {
 	for _, op := range c.Ops {
 		made, ok := op.(store.CreateOp)
 		if set, isSet := c.Ops[1].(store.SetOp); !ok || !isSet || set.Path != recordPath(simTemplate) {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -15,7 +15,7 @@ import (
 type history struct {
 	seed   uint64
 	rng    *rand.Rand
-	mem    *store.Mem
+	mem    *memzk.Server
 	now    int64 // ms since the start
 	nodes  []*simNode
 	names  []string
@@ -56,7 +56,7 @@ type history struct {
 
 type simCopy struct {
 	at   int64
-	data *store.MemSnapshot
+	data *memzk.Snapshot
 }
 
 // simTaking is a block of n positions that was taken at a time. extra is what the ceiling does not count.
@@ -80,7 +80,7 @@ func newHistory(seed uint64) *history {
 		h.makeBase()
 	}
 	h.note("the %s clocks are right", h.right)
-	h.mem = store.NewMem(func() int64 { return simEpoch + h.now + h.leader })
+	h.mem = memzk.New(func() int64 { return simEpoch + h.now + h.leader })
 	h.mem.SetEpoch(1)
 	admin, nodes := h.mem.Session(), 2+h.rng.IntN(3)
 	createCluster(admin, nodes)

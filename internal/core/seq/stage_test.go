@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -21,7 +22,7 @@ import (
 // stage is a ZooKeeper, a clock and some nodes, for tests that play one course of events.
 type stage struct {
 	t     *testing.T
-	mem   *store.Mem
+	mem   *memzk.Server
 	now   int64 // ms since the start
 	nodes []*actor
 	// actors is the number of nodes that there have been.
@@ -32,9 +33,9 @@ type stage struct {
 // of data.
 type actor struct {
 	*stage
-	store *store.MemSession
+	store *memzk.Session
 	is    *Issuer
-	calls func(store.Call) store.Fault // nil: no faults
+	calls func(memzk.Call) memzk.Fault // nil: no faults
 	// slot is the node's record.
 	slot string
 	// hold, if not nil, replaces the answer of Hold.
@@ -80,7 +81,7 @@ const anyIncarnation = math.MaxInt64
 
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t}
-	s.mem = store.NewMem(func() int64 { return simEpoch + s.now })
+	s.mem = memzk.New(func() int64 { return simEpoch + s.now })
 	s.mem.SetEpoch(1)
 	createCluster(s.mem.Session(), 0)
 	return s
@@ -105,9 +106,9 @@ func (s *stage) node() *actor {
 func (s *stage) newNode() *actor {
 	s.actors++
 	a := &actor{stage: s, store: s.mem.Session(), slot: fmt.Sprintf("/workers/%04d", s.actors)}
-	a.store.SetFault(func(c store.Call) store.Fault {
+	a.store.SetFault(func(c memzk.Call) memzk.Fault {
 		if a.calls == nil {
-			return store.NoFault
+			return memzk.NoFault
 		}
 		return a.calls(c)
 	})
@@ -332,12 +333,12 @@ func (s *stage) erase(paths ...string) {
 }
 
 // faultsOf returns the fault for the calls of which is is true.
-func faultsOf(fault store.Fault, is func(store.Call) bool) func(store.Call) store.Fault {
-	return func(c store.Call) store.Fault {
+func faultsOf(fault memzk.Fault, is func(memzk.Call) bool) func(memzk.Call) memzk.Fault {
+	return func(c memzk.Call) memzk.Fault {
 		if is(c) {
 			return fault
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 }
 

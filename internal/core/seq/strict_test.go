@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -92,7 +92,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 // The directory of the keys cannot be made. Nothing was sent, so the request goes on waiting.
 func TestKeysWithoutTheirDirectory(t *testing.T) {
 	_, a, _ := strictStage(t)
-	a.calls = faultsOf(store.FailBefore, func(c store.Call) bool { return c.Op == "ensure root" })
+	a.calls = faultsOf(memzk.FailBefore, func(c memzk.Call) bool { return c.Op == "ensure root" })
 	a.askKey("k")
 	_ = a.round()
 	a.calls = nil

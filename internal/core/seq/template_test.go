@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -118,14 +119,14 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 
 // inCreation calls f just before node a creates a sequence.
 func (a *actor) inCreation(f func()) {
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		for _, op := range c.Ops {
 			if made, ok := op.(store.CreateOp); ok && made.Path != statePath {
 				a.calls = nil
 				f()
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 }
 

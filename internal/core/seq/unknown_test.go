@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The tests in this file lose data when no node that is left knows all that the lost data had.
@@ -100,11 +100,11 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 func TestPutBackTakesLongerThanTheConfirmingTime(t *testing.T) {
 	s, a, b, seen := ofMany(t)
 	a.noteLoss()
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" {
 			s.now += 300 // stands for thousands of sequences
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	b.issue("zorder", 1, 2*time.Minute, seen, "b")
 	served(t, seen, "b")
@@ -205,7 +205,7 @@ func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, lat
 			seen[v] = "b"
 		}
 	}
-	a.calls = func(c store.Call) store.Fault {
+	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && !inHook {
 			multis++
 			inHook = true
@@ -213,10 +213,10 @@ func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, lat
 			bTook()
 			inHook = false
 			if failEvery > 0 && multis%failEvery == 0 {
-				return store.FailBefore
+				return memzk.FailBefore
 			}
 		}
-		return store.NoFault
+		return memzk.NoFault
 	}
 	if late > 0 {
 		for s.now < began+late.Milliseconds() {

@@ -27,7 +27,10 @@ func memWorld(t *testing.T) world {
 			t.Cleanup(func() { _ = s.Close() })
 			return s
 		},
-		expire: func(t *testing.T, s Store) { s.(*MemSession).Expire() },
+		expire: func(t *testing.T, s Store) {
+			id := s.SessionID()
+			m.Access(func(d *MemData) { d.End(id) })
+		},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/flaked/flaked/internal/core/limits"
@@ -12,40 +11,24 @@ import (
 
 // MemSession is one client of a Mem. Like a real client, it opens a new session by itself
 // after its old one has ended. A client that is dropped without Close leaves its ephemeral
-// records until Expire.
+// records.
 type MemSession struct {
 	m *Mem
 
 	// Guarded by m.mu.
-	id          int64
-	closed      bool
-	partitioned bool
-	fault       func(Call) Fault
-	done        func(c Call, result, told error)
-	view        memTree // the old tree that reads see; nil means the present one
-	viewOf      int     // Mem.restored when view was taken: a server that was restored does not lag
-	notice      limits.Notice
+	id     int64
+	closed bool
 }
 
 var _ Store = (*MemSession)(nil)
 
-func (s *MemSession) Hurry(n limits.Notice) {
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	s.notice = n
-}
-
-// Notice returns the value that Hurry last got, or zero if Hurry was never called.
-func (s *MemSession) Notice() limits.Notice {
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	return s.notice
-}
+// Hurry does nothing: a Mem answers at once.
+func (s *MemSession) Hurry(limits.Notice) {}
 
 func (s *MemSession) SessionID() int64 {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if s.closed || s.partitioned {
+	if s.closed {
 		return 0
 	}
 	s.connect()
@@ -54,74 +37,40 @@ func (s *MemSession) SessionID() int64 {
 
 // connect opens a session if there is none. Called under m.mu.
 func (s *MemSession) connect() {
-	if s.m.live[s.id] {
-		return
+	if !s.m.data.Live[s.id] {
+		s.id = s.m.data.open()
 	}
-	s.m.lastSession++
-	s.m.zxid++
-	s.id, s.view = s.m.lastSession, nil
-	s.m.live[s.id] = true
 }
 
-// do runs apply, unless the path is malformed, or a fault, a partition or Close prevents it.
-func (s *MemSession) do(ctx context.Context, c Call, apply func(t memTree, x txn) error) error {
-	if err := checkCall(c.Op, c.Path); err != nil {
+// do runs apply, unless the path is malformed, the context is done, or the client is closed. A write takes a zxid, even
+// if it fails.
+func (s *MemSession) do(ctx context.Context, op, path string, write bool, apply func(MemTree, txn) error) error {
+	if err := checkCall(op, path); err != nil {
 		return err
 	}
-	unreachable := func(why error) error {
-		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, c.Op, c.Path, why)
-	}
 	s.m.mu.Lock()
-	ask := s.fault
-	s.m.mu.Unlock()
-	fault := NoFault
-	if ask != nil {
-		fault = ask(c) // not under mu
+	defer s.m.mu.Unlock()
+	if err := s.reach(ctx); err != nil {
+		return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, op, path, err)
 	}
-	if err := ctx.Err(); err != nil {
-		return unreachable(err)
+	d := &s.m.data
+	if write {
+		d.Zxid++
 	}
-
-	s.m.mu.Lock()
-	if err := s.reach(ctx, c, fault); err != nil {
-		s.m.mu.Unlock()
-		return unreachable(err)
+	if err := apply(d.Tree, txn{zxid: d.Zxid, now: s.m.clock(), session: s.id}); err != nil {
+		return fmt.Errorf("%w: %s %s", err, op, path)
 	}
-	if why := refusals[fault]; why != nil {
-		s.m.mu.Unlock()
-		return fmt.Errorf("%w (%s %s)", why, c.Op, c.Path)
-	}
-	if fault == FailLate {
-		s.m.late = append(s.m.late, lateCall{s, s.id, c, apply})
-		s.m.mu.Unlock()
-		return unreachable(errFault)
-	}
-	result := s.serve(c, apply)
-	done := s.done
-	s.m.mu.Unlock()
-	told := result
-	switch {
-	case fault == FailAfter:
-		told = unreachable(errFault)
-	case result != nil:
-		told = fmt.Errorf("%w: %s %s", result, c.Op, c.Path)
-	}
-	if done != nil {
-		done(c, result, told)
-	}
-	return told
+	return nil
 }
 
 // reach opens a session if there is none. It returns why a call does not reach the server, nil if it does. Called under
 // m.mu.
-func (s *MemSession) reach(ctx context.Context, c Call, fault Fault) error {
-	switch {
-	case s.closed:
+func (s *MemSession) reach(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed {
 		return ErrClosed
-	case s.partitioned:
-		return errPartitioned
-	case fault == FailBefore, fault == FailLate && !c.Write():
-		return errFault
 	}
 	s.connect()
 	if want, ok := ctx.Value(sessionKey{}).(int64); ok && s.id != want {
@@ -130,55 +79,18 @@ func (s *MemSession) reach(ctx context.Context, c Call, fault Fault) error {
 	return nil
 }
 
-// ask is do for a call with a result. It returns the zero T with every error.
-func ask[T any](ctx context.Context, s *MemSession, c Call, apply func(memTree, txn) (T, error)) (T, error) {
-	var result, none T
-	err := s.do(ctx, c, func(t memTree, x txn) (err error) {
-		result, err = apply(t, x)
+func (s *MemSession) Get(ctx context.Context, path string) (data []byte, stat Stat, err error) {
+	err = s.do(ctx, "get", path, false, func(t MemTree, _ txn) (err error) {
+		data, stat, err = t.Get(path)
 		return err
 	})
-	if err != nil {
-		return none, err
-	}
-	return result, nil
+	return data, stat, err
 }
 
-// serve carries out a call in the server. Called under m.mu.
-func (s *MemSession) serve(c Call, apply func(memTree, txn) error) error {
-	if c.Write() {
-		s.m.zxid++ // a failed write takes one as well
-	}
-	if c.Write() || c.Op == "sync" || s.viewOf != s.m.restored {
-		s.view = nil
-	}
-	tree := s.m.tree
-	if s.view != nil {
-		tree = s.view
-	}
-	return apply(tree, txn{zxid: s.m.zxid, now: s.m.clock(), session: s.id})
-}
-
-func (s *MemSession) Get(ctx context.Context, path string) ([]byte, Stat, error) {
-	return s.get(ctx, path, false)
-}
-
-func (s *MemSession) get(ctx context.Context, path string, more bool) ([]byte, Stat, error) {
-	r, err := ask(ctx, s, Call{Op: "get", Path: path, More: more}, func(t memTree, _ txn) (Record, error) {
-		node, err := t.check(path, AnyVersion)
-		if err != nil {
-			return Record{}, err
-		}
-		return Record{Data: slices.Clone(node.data), Stat: node.stat}, nil
-	})
-	return r.Data, r.Stat, err
-}
-
-// GetAll is part of Store. SetFault sees each record as a separate call, so that a test can
-// change the data between two reads.
 func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, error) {
 	records := make([]Record, len(paths))
 	for i, path := range paths {
-		data, stat, err := s.get(ctx, path, i < len(paths)-1)
+		data, stat, err := s.Get(ctx, path)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return nil, err
 		}
@@ -187,45 +99,45 @@ func (s *MemSession) GetAll(ctx context.Context, paths ...string) ([]Record, err
 	return records, nil
 }
 
-func (s *MemSession) Children(ctx context.Context, path string) ([]string, error) {
-	return ask(ctx, s, Call{Op: "children", Path: path}, func(t memTree, _ txn) ([]string, error) {
-		node, err := t.check(path, AnyVersion)
-		if err != nil {
-			return nil, err
-		}
-		return slices.Sorted(maps.Keys(node.kids)), nil
+func (s *MemSession) Children(ctx context.Context, path string) (names []string, err error) {
+	err = s.do(ctx, "children", path, false, func(t MemTree, _ txn) (err error) {
+		names, err = t.Children(path)
+		return err
 	})
+	return names, err
 }
 
-func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (string, error) {
+func (s *MemSession) Create(ctx context.Context, path string, data []byte, kind Kind) (made string, err error) {
 	if err := checkCreate(path, data, kind); err != nil {
 		return "", err
 	}
-	return ask(ctx, s, Call{Op: "create", Path: path, Data: data}, func(t memTree, x txn) (string, error) {
-		return t.create(x, path, data, kind)
+	err = s.do(ctx, "create", path, true, func(t MemTree, x txn) (err error) {
+		made, err = t.create(x, path, data, kind)
+		return err
 	})
+	return made, err
 }
 
-func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+func (s *MemSession) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
 	if err := checkSize("set", path, len(data)); err != nil {
 		return Stat{}, err
 	}
-	return ask(ctx, s, Call{Op: "set", Path: path, Data: data}, func(t memTree, x txn) (Stat, error) {
-		return t.set(x, path, data, version)
+	err = s.do(ctx, "set", path, true, func(t MemTree, x txn) (err error) {
+		stat, err = t.set(x, path, data, version)
+		return err
 	})
+	return stat, err
 }
 
 func (s *MemSession) Delete(ctx context.Context, path string, version int32) error {
-	return s.do(ctx, Call{Op: "delete", Path: path}, func(t memTree, _ txn) error {
-		return t.delete(path, version)
-	})
+	return s.do(ctx, "delete", path, true, func(t MemTree, _ txn) error { return t.delete(path, version) })
 }
 
 func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
 	if err := checkOps(ops); err != nil || len(ops) == 0 {
 		return err
 	}
-	return s.do(ctx, Call{Op: "multi", Path: "/", Ops: ops}, func(t memTree, x txn) error {
+	return s.do(ctx, "multi", "/", true, func(t MemTree, x txn) error {
 		failed, err := t.multi(x, ops)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, describeOp(failed, ops[failed]))
@@ -235,15 +147,15 @@ func (s *MemSession) Multi(ctx context.Context, ops ...Op) error {
 }
 
 func (s *MemSession) Sync(ctx context.Context, path string) error {
-	return s.do(ctx, Call{Op: "sync", Path: path}, func(memTree, txn) error { return nil })
+	return s.do(ctx, "sync", path, false, func(MemTree, txn) error { return nil })
 }
 
 func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
 	if err := checkRoot(paths); err != nil {
 		return err
 	}
-	return s.do(ctx, Call{Op: "ensure root", Path: "/"}, func(t memTree, x txn) error {
-		for _, p := range append([]string{"/"}, paths...) {
+	return s.do(ctx, "ensure root", "/", true, func(t MemTree, x txn) error {
+		for _, p := range slices.Concat([]string{"/"}, paths) {
 			if _, err := t.create(x, p, nil, Persistent); err != nil && !errors.Is(err, ErrExists) {
 				return err
 			}
@@ -255,9 +167,7 @@ func (s *MemSession) EnsureRoot(ctx context.Context, paths ...string) error {
 func (s *MemSession) Close() error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if !s.closed && !s.partitioned {
-		s.m.expire(s.id) // a partition keeps the session alive
-	}
+	s.m.data.End(s.id)
 	s.closed = true
 	return nil
 }

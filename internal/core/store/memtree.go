@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// memTree is the tree of records with ZooKeeper's rules. Its "/" is the cluster's root. The
+// MemTree is the tree of records with ZooKeeper's rules. Its "/" is the cluster's root. The
 // checks run in the same order as in ZooKeeper 3.8.
-type memTree map[string]*memNode
+type MemTree map[string]*memNode
 
 type memNode struct {
 	data    []byte // never changed in place, so clones share it
@@ -25,8 +25,9 @@ func (n *memNode) clone() *memNode {
 	return &c
 }
 
-func (t memTree) clone() memTree {
-	c := make(memTree, len(t))
+// Clone returns a copy.
+func (t MemTree) Clone() MemTree {
+	c := make(MemTree, len(t))
 	for p, n := range t {
 		c[p] = n.clone()
 	}
@@ -36,7 +37,7 @@ func (t memTree) clone() memTree {
 // txn holds the values that all operations of one write share.
 type txn struct{ zxid, now, session int64 }
 
-func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error) {
+func (t MemTree) create(x txn, p string, data []byte, kind Kind) (string, error) {
 	dir, name := path.Split(p)
 	dir = path.Clean(dir)
 	parent, ok := t[dir]
@@ -76,7 +77,7 @@ func (t memTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 	return p, nil
 }
 
-func (t memTree) set(x txn, p string, data []byte, version int32) (Stat, error) {
+func (t MemTree) set(x txn, p string, data []byte, version int32) (Stat, error) {
 	node, err := t.check(p, version)
 	if err != nil {
 		return Stat{}, err
@@ -87,7 +88,34 @@ func (t memTree) set(x txn, p string, data []byte, version int32) (Stat, error) 
 	return node.stat, nil
 }
 
-func (t memTree) check(p string, version int32) (*memNode, error) {
+// Get returns a record, or ErrNoNode.
+func (t MemTree) Get(p string) ([]byte, Stat, error) {
+	node, err := t.check(p, AnyVersion)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return slices.Clone(node.data), node.stat, nil
+}
+
+// Children returns the sorted names of the records below p, or ErrNoNode.
+func (t MemTree) Children(p string) ([]string, error) {
+	node, err := t.check(p, AnyVersion)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(node.kids)), nil
+}
+
+// SetCreateCount sets the number of the next sequential record below p. It returns ErrNoNode if p does not exist.
+func (t MemTree) SetCreateCount(p string, n int32) error {
+	node, err := t.check(p, AnyVersion)
+	if err == nil {
+		node.created = n
+	}
+	return err
+}
+
+func (t MemTree) check(p string, version int32) (*memNode, error) {
 	node, ok := t[p]
 	switch {
 	case !ok:
@@ -98,7 +126,7 @@ func (t memTree) check(p string, version int32) (*memNode, error) {
 	return node, nil
 }
 
-func (t memTree) delete(p string, version int32) error {
+func (t MemTree) delete(p string, version int32) error {
 	node, err := t.check(p, version)
 	if err != nil {
 		return err
@@ -110,7 +138,7 @@ func (t memTree) delete(p string, version int32) error {
 	return nil
 }
 
-func (t memTree) remove(p string) {
+func (t MemTree) remove(p string) {
 	delete(t, p)
 	dir, name := path.Split(p)
 	if parent, ok := t[path.Clean(dir)]; ok {
@@ -120,8 +148,8 @@ func (t memTree) remove(p string) {
 	}
 }
 
-// removeEphemerals removes the ephemeral records whose owner is gone.
-func (t memTree) removeEphemerals(gone func(owner int64) bool) {
+// RemoveEphemerals removes the ephemeral records whose owner is gone.
+func (t MemTree) RemoveEphemerals(gone func(owner int64) bool) {
 	for p, n := range t {
 		if n.stat.Owner != 0 && gone(n.stat.Owner) {
 			t.remove(p)
@@ -131,7 +159,7 @@ func (t memTree) removeEphemerals(gone func(owner int64) bool) {
 
 // multi applies all operations or none. failed is the index of the first operation that
 // cannot be applied, -1 if there is none.
-func (t memTree) multi(x txn, ops []Op) (failed int, err error) {
+func (t MemTree) multi(x txn, ops []Op) (failed int, err error) {
 	before := make(map[string]*memNode) // nil for a missing record
 	keep := func(p string) {
 		if _, ok := before[p]; ok {

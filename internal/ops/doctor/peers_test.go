@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/testkit/certtest"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // fakePeer answers each line with a reply, and returns its address.
@@ -102,7 +103,7 @@ func TestPeersOfACluster(t *testing.T) {
 		"another machine":      {"127.0.0.1:7609", []string{"192.0.2.1:1"}, "warn fail"},
 		"the same machine":     {"127.0.0.1:7609", []string{other, "127.0.0.1:7609"}, "ok"},
 	} {
-		s := store.NewMem(func() int64 { return time.Now().UnixMilli() }).Session()
+		s := memzk.New(func() int64 { return time.Now().UnixMilli() }).Session()
 		if err := s.EnsureRoot(t.Context(), "/seq", "/seq/nodes"); err != nil {
 			t.Fatal(err)
 		}

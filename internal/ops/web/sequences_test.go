@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -35,7 +36,7 @@ func (confirmed) Cluster() (seq.ClusterInfo, bool) {
 func issuer(t *testing.T) *seq.Issuer {
 	t.Helper()
 	now := func() int64 { return time.Now().UnixMilli() }
-	mem := store.NewMem(now)
+	mem := memzk.New(now)
 	mem.SetEpoch(1)
 	st := mem.Session()
 	if err := st.EnsureRoot(t.Context()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -17,7 +18,7 @@ import (
 func Both(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("Mem", func(t *testing.T) {
 		t.Parallel()
-		m := store.NewMem(nil)
+		m := memzk.New(nil)
 		test(t, func() store.Store {
 			s := m.Session()
 			t.Cleanup(func() { _ = s.Close() })

@@ -1,17 +1,21 @@
-package store
+package memzk
 
 import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
-// memNow is the time of every Mem in these tests, in Unix milliseconds.
+var parents = []string{"/tickets", "/workers", "/live"}
+
+// memNow is the time of every Server in these tests, in Unix milliseconds.
 const memNow = 1_700_000_000_000
 
-func newMem(t *testing.T) (*Mem, *MemSession) {
+func newMem(t *testing.T) (*Server, *Session) {
 	t.Helper()
-	m := NewMem(func() int64 { return memNow })
+	m := New(func() int64 { return memNow })
 	s := m.Session()
 	if err := s.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Fatal(err)
@@ -19,7 +23,7 @@ func newMem(t *testing.T) (*Mem, *MemSession) {
 	return m, s
 }
 
-func mustCreate(t *testing.T, s Store, path string, kind Kind) string {
+func mustCreate(t *testing.T, s store.Store, path string, kind store.Kind) string {
 	t.Helper()
 	made, err := s.Create(t.Context(), path, nil, kind)
 	if err != nil {
@@ -28,10 +32,10 @@ func mustCreate(t *testing.T, s Store, path string, kind Kind) string {
 	return made
 }
 
-func exists(t *testing.T, s Store, path string) bool {
+func exists(t *testing.T, s store.Store, path string) bool {
 	t.Helper()
 	_, _, err := s.Get(t.Context(), path)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		t.Fatal(err)
 	}
 	return err == nil
@@ -44,8 +48,8 @@ func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 		applied bool
 	}{
 		{NoFault, nil, true},
-		{FailBefore, ErrUnreachable, false},
-		{FailAfter, ErrUnreachable, true},
+		{FailBefore, store.ErrUnreachable, false},
+		{FailAfter, store.ErrUnreachable, true},
 	} {
 		m, s := newMem(t)
 		other := m.Session()
@@ -55,7 +59,7 @@ func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 			_ = other.SessionID() // the hook may use the server
 			return tc.fault
 		})
-		_, err := s.Create(t.Context(), "/x", nil, Persistent)
+		_, err := s.Create(t.Context(), "/x", nil, store.Persistent)
 		if !errors.Is(err, tc.err) || exists(t, other, "/x") != tc.applied {
 			t.Errorf("fault %d: %v, applied %v", tc.fault, err, exists(t, other, "/x"))
 		}
@@ -74,10 +78,10 @@ func TestInjectedFaultsDecideWhetherACallIsApplied(t *testing.T) {
 		}
 		return FailAfter
 	})
-	if _, _, err := s.Get(t.Context(), "/"); !errors.Is(err, ErrUnreachable) {
+	if _, _, err := s.Get(t.Context(), "/"); !errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
 	}
-	if _, err := s.Children(t.Context(), "/none"); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNoNode) {
+	if _, err := s.Children(t.Context(), "/none"); !errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrNoNode) {
 		t.Error(err)
 	}
 }
@@ -88,18 +92,18 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 	other := m.Session()
 	late := func(path string) {
 		t.Helper()
-		_, err := s.Create(t.Context(), path, nil, Persistent)
-		if !errors.Is(err, ErrUnreachable) || exists(t, other, path) {
+		_, err := s.Create(t.Context(), path, nil, store.Persistent)
+		if !errors.Is(err, store.ErrUnreachable) || exists(t, other, path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	mustCreate(t, s, "/x", Persistent)
+	mustCreate(t, s, "/x", store.Persistent)
 	s.SetFault(func(Call) Fault { return FailLate })
 	late("/a")
-	if _, err := s.Set(t.Context(), "/x", []byte("late"), 0); !errors.Is(err, ErrUnreachable) {
+	if _, err := s.Set(t.Context(), "/x", []byte("late"), 0); !errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
 	}
-	if _, _, err := s.Get(t.Context(), "/x"); !errors.Is(err, ErrUnreachable) {
+	if _, _, err := s.Get(t.Context(), "/x"); !errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
 	}
 	if _, err := other.Set(t.Context(), "/x", []byte("in time"), 0); err != nil {
@@ -121,12 +125,12 @@ func TestDelayedWriteAppliesUnlessItsSessionEnded(t *testing.T) {
 func TestMemPartitionAndExpiry(t *testing.T) {
 	m, s := newMem(t)
 	other := m.Session()
-	mustCreate(t, s, "/live/0000", Ephemeral)
+	mustCreate(t, s, "/live/0000", store.Ephemeral)
 	old := s.SessionID()
 
 	s.Partition()
-	_, err := s.Create(t.Context(), "/x", nil, Persistent)
-	if !errors.Is(err, ErrUnreachable) || exists(t, other, "/x") {
+	_, err := s.Create(t.Context(), "/x", nil, store.Persistent)
+	if !errors.Is(err, store.ErrUnreachable) || exists(t, other, "/x") {
 		t.Errorf("created through a partition: %v", err)
 	}
 	if s.SessionID() != 0 || !exists(t, other, "/live/0000") {
@@ -142,7 +146,7 @@ func TestMemPartitionAndExpiry(t *testing.T) {
 		t.Error("an expired session's record is there")
 	}
 	s.Heal()
-	mustCreate(t, s, "/live/0000", Ephemeral)
+	mustCreate(t, s, "/live/0000", store.Ephemeral)
 	_, stat, err := s.Get(t.Context(), "/live/0000")
 	if err != nil || stat.Owner == old || stat.Owner != s.SessionID() {
 		t.Errorf("session %#x before, %#x after, owner %#x, %v", old, s.SessionID(), stat.Owner, err)
@@ -159,11 +163,11 @@ func TestMemPartitionAndExpiry(t *testing.T) {
 
 func TestRestoreAndWipeLoseSessionsAndReuseZxids(t *testing.T) {
 	m, s := newMem(t)
-	mustCreate(t, s, "/live/0000", Ephemeral)
-	mustCreate(t, s, "/tickets/n-", PersistentSequential)
+	mustCreate(t, s, "/live/0000", store.Ephemeral)
+	mustCreate(t, s, "/tickets/n-", store.PersistentSequential)
 	copied, old := m.Snapshot(), s.SessionID()
-	mustCreate(t, s, "/tickets/n-", PersistentSequential)
-	mustCreate(t, s, "/after", Persistent)
+	mustCreate(t, s, "/tickets/n-", store.PersistentSequential)
+	mustCreate(t, s, "/after", store.Persistent)
 	_, lost, _ := s.Get(t.Context(), "/after")
 
 	for range 2 { // a copy can be put back more than once
@@ -174,11 +178,11 @@ func TestRestoreAndWipeLoseSessionsAndReuseZxids(t *testing.T) {
 		if !exists(t, s, "/live/0000") {
 			t.Error("an ephemeral record was restored without its session's time")
 		}
-		if made := mustCreate(t, s, "/tickets/n-", PersistentSequential); made != "/tickets/n-0000000001" {
+		if made := mustCreate(t, s, "/tickets/n-", store.PersistentSequential); made != "/tickets/n-0000000001" {
 			t.Errorf("made %s", made)
 		}
-		mustCreate(t, s, "/live/0001", Ephemeral)
-		mustCreate(t, s, "/again", Persistent)
+		mustCreate(t, s, "/live/0001", store.Ephemeral)
+		mustCreate(t, s, "/again", store.Persistent)
 		_, again, _ := s.Get(t.Context(), "/again")
 		if again.Czxid > lost.Czxid+4 || again.Czxid>>32 != 0 {
 			t.Errorf("zxid %#x; %#x has been before", again.Czxid, lost.Czxid)
@@ -190,7 +194,7 @@ func TestRestoreAndWipeLoseSessionsAndReuseZxids(t *testing.T) {
 	}
 
 	m.SetEpoch(5)
-	mustCreate(t, s, "/ensemble", Persistent)
+	mustCreate(t, s, "/ensemble", store.Persistent)
 	_, stat, _ := s.Get(t.Context(), "/ensemble")
 	if stat.Czxid != 5<<32+1 || stat.Ctime != memNow {
 		t.Errorf("%+v in epoch 5", stat)
@@ -226,12 +230,12 @@ func TestLaggingClientCatchesUpAtSyncWriteOrNewSession(t *testing.T) {
 		do   func() error
 	}{
 		{"sync", func() error { return s.Sync(t.Context(), "/") }},
-		{"write", func() error { _, err := s.Set(t.Context(), "/live", nil, AnyVersion); return err }},
+		{"write", func() error { _, err := s.Set(t.Context(), "/live", nil, store.AnyVersion); return err }},
 		{"failed write", func() error { _ = s.Delete(t.Context(), "/none", 0); return nil }},
 		{"new session", func() error { s.Expire(); s.SessionID(); return nil }},
 	} {
 		s.Lag()
-		mustCreate(t, other, "/workers/"+catchUp.name, Persistent)
+		mustCreate(t, other, "/workers/"+catchUp.name, store.Persistent)
 		if exists(t, s, "/workers/"+catchUp.name) {
 			t.Errorf("%s: does not lag", catchUp.name)
 		}
@@ -247,12 +251,12 @@ func TestSequentialCreatesFailAfterTheLastInt32(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"/tickets/n-2147483646", "/tickets/n-2147483647"} {
-		if made := mustCreate(t, s, "/tickets/n-", PersistentSequential); made != want {
+		if made := mustCreate(t, s, "/tickets/n-", store.PersistentSequential); made != want {
 			t.Errorf("made %s, want %s", made, want)
 		}
 	}
 	for range 2 { // observed with ZooKeeper 3.8.0 and a snapshot edited to this count
-		if made, err := s.Create(t.Context(), "/tickets/n-", nil, PersistentSequential); !errors.Is(err, ErrExists) {
+		if made, err := s.Create(t.Context(), "/tickets/n-", nil, store.PersistentSequential); !errors.Is(err, store.ErrExists) {
 			t.Errorf("made %s, %v", made, err)
 		}
 	}
@@ -260,11 +264,11 @@ func TestSequentialCreatesFailAfterTheLastInt32(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"/tickets/n--000000001", "/tickets/n-0000000000"} {
-		if made := mustCreate(t, s, "/tickets/n-", PersistentSequential); made != want {
+		if made := mustCreate(t, s, "/tickets/n-", store.PersistentSequential); made != want {
 			t.Errorf("made %s, want %s", made, want)
 		}
 	}
-	if err := m.SetCreateCount("/none", 0); !errors.Is(err, ErrNoNode) {
+	if err := m.SetCreateCount("/none", 0); !errors.Is(err, store.ErrNoNode) {
 		t.Error(err)
 	}
 }
