@@ -12,6 +12,7 @@ import (
 // exits ends a process whose node has returned an error.
 func (s *sim) exits(p *process, err error) {
 	s.note("%s: exits: %v", p.name, err)
+	p.failed = err
 	_ = p.session.Close()
 	s.ends(p)
 }

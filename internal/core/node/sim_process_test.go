@@ -29,7 +29,8 @@ type process struct {
 	saving    bool
 	extending bool
 	stopping  bool
-	killed    bool // ended from outside
+	killed    bool  // ended from outside
+	failed    error // of the node, which has ended the process
 	started   int64
 	ended     int64
 	cut       bool // disconnected
@@ -95,7 +96,7 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 		}
 		s.answered(p, c, result, reported)
 	})
-	p.n, err = New(Config{
+	cfg := Config{
 		Cluster: "sim", Bootstrap: s.bootstrap, ZooKeeper: zookeeper, Store: p.session, Cache: spiedCache{cache, m},
 		Clock:    m,
 		Settings: s.settings(),
@@ -107,15 +108,19 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 		ReleaseOnExit: s.chance(4),
 		Rand:          s.rng.Uint32N,
 		Identity:      func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
-	})
-	if err != nil {
+	}
+	nonce := func() string { return fmt.Sprint(s.rng.Int64()) }
+	if s.tell != nil {
+		nonce = s.tell(p, &cfg)
+	}
+	if p.n, err = New(cfg); err != nil {
 		s.violated(wrongSim, "%s: %v", p.name, err)
 		return nil
 	}
 	// RetryAfter is time of the synctest bubble, so that retries come to an end. It divides no
 	// timeout, so that no two timers fire at the same instant.
 	p.n.coord.RetryAfter = 997 * time.Millisecond
-	p.n.coord.Nonce = func() string { return fmt.Sprint(s.rng.Int64()) }
+	p.n.coord.Nonce = nonce
 	m.proc = p
 	s.note("%s: starts, clock %+dms", p.name, m.skew()/1e6)
 	s.within(p, &p.keeping, func() {

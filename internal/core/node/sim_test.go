@@ -104,6 +104,9 @@ type sim struct {
 	calls     int
 	sessions  []*memzk.Session // of processes that have ended
 	played    map[string]int   // scenarios reached, by name
+	// tell, if not nil, makes the configuration of a process one that tells what it does. It returns where its nonces
+	// come from.
+	tell func(*process, *Config) (nonce func() string)
 
 	history []line
 	over    bool // the rest of it cannot be judged

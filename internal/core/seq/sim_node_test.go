@@ -115,12 +115,16 @@ func (n *simNode) start(resumes bool) {
 		n.disk.left = int64(n.h.confirm)
 	}
 	n.confirmed = n.elapsed.AtLeast() + n.disk.left
-	n.is = New(Config{
+	cfg := Config{
 		Store: n.store, Tenure: n,
 		Elapsed: n.elapsed, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
-	})
+	}
+	if n.h.tell != nil {
+		n.h.tell(n, &cfg)
+	}
+	n.is = New(cfg)
 	n.flights = nil
 	n.is.relay.beside = func(f func()) { n.flights = append(n.flights, f) }
 	n.is.relay.each = oneByOne

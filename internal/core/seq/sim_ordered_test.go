@@ -76,7 +76,7 @@ func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
 		}
 	}
 	switch k := h.rng.IntN(40); {
-	case other == nil, k == 0, n.apart || other.apart:
+	case other == nil, k == 0 && h.tell == nil, n.apart || other.apart:
 		return got, ErrNotAsked
 	case h.now < other.pauseTill:
 		h.pass(h.rng.Int64N(400))
@@ -95,7 +95,7 @@ func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
 			return got, replies.Of(err)
 		}
 		h.note("node %d counts %v of %s for node %d", other.id, runs, name, n.id)
-		if h.rng.IntN(20) == 0 {
+		if h.rng.IntN(20) == 0 && h.tell == nil {
 			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late

@@ -39,19 +39,20 @@ type history struct {
 	mute               *simNode // sends no heartbeats
 	lazy               *simNode // has no rounds until it must notice a loss of data
 	right              trusted
-	leader             int64             // how far the leader's clock is off, ms
-	staged             bool              // in a scenario: no other losses
-	keyed              sequence.Map      // the salt or the scatter of simKeyed
-	lives              []sequence.Values // of simKeyed, each with its key
-	hold               int64             // ms
-	identities         int               // identities of nodes so far
-	lease              int64             // of ordered sequences, ms
-	purged             map[string]bool   // names that were forgotten, and may have another life
-	drift              bool              // the clocks of machines run apart
-	faulty             int               // one call in faulty is lost, twice that and so on
-	base               string            // where the real directories are. "": the directories are in memory
-	paths              int               // that were made in base
-	orphansUntil       int64             // when the sessions from before the last loss of data end, ms; 0: they have
+	leader             int64                   // how far the leader's clock is off, ms
+	staged             bool                    // in a scenario: no other losses
+	keyed              sequence.Map            // the salt or the scatter of simKeyed
+	lives              []sequence.Values       // of simKeyed, each with its key
+	hold               int64                   // ms
+	identities         int                     // identities of nodes so far
+	lease              int64                   // of ordered sequences, ms
+	purged             map[string]bool         // names that were forgotten, and may have another life
+	drift              bool                    // the clocks of machines run apart
+	faulty             int                     // one call in faulty is lost, twice that and so on
+	base               string                  // where the real directories are. "": the directories are in memory
+	paths              int                     // that were made in base
+	tell               func(*simNode, *Config) // if not nil, it makes a node one that tells what it does
+	orphansUntil       int64                   // when the sessions from before the last loss of data end, ms; 0: they have
 }
 
 type simCopy struct {
