@@ -80,8 +80,8 @@ func (k *keyring) find(key keyHash) (position int64, ok bool) {
 	return 0, false
 }
 
-// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none of
-// them has a key.
+// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
+// of them has a key.
 func keysAfter(k *keyring, requests []request, first int64) *keyring {
 	var added []keyEntry
 	for _, r := range requests {

@@ -54,9 +54,9 @@ func forgets(old *Record, st State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
-// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if there
-// is none. lost means that old does not know all values that were issued, so that the operator has given a start above
-// them.
+// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if
+// there is none. lost means that old does not know all values that were issued, so that the operator has given a start
+// above them.
 func newLife(r Record, old *Record, lost bool) (Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
