@@ -177,7 +177,3 @@ func (n Named) Far(after Named) bool {
 func jumpsFar(r *Record, after Record) bool {
 	return r != nil && r.GoesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }
-
-// GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
-// only an operator does (S15).
-func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }

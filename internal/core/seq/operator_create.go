@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -114,20 +115,183 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 	})
 }
 
-// Check returns an error if the settings are not usable. Its text begins with the setting's name.
-func (s Settings) Check() error {
-	switch {
-	case s.Block < positions.MinBlock || s.Block > positions.MaxBlock:
-		return fmt.Errorf("block must be %d to %d values, not %d", positions.MinBlock, positions.MaxBlock, s.Block)
-	case s.SupplyMs < 1:
-		return errors.New("supply must be 1ms or more")
-	case s.HoldMs < 1:
-		return errors.New("hold must be 1ms or more")
-	case s.Ceiling < 1:
-		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
-	case s.Ceiling > s.HardCeiling:
-		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d",
-			s.HardCeiling, s.Ceiling)
+// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if
+// there is none. lost means that old does not know all values that were issued, so that the operator has given a start
+// above them.
+func newLife(r Record, old *Record, lost bool) (Record, error) {
+	if old != nil {
+		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
+		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
+		r.Above = old.highestIssued()
 	}
-	return nil
+	//mutant:s17-begins-again by seqsim ->
+	r.Next = r.PositionAbove(r.Above) // (S17)
+	switch {
+	case lost && r.Next > 0:
+		return Record{}, refused("start must be above %d, the highest value that this name is known to have had",
+			r.Above)
+	case lost:
+		r.Above = r.Value(0) - 1
+	case goesOn(r, old):
+		r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck
+	case r.Next > 0 && r.Scatter > 0:
+		return Record{}, refused("start must be above %d, the highest value that this name could have before, "+
+			"because scattered values have no order. Or all of the map must be as before: "+
+			"then the name keeps its key and goes on", r.Above)
+	}
+	if r.Next >= r.Positions() {
+		return Record{}, refused("max must be above %d, the highest value that this name could have before "+
+			"it was deleted", r.highestIssued())
+	}
+	return r.withPeak(), nil
+}
+
+// goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
+// values of still earlier lives are below the start, or that life would not have been created.
+func goesOn(r Record, old *Record) bool {
+	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
+}
+
+// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
+// were lost. old is nil if there is no record.
+func forgets(old *Record, st State) bool {
+	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
+}
+
+// secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
+// the record whose place it takes, or nil.
+func (o Operator) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
+	if r.KeyCheck == "" {
+		r, ops := r.withSecret()
+		return r, ops, nil
+	}
+	k, err := o.Key(ctx, *old)
+	if errors.Is(err, ErrNoKey) {
+		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
+			r.Highest(0))
+	}
+	return r, []store.Op{writeSecret(r.ID, k)}, err
+}
+
+// Change is what an operator changes about a sequence that is in use. nil leaves a value as it is. It has no map, which
+// never changes but for a higher max (S20).
+type Change struct {
+	Settings func(*Settings)
+	// Max is a new max. It must not be lower than the old one.
+	Max *int64
+	// Next is the next value to be issued, or the first one of each sequence that a template creates. It must
+	// not be lower than the present one.
+	Next *int64
+	// NextPosition is the next position to be issued, instead of Next. The values of a scattered sequence have
+	// no order, so it needs this.
+	NextPosition *int64
+	// MaxNames is a new Record.MaxNames, for templates only.
+	MaxNames *int64
+	// VouchedIn is the incarnation in which the operator has made sure that no value from Next on was
+	// issued, although ZooKeeper has lost data. 0: the operator has not.
+	VouchedIn int64
+}
+
+// ErrLostAgain: ZooKeeper has lost data after the operator has made sure of a next value.
+var ErrLostAgain = errors.New("ZooKeeper has lost data again, so higher values may have been issued. " +
+	"Make sure of the next value once more")
+
+// ChangeError says why a sequence cannot be changed or created so. The text begins with the name of a setting.
+type ChangeError string
+
+func (e ChangeError) Error() string { return string(e) }
+
+func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
+
+// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
+func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
+	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
+		switch {
+		case !v.record.exists():
+			return changed{}, ErrNotFound
+		case v.record.Kind() == Family:
+			return c.setFamily(v)
+		}
+		all.own, err = c.Apply(*v.record, *v.state)
+		return all, err
+	})
+}
+
+func (c Change) jumps() bool { return c.Next != nil || c.NextPosition != nil }
+
+// Apply returns the record after the change, as Set writes it.
+func (c Change) Apply(r Record, st State) (Record, error) {
+	if c.VouchedIn != 0 && c.VouchedIn != st.Incarnation {
+		return Record{}, ErrLostAgain
+	}
+	if c.Settings != nil {
+		before := r.Settings
+		r.EarlierHoldMs = r.LongestHoldMs()
+		c.Settings(&r.Settings)
+		if r.HardCeiling = before.HardCeiling; r.Mode.Owned() && r.HoldMs != before.HoldMs {
+			return Record{}, refused("lease is %s and cannot change. Delete the sequence, and create it again",
+				before.hold())
+		}
+	}
+	if err := r.Settings.Check(); err != nil {
+		return Record{}, refused("%s", err)
+	}
+	if c.MaxNames != nil {
+		if r.Kind() != Template {
+			return Record{}, refused("max-names is for templates only")
+		}
+		if err := checkMaxNames(*c.MaxNames); err != nil {
+			return Record{}, refused("%s", err)
+		}
+		r.MaxNames = *c.MaxNames
+	}
+	if c.Max != nil {
+		if *c.Max < r.Max {
+			return Record{}, refused("max is %d and cannot become lower, so it cannot be %d", r.Max, *c.Max)
+		}
+		if r.Scatter > 0 && *c.Max != r.Max {
+			return Record{}, refused("max of a scattered sequence cannot change: positions would get other values")
+		}
+		r.Max = *c.Max
+	}
+	if c.jumps() {
+		p, err := c.position(r)
+		if err != nil {
+			return Record{}, err
+		}
+		if r = r.raised(p); c.VouchedIn != 0 {
+			if r.Mode.Owned() && r.Incarnation < st.Incarnation { // the next one waits for a lost owner's lease (O4)
+				r.Owner, r.Address, r.OwnedAt = lostOwner, "", 0
+			}
+			r.Incarnation = st.Incarnation // nothing needs to be skipped
+		}
+		r.From = p
+	}
+	return r, nil
+}
+
+// position returns the position from which a sequence must go on.
+func (c Change) position(r Record) (p int64, err error) {
+	switch {
+	case r.Scatter > 0 && r.Kind() == Template:
+		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again "+
+			"with a start above %d", r.Highest(0))
+	case c.NextPosition != nil:
+		if p = *c.NextPosition; p < r.Next || p >= r.Positions() {
+			return 0, refused("next-position must be %d to %d, not %d", r.Next, r.Positions()-1, p)
+		}
+		return p, nil
+	case r.Scatter > 0:
+		return 0, refused("next is not for scattered sequences, because their values have no order. " +
+			"Give the next position instead")
+	}
+	switch p = r.PositionAtOrAbove(*c.Next); {
+	case p < r.Next:
+		return 0, refused("next cannot be %d, because values up to %d may have been issued. Give a higher one",
+			*c.Next, r.Highest(r.Next-1))
+	case p >= r.Positions():
+		return 0, refused("next cannot be %d, because there is no value from there up to the max, %d. "+
+			"Give a higher max too, or a lower next value", *c.Next, r.Max)
+	}
+	return p, nil
 }

@@ -5,23 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 )
-
-// An operator changes a family and all its sections in one transaction, so that nobody sees a part of a change. The
-// sections of the earlier lives of a family stay as tombstones until it is purged, also where a later life has fewer.
-
-// SectionOf returns the family to which a section's record belongs, and the number of the section. ok is false if the
-// name is not that of a section.
-func SectionOf(name string) (family string, section int, ok bool) {
-	at := strings.IndexByte(name, '*') + 1
-	section, err := strconv.Atoi(name[at:])
-	return name[:at], section, at > 0 && err == nil
-}
 
 // entry is the record of a name as an operator has read it.
 type entry struct {

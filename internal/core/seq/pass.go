@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// This file passes requests for ordered sequences on to the owner. All that wait for one lane share one request to it.
+// Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
 
 // relay is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
 type relay struct {
@@ -32,7 +33,7 @@ type relay struct {
 	wakeAt func(s *series, at int64)
 
 	inUse atomic.Bool // the node knows an ordered sequence
-	// nodes are the addresses of the nodes that may own sections: see placement.go.
+	// nodes are the addresses of the nodes that may own sections: see place.
 	nodes   atomic.Pointer[[]string]
 	leaving atomic.Bool  // the node gives its sections to others
 	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
@@ -288,4 +289,121 @@ func wakeAll(some []request) {
 	for _, r := range some {
 		r.wake()
 	}
+}
+
+// flight is one round of requests to the owner.
+type flight struct {
+	context.Context
+	cancel         context.CancelFunc
+	ask            Ask // without a name and a count
+	owner, address string
+	slowAt         int64 // when the node seems to be dead, ns of AtMost
+	doubted        bool  // see doubt
+}
+
+// atOnce is relay.each. The last call needs no goroutine.
+func atOnce(n int, f func(k int)) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for k := range n - 1 {
+		group.Go(func() { f(k) })
+	}
+	f(n - 1)
+}
+
+// nextBatch returns the requests to send. Without a flight they must look at the series again.
+func (m *ordered) nextBatch() (batch []request, f *flight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, now := &m.passes, m.relay.now()
+	batch, p.queue, p.flight = p.queue, nil, nil
+	address := ""
+	if m.mode == m && m.known.Kind() == Sequence { // else the name has another life, or was deleted
+		address = m.target(now)
+	}
+	if len(batch) == 0 || address == "" || m.stale {
+		p.passing = false
+		return batch, nil
+	}
+	ctx, cancel := context.WithTimeout(m.relay.passing.ctx, patience)
+	slow := slowAfter
+	if m.known.Owner == "" {
+		slow = slowTaker
+	}
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
+	p.flight.ask = Ask{Address: address, Cluster: *m.relay.cluster.Load(),
+		Of: sequence.Ownership{ID: m.known.ID, Owner: m.known.Owner, Term: m.known.Term}}
+	m.relay.wakeAt(m.series, p.flight.slowAt)
+	return batch, p.flight
+}
+
+// maxPass is the most positions that one request to the owner asks for.
+const maxPass = 1_000_000
+
+// byLane divides requests into those that share a request to the owner.
+func byLane(batch []request) (all [][]request) {
+	last := make(map[int]int) // by lane
+	sums := make(map[int]int64)
+	for _, r := range batch {
+		k, ok := last[r.lane]
+		if !ok || sums[r.lane]+r.n > maxPass {
+			k = len(all)
+			all, last[r.lane], sums[r.lane] = append(all, nil), k, 0
+		}
+		all[k] = append(all[k], r)
+		sums[r.lane] += r.n
+	}
+	return all
+}
+
+// An address is not an identity: another node may listen where the owner did, also one of another cluster. So a request
+// that is passed on names the ownership that must answer it, and the answer the one that did (O10).
+
+// Ask is a request for N values of an ordered sequence that follow each other, which one ownership must answer.
+type Ask struct {
+	Address string // of the node
+	Cluster string // UUID
+	Name    string
+	N       int64
+	Of      sequence.Ownership
+}
+
+// Answer is the first value, and the nonce of the ownership that has issued it.
+type Answer struct {
+	First int64
+	Owner string
+}
+
+// inCluster notes the cluster that the node has joined, "" for none yet.
+func (r *relay) inCluster(uuid string) {
+	if known := r.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
+		r.cluster.Store(&uuid)
+	}
+}
+
+var errOtherOwner = errors.New("the answer is of another owner")
+
+// answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
+// ownership that nobody knew before.
+func (a Ask) answeredBy(owner string) bool {
+	//mutant:o10-any-answer by TestAnswerOfAnotherOwnerIsNotUsed -> return true
+	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
+}
+
+// concerns reports whether a request that was passed on is about this life of the name.
+func (s *series) concerns(of *sequence.Ownership) bool {
+	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
+	return s.known == nil || s.known.Kind() == Sequence && s.known.ID == of.ID && s.known.Mode == Ordered
+}
+
+// isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
+// owner, it is any later one.
+func (m *ordered) isAskedFor(of *sequence.Ownership) bool {
+	//mutant:o10-any-owner by TestPassedRequestNamesTheOwner -> return true
+	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.known.Term
+}
+
+// mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
+func (m *ordered) mayBecome(of *sequence.Ownership) bool {
+	return of.Owner == "" && of.ID == m.known.ID && of.Term <= m.known.Term
 }

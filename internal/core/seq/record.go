@@ -1,9 +1,12 @@
 package seq
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +46,7 @@ type State struct {
 	// Incarnation is that of /cluster, which is read together with the state. It grows each time a node notices
 	// that ZooKeeper has lost data.
 	Incarnation int64 `json:"-"`
-	// Time is the sequence time, ms: see time.go.
+	// Time is the sequence time, ms: see State.at.
 	Time int64 `json:"time"`
 	// Jumped is Time as a node put it back last, after a loss of data. At least Time - Jumped has passed since.
 	Jumped int64 `json:"jumped,omitempty"`
@@ -104,11 +107,11 @@ const (
 	None Kind = iota
 	// Sequence issues values.
 	Sequence
-	// Template issues none: see template.go.
+	// Template issues none: see Record.create.
 	Template
-	// Family issues none itself. Its sections do, which have records of their own: see family.go.
+	// Family issues none itself. Its sections do, which have records of their own: see SectionOf.
 	Family
-	// Tombstone: a sequence or a template with this name was deleted: see lives.go.
+	// Tombstone: a sequence or a template with this name was deleted: see Record.deleted.
 	Tombstone
 )
 
@@ -174,7 +177,7 @@ type Record struct {
 	// the sequence time WaitFrom, ms, and anew at each State.Jumped and State.PutAt.
 	WaitMs   int64 `json:"wait_ms,omitempty"`
 	WaitFrom int64 `json:"wait_from,omitempty"`
-	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family: see ordered.go.
+	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family.
 	// "": nobody owns it. Term counts the ownerships, Address is where other nodes reach the owner ("": nowhere), and
 	// OwnedAt is when the ownership began, Unix ms by the owner's clock, for people.
 	Owner   string `json:"owner,omitempty"`
@@ -202,7 +205,8 @@ type Settings struct {
 	HardCeiling int64 `json:"hard_ceiling"`
 }
 
-func (s Settings) hold() time.Duration   { return time.Duration(s.HoldMs) * time.Millisecond }
+func (s Settings) hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
+
 func (s Settings) supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
 
 // ceiling returns the ceiling in force.
@@ -229,7 +233,8 @@ func (r Record) rivals(other Record) bool {
 // maxRecord is the greatest size of a record in bytes.
 const maxRecord = 1024
 
-func (s State) marshal() []byte  { return mustMarshal(s) }
+func (s State) marshal() []byte { return mustMarshal(s) }
+
 func (r Record) marshal() []byte { return mustMarshal(r) }
 
 func mustMarshal(v any) []byte {
@@ -280,4 +285,120 @@ func parseRecord(b []byte) (r Record, err error) {
 func (r Record) usable() bool {
 	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.Gen >= 1 && r.Next >= 0 &&
 		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
+}
+
+// Mode says when positions are written to ZooKeeper. Other code asks its methods where it can.
+type Mode string
+
+const (
+	// Segment: a node takes blocks, and issues from memory.
+	Segment Mode = ""
+	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
+	Strict Mode = "strict"
+	// Ordered: one node at a time, the owner, issues from memory. The others pass their requests on to it.
+	Ordered Mode = "ordered"
+)
+
+var allModes = []Mode{Segment, Strict, Ordered}
+
+func (m Mode) String() string { return cmp.Or(string(m), "segment") }
+
+// Holds reports whether nodes hold positions of a sequence in this mode before they are asked for, and so may issue
+// them while they are cut off.
+func (m Mode) Holds() bool { return m != Strict }
+
+// Rises reports whether a later request gets a higher value over all nodes. So a life in this mode must not begin
+// while nodes that are cut off may issue values of the last one (S19).
+func (m Mode) Rises() bool { return m != Segment }
+
+// Owned reports whether one node at a time, the owner, issues the values.
+func (m Mode) Owned() bool { return m == Ordered }
+
+// hasKeys reports whether requests may have keys, which are in a znode beside the record.
+func (m Mode) hasKeys() bool { return m == Strict }
+
+// ParseMode returns the mode with this name. ok is false if there is none.
+func ParseMode(name string) (m Mode, ok bool) {
+	for _, m := range allModes {
+		if m.String() == name {
+			return m, true
+		}
+	}
+	return "", false
+}
+
+// check returns an error if this version does not know the mode.
+func (m Mode) check() error {
+	if !slices.Contains(allModes, m) {
+		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
+	}
+	return nil
+}
+
+// ErrUnknownMode: a later version of flaked has written the record.
+var ErrUnknownMode = errors.New("this version of flaked does not know the mode")
+
+// Check returns an error if the settings are not usable. Its text begins with the setting's name.
+func (s Settings) Check() error {
+	switch {
+	case s.Block < positions.MinBlock || s.Block > positions.MaxBlock:
+		return fmt.Errorf("block must be %d to %d values, not %d", positions.MinBlock, positions.MaxBlock, s.Block)
+	case s.SupplyMs < 1:
+		return errors.New("supply must be 1ms or more")
+	case s.HoldMs < 1:
+		return errors.New("hold must be 1ms or more")
+	case s.Ceiling < 1:
+		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
+	case s.Ceiling > s.HardCeiling:
+		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d",
+			s.HardCeiling, s.Ceiling)
+	}
+	return nil
+}
+
+// The bounds of the lease of an owner, and its default.
+const (
+	MinLease     = time.Second
+	MaxLease     = time.Minute
+	DefaultLease = 3 * time.Second
+)
+
+// lostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
+const lostOwner = "lost"
+
+// HasOwner reports whether a node owns the sequence, as far as the record shows.
+func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != lostOwner }
+
+// A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
+// section, which has one, and which is a series on the nodes: see positions.Place.
+
+// sectionName returns the name of a section of a family. No client can ask for it: names have no *.
+func sectionName(family string, k int) string { return family + strconv.Itoa(k) }
+
+// An operator changes a family and all its sections in one transaction, so that nobody sees a part of a change. The
+// sections of the earlier lives of a family stay as tombstones until it is purged, also where a later life has fewer.
+
+// SectionOf returns the family to which a section's record belongs, and the number of the section. ok is false if the
+// name is not that of a section.
+func SectionOf(name string) (family string, section int, ok bool) {
+	at := strings.IndexByte(name, '*') + 1
+	section, err := strconv.Atoi(name[at:])
+	return name[:at], section, at > 0 && err == nil
+}
+
+// damagedError is an ErrDamaged or ErrUnknownMode of the record at path.
+type damagedError struct {
+	path string
+	error
+}
+
+func (e damagedError) Error() string { return e.path + ": " + e.error.Error() }
+
+func (e damagedError) Unwrap() error { return e.error }
+
+func damagedAt(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return damagedError{path, err}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -187,5 +188,169 @@ func (s *series) refuses(r request, now int64) bool {
 func (s *series) refuse(r *Refusal, now int64) {
 	if s.refusal, s.refusedAt = r, now; r != nil {
 		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
+	}
+}
+
+// mode is how a node issues a sequence, and what the node keeps for that: *segment, *strict and *ordered. A new life of
+// a name has a new one. series.mu is held when a method is called.
+type mode interface {
+	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
+	// readAt is when the node last knew that nothing had changed.
+	serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
+	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
+	tooMany(n int64) *Refusal
+	// lacks reports whether requests wait that the node cannot answer without a write.
+	lacks() bool
+	// used reports whether the node takes blocks of the sequence also when nobody waits.
+	used() bool
+	// urgency returns how soon a round must work on a sequence for which nobody waits.
+	urgency(e situation) urgency
+	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
+	saw(v view, before *Record, e situation)
+	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
+	nextWrite(v view, e situation) *blockWrite
+	// wrote ends a write that was sent at this time with the error err: see notMade. It returns the requests that must
+	// look again, and the longest time for which rounds must leave the sequence to other nodes.
+	wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration)
+	// pause returns the longest pause after tries in which other nodes were faster.
+	pause(now int64) time.Duration
+	// drop drops what the node holds.
+	drop()
+	// report notes what the node holds in u, and returns it for the line of SEQ.
+	report(u *Use) string
+}
+
+// start returns the mode of a series whose record the node has met just now.
+func (s *series) start(m Mode) mode {
+	switch m {
+	case Strict:
+		return &strict{series: s}
+	case Ordered:
+		return newOrdered(s)
+	}
+	return newSegment(s)
+}
+
+// blockWrite is the write of a mode, with what the node knows of it.
+type blockWrite struct {
+	write
+	requests []request // that it answers
+	keys     *keyring  // as the write leaves them, nil if it does not write them
+	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
+	// positions.
+	renews  bool
+	session int64
+}
+
+// stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
+func (s *series) stocked() *segment {
+	m, _ := s.mode.(*segment)
+	return m
+}
+
+// owned returns the mode if this node is the owner of the sequence, else nil.
+func (s *series) owned() *ordered {
+	if m, ok := s.mode.(*ordered); ok && m.leased() {
+		return m
+	}
+	return nil
+}
+
+// window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
+// anew with a block that is taken more than windowTime later.
+type window struct {
+	// since is when the window began, in ns of AtMost, 0 for no window. issued is the number of
+	// positions that were issued before.
+	since, issued int64
+	// before is the rate in the window before, negative if there was none.
+	before float64
+}
+
+const windowTime = time.Minute
+
+// rate returns the number of positions issued in a second, over the last windowTime or longer. issued is the number
+// of all positions that were issued until now.
+func (w window) rate(issued, now int64) float64 {
+	if w.since == 0 {
+		return 0
+	}
+	n, elapsed := float64(issued-w.issued), time.Duration(now-w.since)
+	switch {
+	case elapsed >= windowTime:
+		return n / elapsed.Seconds()
+	case w.before < 0:
+		return n / windowTime.Seconds() // a burst of some seconds does not tell what comes
+	}
+	return (n + w.before*(windowTime-elapsed).Seconds()) / windowTime.Seconds()
+}
+
+// roll begins the next window if it is time.
+func (w *window) roll(issued, now int64) {
+	switch {
+	case w.since == 0:
+		*w = window{now, issued, -1}
+	case time.Duration(now-w.since) >= windowTime:
+		*w = window{now, issued, w.rate(issued, now)}
+	}
+}
+
+// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// of AtMost.
+type secret struct {
+	key     sequence.Key
+	checked int64
+}
+
+// valuesOf returns a record's map with its key. A plain map needs none.
+func (s *secret) valuesOf(r Record) sequence.Values {
+	if s == nil {
+		return sequence.NewValues(r.Map, sequence.Key{})
+	}
+	return sequence.NewValues(r.Map, s.key)
+}
+
+// appendRuns appends the values of a block to to.
+func appendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker.Run {
+	if !v.Keyed() {
+		first := worker.ID(v.Map.Value(b.First))
+		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})
+	}
+	for p := b.First; p < b.End; p++ {
+		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
+	}
+	return to
+}
+
+// secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
+func (s *series) secretDue(r Record, now int64) bool {
+	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
+	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
+}
+
+// putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
+// knows it. mu is held.
+func (s *series) putBackSecret(v view, r Record) []store.Op {
+	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
+		return nil
+	}
+	if _, ok := r.secretIn(*v.secret); ok {
+		return nil
+	}
+	write := writeSecret(r.ID, s.secret.key)
+	if v.secret.Found {
+		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
+	}
+	return []store.Op{write}
+}
+
+// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of
+// AtMost.
+func (s *series) learnSecret(v view, sent int64) {
+	if v.secret == nil {
+		return
+	}
+	if k, ok := s.known.secretIn(*v.secret); ok {
+		s.secret = &secret{k, sent}
+		s.values = s.secret.valuesOf(*s.known)
 	}
 }

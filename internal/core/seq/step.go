@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// This file decides which step of a round is due for one series. It does no I/O. Methods of series are called with mu
-// held, but for wants, urgency, isStale, change, wakeWaiting and decide.
+// What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
+// mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
 // situation has the inputs of a decision that are not in the records.
 type situation struct {
@@ -300,4 +300,44 @@ func (s *series) nextStep(v view, e situation) step {
 		return t.step(s.name, v, e.nonce, e.by)
 	}
 	return step{}
+}
+
+// template is a template as it was read.
+type template struct {
+	series  *series
+	record  Record
+	version int32
+	before  *Record // what the node knew of it when the read was sent
+}
+
+// create returns the step that creates the sequence name, or the refusal if the template must not.
+func (t *template) create(name string, v view, e situation) (step, *Refusal, error) {
+	t.series.mu.Lock()
+	older := judge(&t.record, t.series.known, v.state.Purged) == foundLost
+	lost := v.incarnation() > t.series.incarnation // the node is about to put its own template back
+	t.series.mu.Unlock()
+	switch {
+	case older && !lost && judge(&t.record, t.before, v.state.Purged) != foundLost: // written since, in this round
+		return step{}, nil, errReadBefore
+	case older && !lost:
+		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
+	case older, e.unconfirmed > 0: // a sequence of this name that is lost may be put back until then
+		return step{}, confirming(max(e.unconfirmed, time.Second)), nil
+	}
+	after, created, refusal := t.record.create(t.series.name, *v.state)
+	if refusal != nil {
+		return step{}, refusal, nil
+	}
+	after = after.written(e.nonce, e.by)
+	created, ops := created.written(e.nonce, e.by).withSecret()
+	ops = append(ops, createRecord(name, created))
+	ops = append(ops, setRecord(t.series.name, after, t.version)...)
+	return step{kind: createStep, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
+		t.series.change(func() {
+			t.series.know(after)
+			t.series.incarnation = v.incarnation()
+		})
+		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name,
+			"created", after.Names, "max_names", after.MaxNames)
+	}}, nil, nil
 }

@@ -3,6 +3,7 @@ package seq
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
@@ -60,9 +61,11 @@ func (s *strict) tooMany(n int64) *Refusal {
 func (s *strict) lacks() bool { return len(s.waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
-func (*strict) used() bool                { return false }
+func (*strict) used() bool { return false }
+
 func (*strict) urgency(situation) urgency { return idle }
-func (*strict) drop()                     {}
+
+func (*strict) drop() {}
 
 func (s *strict) report(u *Use) string {
 	u.Unanswered = s.unanswered
@@ -136,20 +139,6 @@ func (b *batch) add(r request, most int64) bool {
 	}
 	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.n, withKeys
 	return true
-}
-
-// planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
-// positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) planStrict(incarnation, n, now int64) (write, *Refusal) {
-	switch {
-	//mutant:s15-strict by seqsim -> case false:
-	case r.Incarnation < incarnation: // (S15)
-		return write{}, frozenStrict()
-	case n > r.Positions()-r.Next:
-		return write{}, r.exhausted()
-	}
-	b := positions.Block{First: r.Next, End: r.Next + n}
-	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
 }
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.
@@ -226,4 +215,56 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		t.unknown(s.name)
 	}
 	return t.requests, pause
+}
+
+// waitWithKeys reports whether a request with a key waits. mu is held.
+func (s *series) waitWithKeys() bool {
+	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
+}
+
+// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
+// that has none, all but the first wait on: they get its value from the keys.
+func (s *strict) repeat(v view) (fresh, rest []request) {
+	if !s.waitWithKeys() {
+		return s.waiting, nil
+	}
+	seen := make(map[string]bool)
+	for _, r := range s.waiting {
+		key := r.w.Key
+		if key == "" {
+			fresh = append(fresh, r)
+			continue
+		}
+		p, found := int64(0), v.keys != nil
+		if found {
+			p, found = v.keys.find(hashKey(key))
+		}
+		switch {
+		case found:
+			r.w.Result = &result{values: s.values, block: positions.Block{First: p, End: p + 1}, again: true}
+			rest = append(rest, r)
+		case seen[key], v.keys == nil: // asked twice at once, or it came after the keys were read
+			rest = append(rest, r)
+		default:
+			seen[key] = true
+			fresh = append(fresh, r)
+		}
+	}
+	return fresh, rest
+}
+
+// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
+// of them has a key.
+func keysAfter(k *keyring, requests []request, first int64) *keyring {
+	var added []keyEntry
+	for _, r := range requests {
+		if r.w.Key != "" {
+			added = append(added, keyEntry{hashKey(r.w.Key), first})
+		}
+		first += r.n
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	return k.with(added)
 }

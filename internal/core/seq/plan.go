@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/sequence"
 )
 
 // finding says what a record that was read shows, compared with the one that the node knows.
@@ -74,8 +75,8 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const savedParts = 10
 
-// write is a record that takes a block. Without a block it renews the record's time, or gives positions or the ownership
-// back.
+// write is a record that takes a block. Without a block it renews the record's time, or gives positions or the
+// ownership back.
 type write struct {
 	record Record
 	block  positions.Block
@@ -228,4 +229,129 @@ func (r Record) written(nonce, by string) Record {
 	r.Gen++
 	r.Nonce, r.By = nonce, by
 	return r
+}
+
+// planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
+// positions that may have been taken since the record was written. now is a sequence time.
+func (r Record) planStrict(incarnation, n, now int64) (write, *Refusal) {
+	switch {
+	//mutant:s15-strict by seqsim -> case false:
+	case r.Incarnation < incarnation: // (S15)
+		return write{}, frozenStrict()
+	case n > r.Positions()-r.Next:
+		return write{}, r.exhausted()
+	}
+	b := positions.Block{First: r.Next, End: r.Next + n}
+	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
+}
+
+// A template is a record whose name ends with *, such as order:*. It issues no values itself. If a node is
+// asked for an unknown name that a template matches, it creates the sequence with the template's values and
+// settings (S22). Among several templates that match, the one with the longest name counts.
+
+// newRecord returns the record of a sequence that did not exist.
+func newRecord(m sequence.Map, s Settings, st State) Record {
+	return Record{
+		ID: nonce(), Map: m, Settings: s, Above: -1,
+		Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
+	}
+}
+
+// withPeak returns a new record with its peak: nothing above the burst can have been issued.
+func (r Record) withPeak() Record {
+	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.At
+	return r
+}
+
+// create returns the template after it has created a sequence, and the sequence. name is the template's.
+func (r Record) create(name string, st State) (template, created Record, refusal *Refusal) {
+	switch {
+	//mutant:s15-template by seqsim -> case false:
+	case r.Incarnation != st.Incarnation: // a sequence of this name may be lost, and would begin again (S15)
+		if r.Scatter > 0 {
+			return Record{}, Record{}, frozenScattered(name, r.Highest(0))
+		}
+		return Record{}, Record{}, frozenTemplate(name)
+	//mutant:s22-max-names by TestTemplateCreatesNoMoreThanItMay -> case false:
+	case r.Names >= r.MaxNames:
+		return Record{}, Record{}, allCreated(name, r.Names)
+	}
+	created = newRecord(r.Map, r.Settings, st)
+	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
+	r.Names++
+	return r, created.withPeak(), nil
+}
+
+// A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
+// What the name has issued in all its lives binds each later life by value: Record.Above (S17). How long nodes that are
+// cut off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs (S18).
+
+// deleted returns the tombstone of r. now is Unix ms.
+func (r Record) deleted(st State, now int64) Record {
+	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
+		// One mostRaise, because the next raise of the sequence time may add what had passed before the deletion.
+		// Another one, because clocks may run too fast.
+		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
+		r.WaitFrom = st.Time
+	}
+	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
+	r.Owner, r.Address, r.OwnedAt = "", "", 0
+	return r
+}
+
+// IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
+// deleted. 0: they issue none.
+func (r Record) IssuableFor(st State) time.Duration {
+	if r.WaitMs == 0 {
+		return 0
+	}
+	//mutant:s18-put-back-late by TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
+	passed := st.Time - max(r.WaitFrom, st.Jumped, st.PutAt)
+	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
+}
+
+// highestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
+// know what ZooKeeper has lost since the record was written.
+func (r Record) highestIssued() int64 {
+	switch {
+	case r.MaxNames > 0 && r.Scatter > 0:
+		return max(r.Above, r.Highest(0)) // its sequences have keys of their own
+	case r.Next == 0:
+		return r.Above
+	}
+	return max(r.Above, r.Highest(min(r.Next, r.Positions())-1))
+}
+
+// GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
+// only an operator does (S15).
+func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }
+
+// Standing is what the record of a sequence says about the next block.
+type Standing struct {
+	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
+	Refusal Reason
+	// Skip is the number of positions that the next block leaves out, because they may have
+	// been issued before ZooKeeper lost data. It is 0 if there is a Refusal.
+	Skip int64
+}
+
+// Standing decides for a block of one position as a node does that has just read the state.
+func (r Record) Standing(st State) Standing {
+	var c write
+	var refusal *Refusal
+	switch {
+	case r.Sections > 0: // its sections have records of their own
+		return Standing{}
+	case r.MaxNames > 0:
+		_, _, refusal = r.create("", st)
+		c.block.First = r.Next // a template skips nothing
+	case r.Mode == Strict:
+		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
+	default:
+		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
+	}
+	if refusal != nil {
+		return Standing{Refusal: refusal.reason()}
+	}
+	return Standing{Skip: c.block.First - r.Next}
 }

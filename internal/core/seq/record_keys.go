@@ -1,14 +1,13 @@
 package seq
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
 
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/sequence"
 )
 
 // A request of a strict sequence may have a key. The keys of the last values are kept in a znode next to the
@@ -80,22 +79,6 @@ func (k *keyring) find(key keyHash) (position int64, ok bool) {
 	return 0, false
 }
 
-// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
-// of them has a key.
-func keysAfter(k *keyring, requests []request, first int64) *keyring {
-	var added []keyEntry
-	for _, r := range requests {
-		if r.w.Key != "" {
-			added = append(added, keyEntry{hashKey(r.w.Key), first})
-		}
-		first += r.n
-	}
-	if len(added) == 0 {
-		return nil
-	}
-	return k.with(added)
-}
-
 // with returns the keys after a write: the last maxKeys, with those that were added.
 func (k *keyring) with(added []keyEntry) *keyring {
 	after := *k
@@ -130,45 +113,44 @@ func (k *keyring) written() *keyring {
 	return &after
 }
 
-// waitWithKeys reports whether a request with a key waits. mu is held.
-func (s *series) waitWithKeys() bool {
-	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
+// This file deals with the keys of salted and scattered sequences. A key is written with the record, has its ID as
+// name, and never changes: under another key, positions would get values that others had. So a node
+// without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
+
+const secretsDir = "/seq/k"
+
+func secretPath(id string) string { return secretsDir + "/" + id }
+
+// hasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets
+// its own.
+func (r Record) hasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
+
+// dirs returns the paths above a record and its key.
+func (r Record) dirs(name string) []string {
+	all := []string{recordsDir, bucketPath(name)}
+	if r.Keyed() {
+		all = append(all, secretsDir)
+	}
+	return all
 }
 
-// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
-// that has none, all but the first wait on: they get its value from the keys.
-func (s *strict) repeat(v view) (fresh, rest []request) {
-	if !s.waitWithKeys() {
-		return s.waiting, nil
+// withSecret returns a new record with the fingerprint of a new key, and the operation that writes the key.
+func (r Record) withSecret() (Record, []store.Op) {
+	if !r.hasSecret() {
+		return r, nil
 	}
-	seen := make(map[string]bool)
-	for _, r := range s.waiting {
-		key := r.w.Key
-		if key == "" {
-			fresh = append(fresh, r)
-			continue
-		}
-		p, found := int64(0), v.keys != nil
-		if found {
-			p, found = v.keys.find(hashKey(key))
-		}
-		switch {
-		case found:
-			r.w.Result = &result{values: s.values, block: positions.Block{First: p, End: p + 1}, again: true}
-			rest = append(rest, r)
-		case seen[key], v.keys == nil: // asked twice at once, or it came after the keys were read
-			rest = append(rest, r)
-		default:
-			seen[key] = true
-			fresh = append(fresh, r)
-		}
-	}
-	return fresh, rest
+	k := sequence.NewKey()
+	r.KeyCheck = k.Fingerprint()
+	return r, []store.Op{writeSecret(r.ID, k)}
 }
 
-// forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
-func (o Operator) forgetKeys(ctx context.Context, r Record) {
-	if r.Mode.hasKeys() {
-		_ = o.Store.Delete(ctx, keysPath(r.ID), store.AnyVersion)
-	}
+// writeSecret returns the operation that writes the key of the record with this ID.
+func writeSecret(id string, k sequence.Key) store.CreateOp {
+	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
+}
+
+// secretIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
+func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
+	k, err := sequence.ParseKey(string(found.Data))
+	return k, err == nil && k.Fingerprint() == r.KeyCheck
 }
