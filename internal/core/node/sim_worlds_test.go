@@ -175,24 +175,19 @@ func named(t *testing.T, name string) func(*world) {
 func TestSimulationOfOtherWorlds(t *testing.T) {
 	for _, other := range otherWorlds {
 		t.Run(other.name, func(t *testing.T) {
-			count := uint64(40)
+			g := game(t, other.name)
+			g.Count = 40
 			if race.Enabled {
-				count = 2
+				g.Count = 2
 			}
-			if *simCount > 0 {
-				count = uint64(*simCount)
-			}
-			total := playAll(t, other.change, *simFirst, count)
-			if s := total.failed; s != nil {
-				t.Fatalf("%s\nseed %d: %s\nplay it again: %s -sim.world='%s'", tail(s.text()), total.seed, s.wrong,
-					replay(total.seed), other.name)
-			}
+			total := g.All(t)
+			ids, ahead, rolled := total.Counts[countIDs], total.Counts[countAhead], total.Counts[countRolled]
 			t.Logf("%d histories, %d IDs, %d times ahead of the clock, %d after a rollback that was counted",
-				total.histories, total.ids, total.ahead, total.rolled)
+				total.Histories, ids, ahead, rolled)
 			var w world
 			other.change(&w)
-			if total.ids == 0 || count > 10 && (w.mayLead() > 0) != (total.ahead > 0) || count > 10 &&
-				(w.layout.RollbackBits > 0) != (total.rolled > 0) {
+			if ids == 0 || total.Histories > 10 && (w.mayLead() > 0) != (ahead > 0) || total.Histories > 10 &&
+				(w.layout.RollbackBits > 0) != (rolled > 0) {
 				t.Error("the histories do not come to what this world is about")
 			}
 		})
