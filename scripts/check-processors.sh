@@ -11,7 +11,7 @@ check-processors.sh checks flaked on processors and systems that this machine do
   scripts/check-processors.sh            check (it needs a ZooKeeper: make processors)
   scripts/check-processors.sh --check    list missing programs, and exit 1 if there are any
 
-arm64, s390x    the core's tests, and the shipped binary on a real ZooKeeper, under qemu.
+arm64, s390x    the core's tests, and the program on a real ZooKeeper, under qemu.
                 s390x is big-endian
 arm             tests of the packages worker and lineproto, under qemu
 386             the core's tests, without qemu (on amd64 only)
@@ -63,13 +63,13 @@ core() {
   done
 }
 
-# shipped ARCH runs the shipped binary: nodes that serve a sequence, drain, and start again
+# shipped ARCH runs the program: nodes that serve a sequence, drain, and start again
 # without ZooKeeper. The tests look for IDs and values that were issued twice.
 shipped() {
   FLAKED_TEST_GOARCH=$1 tested "$work/e2e" -test.timeout 4m \
     -test.run '^(TestRestoredBackupRepeatsNothing|TestTerminatedWithoutZooKeeper|TestDrainAnswersOpenConnections)$' ||
-    die "the shipped binary fails on $1"
-  say "$1: the shipped binary serves on a real ZooKeeper"
+    die "the program fails on $1"
+  say "$1: the program serves on a real ZooKeeper"
 }
 
 elsewhere() {

@@ -59,7 +59,8 @@ func TestClusterDenied(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	t.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "1m")
+	defer func(d time.Duration) { sessionTimeout = d }(sessionTimeout)
+	sessionTimeout = time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	began := time.Now()

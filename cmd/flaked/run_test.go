@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/goleak"
@@ -14,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// TestMain removes the environment variables that set flags.
+// TestMain removes the environment variables that set flags, and shortens a time.
 func TestMain(m *testing.M) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	os.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "3s") // see forTests
+	sessionTimeout = 3 * time.Second // of commands that wait for a server
 	zktest.Main(m)
 }
 

@@ -107,7 +107,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(c, settings), InMemory: dev,
 		Name: name, Version: version, Heartbeat: c.Duration("heartbeat"),
 		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnClose: c.Bool("release-on-exit"),
-		StartTimeout: forTests("START_TIMEOUT", time.Minute), Reserve: forTests("RESERVE", limits.DefaultReserve),
+		StartTimeout: startTimeout, Reserve: reserveAhead,
 	}
 	if !dev {
 		o.node.StateDir, err = givenStateDir(c)
@@ -164,15 +164,6 @@ func parseUsableLayout(text string) (worker.Layout, error) {
 		return l, err
 	}
 	return l, usableNow(l, time.Now())
-}
-
-// forTests returns the duration of a variable that the tests of this repository set, because they
-// cannot wait for the time that is fixed for everybody else. It returns fixed if there is none.
-func forTests(name string, fixed time.Duration) time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("FLAKED_TEST_" + name)); err == nil {
-		return d
-	}
-	return fixed
 }
 
 func (o options) adminHint() string {

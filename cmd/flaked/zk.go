@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
@@ -22,7 +21,7 @@ func zkConfig(c *cli.Context, log hclog.Logger) (store.ZKConfig, error) {
 	cfg := store.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
-		SessionTimeout: forTests("SESSION_TIMEOUT", 6*time.Second),
+		SessionTimeout: sessionTimeout,
 		Logger:         log,
 	}
 	if cfg.Connect == "" {

@@ -42,10 +42,9 @@ func zkOf(t *testing.T, args ...string) (cfg store.ZKConfig, err error) {
 
 func TestZKConfig(t *testing.T) {
 	cert, key := keyPair(t)
-	t.Setenv("FLAKED_TEST_SESSION_TIMEOUT", "")
 	cfg, err := zkOf(t)
 	if err != nil || cfg.TLS != nil || cfg.DigestAuth != "" || cfg.Cluster != "default" ||
-		cfg.SessionTimeout != 6*time.Second {
+		cfg.SessionTimeout != sessionTimeout {
 		t.Errorf("%+v %v", cfg, err)
 	}
 	cfg, err = zkOf(t, "--zk-auth-file", writeFile(t, "auth", "me:pass:word\r\nyou:x\r\n"), "--cluster", "eu")

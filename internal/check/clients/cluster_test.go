@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -38,7 +39,7 @@ type realNode struct {
 func newCluster(t *testing.T, tokens ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, program: filepath.Join(t.TempDir(), "flaked"), connect: zktest.Chroot(t, zktest.Shared(t))}
-	build := exec.Command("go", "build", "-o", c.program, "./cmd/flaked")
+	build := exec.Command("go", "build", "-tags", ownclock.Tag, "-o", c.program, "./cmd/flaked")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

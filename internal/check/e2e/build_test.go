@@ -26,10 +26,10 @@ type build struct {
 
 // These are package-level because they live as long as the test process.
 var (
-	// shipped is built like `make build` does.
+	// shipped is built like `make build` does. It ignores the arguments of testTimes.
 	shipped = &build{name: "flaked",
 		args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
-	// clocked has a wall clock that a test can step: see ownclock. It is otherwise as shipped.
+	// clocked is shipped with the tag that lets a test shorten times (testTimes) and step the wall clock (ownclock).
 	clocked = &build{name: "flaked-clocked", args: append([]string{"-tags", ownclock.Tag}, shipped.args...)}
 	// buildDir returns the directory of the builds.
 	buildDir = sync.OnceValues(func() (string, error) {

@@ -150,7 +150,7 @@ func (w *docWorld) environment() []string {
 		"PATH=" + w.dir + "/bin:" + os.Getenv("PATH"), "HOME=" + w.dir + "/home",
 		"FLAKED_ZK=" + w.zk, "FLAKED_ADDR=127.0.0.1:" + strconv.Itoa(w.port),
 		"FLAKED_STATE_DIR=" + w.dir + "/state",
-		"FLAKED_HEARTBEAT=300ms", "FLAKED_CONFIRM_TIME=1s", "FLAKED_TEST_SESSION_TIMEOUT=1s",
+		"FLAKED_HEARTBEAT=300ms", "FLAKED_CONFIRM_TIME=1s",
 		"FLAKED_DURATION=300ms", "FLAKED_WARMUP=100ms", // of bench
 	}, settingsOf(w.doc).env...)
 }

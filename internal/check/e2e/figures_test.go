@@ -32,9 +32,14 @@ func TestFigures(t *testing.T) {
 			t.Errorf("first ID of %s: %s, which is far from what is promised", what, runs[len(runs)/2])
 		}
 	}
-	first := s.node().onSocket().start().ready()
-	for range 3 {
+	node := func() *node {
 		n := s.node().onSocket()
+		n.build = shipped
+		return n
+	}
+	first := node().start().ready()
+	for range 3 {
+		n := node()
 		joined = append(joined, n.firstID())
 		n.until("a confirmed record", func() bool { return n.stat("confirmed") == "true" })
 		n.stop()

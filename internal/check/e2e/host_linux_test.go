@@ -28,7 +28,7 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	if _, err := unix.FcntlInt(stderr.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(shipped.binary(t), n.args()...)
+	cmd := exec.Command(clocked.binary(t), n.args()...)
 	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), zktest.DieWithUs(), stderr
 	withTestTimes(cmd)
 	if err := cmd.Start(); err != nil {

@@ -1,4 +1,4 @@
-// Package e2e tests the shipped binary as its users run it, with real processes, sockets, state directories and
+// Package e2e tests the binary as its users run it, with real processes, sockets, state directories and
 // ZooKeeper servers: named scenarios, and a random campaign (campaign_test.go).
 //
 // Both use one harness. A site is a cluster: ZooKeeper, the flags of its nodes, and the history of their IDs. A node

@@ -71,7 +71,7 @@ type node struct {
 	connect string
 	flags   []string // the site's flags, then the node's own
 	listen  string
-	build   *build // of the next process; nil for the shipped one
+	build   *build // of the next process; nil for clocked
 	proc    *process
 	id      int             // in the history
 	links   links           // to the servers of ZooKeeper; nil without network
@@ -130,7 +130,7 @@ func (n *node) binary() string {
 	if n.build != nil {
 		return n.build.binary(n.site.t)
 	}
-	return shipped.binary(n.site.t)
+	return clocked.binary(n.site.t)
 }
 
 // args returns the arguments of the node's process.

@@ -78,7 +78,7 @@ func cleanEnv() []string {
 }
 
 // testTimes are the arguments that stand for variables of the tests. flaked has no such flags: these times
-// are fixed.
+// are fixed, unless the binary is the build clocked.
 var testTimes = map[string]string{
 	"--reserve": "FLAKED_TEST_RESERVE", "--start-timeout": "FLAKED_TEST_START_TIMEOUT",
 	"--zk-session-timeout": "FLAKED_TEST_SESSION_TIMEOUT",

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/check/upgrade"
+	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
 // releaseTag is the release that this version must work beside: docs/upgrading.md. Until the tag exists, the file
@@ -36,8 +37,9 @@ func release(t testing.TB) *build {
 	return released
 }
 
-// released is package-level because it is built once, like shipped.
-var released = &build{name: "flaked-released", args: []string{"-trimpath", "-ldflags", "-X main.version=" + releaseTag}}
+// released is package-level because it is built once, like clocked.
+var released = &build{name: "flaked-released",
+	args: []string{"-tags", ownclock.Tag, "-trimpath", "-ldflags", "-X main.version=" + releaseTag}}
 
 // treeOf writes the files of a commit into a directory beside the builds, and returns it.
 func treeOf(commit string) (string, error) {

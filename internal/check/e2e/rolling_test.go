@@ -44,7 +44,7 @@ func (f *fleet) outages(what string, from int64, strict time.Duration) (now int6
 // have ended, nor for those that start like itself.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	f := newMixed(t, shipped, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)
+	f := newMixed(t, clocked, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)
 	now := f.outages("before", f.ids.now(), strictOutage)
 	ready := func(n *node, end string, began time.Time) {
 		n.ready()
@@ -89,7 +89,7 @@ func slowBeats(heartbeat, confirm string) []string {
 func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	f := newMixed(t, shipped, zk.Addr(), slowBeats("3s", "12s")...)               // the defaults
+	f := newMixed(t, clocked, zk.Addr(), slowBeats("3s", "12s")...)               // the defaults
 	beats := func() bool { return len(f.nodes[0].stat("heartbeat_age_ms")) <= 2 } // below 100
 	frozen := func(d time.Duration) func() {
 		return func() { zk.Freeze(0); pass(t.Context(), d); zk.Thaw(0) }
