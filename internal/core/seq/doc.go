@@ -7,15 +7,12 @@
 //
 // Three types to read:
 //
-//   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Run calls Round, where all I/O
-//
-// with
-//
-//	  ZooKeeper happens: for each series, work reads what a decision needs, decides, and makes one write.
-//	- series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
-//	  values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
-//	  returns the step that is due, without I/O.
-//	- Operator has the commands of people.
+//   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Run calls Round, where all I/O of
+//     ZooKeeper happens: for each series, work reads what a decision needs, decides, and makes one write.
+//   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
+//     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
+//     returns the step that is due, without I/O.
+//   - Operator has the commands of people.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

@@ -149,9 +149,10 @@ type Issuer struct {
 	known knowledge
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
-	// follows is the time of the last read of /seq, ns of AtMost. 0: Round must read /seq before anything
-	// else, because this session has not read it yet, or ZooKeeper has lost data.
-	follows int64
+	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
+	// anything else. readAt is when it has done so last, ns of AtMost.
+	current bool
+	readAt  int64
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
 	unmet      []string
@@ -199,7 +200,7 @@ func New(cfg Config) *Issuer {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{
-		cfg: cfg, known: knowledge{incarnation: never}, roundTime: longestRound, wake: make(chan struct{}, 1),
+		cfg: cfg, known: knowsNothing(), roundTime: longestRound, wake: make(chan struct{}, 1),
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}

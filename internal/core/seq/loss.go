@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,127 +17,14 @@ import (
 //
 //  1. A read shows that /cluster, /seq or a record is missing, or older than before: see judge. The node reports it,
 //     and package coordinator raises the incarnation (S7).
-//  2. The node reads the later incarnation: knowledge.entered. When a heartbeat has followed, it fixes the sequence
-//     time that it puts back, by what has passed since the last read that it was sure of: knowledge.least,
-//     knowledge.sure (S24).
+//  2. The node reads the later incarnation, and is behind: see knowledge. When a heartbeat has followed, it fixes the
+//     sequence time that it puts back, by what has passed since the last read that it was sure of (S24).
 //  3. One node puts /seq back: State.PutIn. Its time has jumped: State.Jumped. Waits for deleted lives begin anew
 //     (S18).
-//  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it
-//     tells so at each heartbeat: State.PutAt. The others note when they have read that: knowledge.putAt.
-//  5. When the confirming time has passed since the later of entered and putAt (S9), the node reads all records again:
-//     knowledge.met. Then it takes positions, and has followed all changes (S36).
-
-// never is the incarnation of a node that has not read /cluster.
-const never = -1
-
-// knowledge is what a node knows of /cluster and /seq.
-type knowledge struct {
-	// incarnation is the highest one of /cluster that the node has seen, never before. entered is when the node
-	// first saw it. The zero value: nobody has lost data.
-	incarnation int64
-	entered     timeguard.Moment
-	// state is /seq as it was last read, nil before. Its incarnation is below the one above until the node has put back
-	// what it knows better.
-	state *State
-	// first is when the node had read the present State.Time first, in ns of AtLeast.
-	first int64
-	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
-	// then. A read after a restart may be of older data. last is the last read, sure or not: in one incarnation several
-	// nodes may put the time back, the later ones further.
-	sure, last reading
-	// least is the sequence time that the node puts back in this incarnation, 0 while no heartbeat has followed.
-	least int64
-	// reported: the node has reported a loss of data in this incarnation.
-	reported bool
-	// putAt is when the node first read the present State.PutAt. The zero value: that is long ago.
-	putAt timeguard.Moment
-	// met: the node has begun to read all records since others have put back what they know better (S36).
-	met bool
-}
-
-// reading is a read of /seq.
-type reading struct {
-	// Time was the sequence time, and Sent is when the read was sent.
-	Time int64            `json:"time"`
-	Sent timeguard.Moment `json:"sent"`
-	// Leader was a time of ZooKeeper's leader before, Unix ms. 0: not known.
-	Leader int64 `json:"leader"`
-}
-
-// learn takes over a state, from a read that was answered at this time. sure: see above.
-func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sure bool) {
-	if k.state == nil || k.state.Time != st.Time {
-		k.first = answered.Least
-	}
-	if k.hearsOfPutBack(st) {
-		//mutant:s36-put-back-late by TestNodeReadsAgainWhatIsPutBackLate -> k.putAt = answered
-		k.putAt, k.met = answered, false
-	}
-	if sure || k.state == nil || k.owes() {
-		k.sure = read
-	}
-	k.state, k.last = &st, read
-}
-
-// hearsOfPutBack reports whether st says that a node still puts records back, and the node has not read that before.
-func (k *knowledge) hearsOfPutBack(st State) bool {
-	if k.state != nil {
-		return st.PutAt != k.state.PutAt
-	}
-	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
-}
-
-// enter notes a later incarnation.
-func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
-	if incarnation > 0 {
-		k.entered = now
-	}
-	//mutant:s36-read-before by TestFollowedCountsForOneSession -> k.incarnation, k.reported, k.least = incarnation, false, 0
-	k.incarnation, k.reported, k.least, k.met = incarnation, false, 0, false
-}
-
-// owes reports whether the node has not compared /seq in this incarnation.
-func (k knowledge) owes() bool { return k.state != nil && k.state.Incarnation < k.incarnation }
-
-// judge says what /cluster and /seq show, as they were read after a sync.
-func (k knowledge) judge(v view) finding {
-	switch {
-	case v.incarnation() < k.incarnation:
-		return foundLost
-	case v.incarnation() > k.incarnation:
-		return foundLater
-	case v.state == nil && k.state == nil:
-		return foundAbsent
-	case k.state == nil, k.owes():
-		return foundGood
-	case v.state == nil, v.state.older(*k.state):
-		return foundLost
-	}
-	return foundGood
-}
-
-// older reports whether s was written before other, in one incarnation.
-func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
-
-// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
-// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
-// state.
-func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
-	next = known
-	next.Time, next.PutIn = max(next.Time, least), incarnation
-	if found == nil {
-		next.Jumped = next.Time
-		return next, true
-	}
-	next.PutAt = max(next.PutAt, found.PutAt)
-	if found.Changes > next.Changes {
-		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
-	}
-	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
-	next.Jumped = next.Time
-	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
-	return next, lacks || found.PutIn < incarnation
-}
+//  4. Each node compares the records that it knows, and puts back what it knows better (S8): it is counting. While that
+//     lasts, it tells so at each heartbeat: State.PutAt. The others note when they have read that.
+//  5. When the confirming time has passed since (S9), the node reads all records again, and has settled. Then it takes
+//     positions, and has followed all changes (S36).
 
 // report reports a loss of data, which package coordinator owns (S7).
 func (i *Issuer) report(found string) {
@@ -151,10 +40,11 @@ func (i *Issuer) report(found string) {
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
 func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
-	if i.known.state != nil && i.known.state.Cluster != cluster.UUID {
+	if known := i.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
 		i.forgetCluster()
 	}
-	if i.follows != 0 && !i.mustMeet(cluster) && i.now()-i.follows < int64(i.cfg.Pulse.Apart(i.cfg.Follow)) {
+	young := i.now()-i.readAt < int64(i.cfg.Pulse.Apart(i.cfg.Follow))
+	if i.current && young && !i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
@@ -195,62 +85,27 @@ func (v found) belongs(uuid string) error {
 func (i *Issuer) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, hold Hold,
 ) (followed, again bool, err error) {
-	now, k := i.cfg.Elapsed.Now(), &i.known
-	switch k.judge(v) {
-	case foundLost:
-		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
-		i.follows = 0
-		return false, false, nil
-	case foundLater:
-		k.enter(v.incarnation(), now)
-		i.trace.Step("enters", "inc", k.incarnation, "at", k.entered.Boot)
+	now := i.cfg.Elapsed.Now()
+	r := i.known.observe(v, sent, now, hold, cluster)
+	if r.entered {
+		i.trace.Step("enters", "inc", i.known.incarnation, "at", i.known.entered.Boot)
 		i.markChanged(nil, true)
 	}
-	switch {
-	case k.state == nil && (v.state == nil || v.state.PutIn < v.incarnation()):
-		if i.unconfirmed(cluster) > 0 { // others may know more
-			return false, false, nil
-		}
-		return false, true, i.writeState(ctx, v, putBackUnknown(v, cluster))
-	case k.state == nil:
-	case k.owes() && !k.fixLeast(now, v.leader, hold): // the next heartbeat wakes the Issuer
-		i.follows = 0
-		return false, false, nil
-	case k.owes():
-		if next, due := putBackState(v.state, *k.state, v.incarnation(), k.least); due {
-			return false, true, i.writeState(ctx, v, next)
-		}
-	default: // follow the changes of operators (S28)
-		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
-		names, all := v.state.since(k.state.Changes)
-		i.markChanged(names, false)
-		k.met = k.met && !all
+	switch r.kind {
+	case reportsLoss:
+		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
+		i.current = false
+	case waits: // the next heartbeat wakes the Issuer
+		i.current = false
+	case writesState:
+		return false, true, i.writeState(ctx, v, r.write)
+	case follows:
+		i.markChanged(r.changed, false)
+		i.seen = v
+		i.informed.Store(true)
+		i.current, i.readAt = true, now.Most
 	}
-	i.seen = v
-	i.informed.Store(true)
-	k.learn(*v.state, reading{v.state.Time, sent, v.leader}, now, hold.mayTake())
-	i.follows = now.Most
-	return true, false, nil
-}
-
-// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
-// back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
-// state was written. The node's last heartbeat is of this incarnation, so no data that were lost are later.
-func putBackUnknown(v view, cluster ClusterInfo) State {
-	if v.state == nil {
-		return State{Cluster: cluster.UUID, PutIn: v.incarnation()}
-	}
-	next := *v.state
-	next.Time += max(0, v.leader-v.written) + 2*mostRaise.Milliseconds()
-	next.Jumped, next.PutIn = next.Time, v.incarnation()
-	return next
-}
-
-// mustMeet reports whether the node must read all records now: it has not since it began, since it could count the
-// changes of operators, or since others have put back what they know better (S36). A record that this node has put back
-// itself may be another one by now.
-func (i *Issuer) mustMeet(cluster ClusterInfo) bool {
-	return !i.known.met && i.known.state != nil && i.putBackLeft(cluster) == 0
+	return r.kind == follows, false, nil
 }
 
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
@@ -262,7 +117,7 @@ func (i *Issuer) meetAll(ctx context.Context) (err error) {
 		return err
 	}
 	i.markChanged(nil, true)
-	i.known.met = true
+	i.known.meet()
 	return nil
 }
 
@@ -296,6 +151,75 @@ func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 	return len(i.unmet) == 0, nil
 }
 
+// toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
+// still lacks when it has met all cannot be used.
+func (i *Issuer) toPutBack() (n int) {
+	if i.known.hasSettled() {
+		return 0
+	}
+	for _, s := range i.list() {
+		s.mu.Lock()
+		if s.stale && (s.known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
+// time that the node still has so many records to put back.
+func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
+	i.roundTime = longestRound
+	if i.relay.inUse.Load() {
+		i.roundTime = MinLease / 4
+	}
+	if lost > 0 && cluster.ConfirmTime > 0 {
+		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
+	}
+}
+
+// tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
+// knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
+// it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
+func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
+	names := i.restored.all()
+	next, due := i.known.tells(lost, names, i.cfg.Elapsed.Now(), i.cfg.Follow)
+	if !due {
+		return false, nil
+	}
+	err = i.raise(ctx, v, next, false)
+	if i.known.seq().state.Changes == next.Changes { // else the next round tells it
+		i.restored.drop(len(names))
+	}
+	return true, err
+}
+
+// restored are the names of records that the node has put back.
+type restored struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (r *restored) add(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = append(r.names, name)
+}
+
+func (r *restored) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.names[:len(r.names):len(r.names)]
+}
+
+// drop drops the first n names.
+func (r *restored) drop(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = slices.Clone(r.names[n:]) // a loss may have left a million names
+}
+
 // writeState writes /seq, or creates it, unless another write was faster.
 func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
 	ops := []store.Op{v.checkCluster(), store.CreateOp{Path: statePath, Data: st.marshal()}}
@@ -315,7 +239,7 @@ func (i *Issuer) forgetCluster() {
 		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
 		return true
 	})
-	i.known, i.unmet, i.follows = knowledge{incarnation: never}, nil, 0
+	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, view{}
 	i.restored.drop(len(i.restored.all()))
 	i.followed.Store(nil)
 	i.compared.Store(nil)

@@ -9,7 +9,6 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // lose puts ZooKeeper back to a copy. All sessions end.
@@ -28,7 +27,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.known.putAt = a.is.cfg.Elapsed.Now() },
+		"while another node puts records back": func(a, _ *actor) { a.is.known.heard = a.is.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()
@@ -228,7 +227,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			}
 			return memzk.NoFault
 		}
-		s.now, a.is.follows = s.now+5000, 0
+		s.now, a.is.current = s.now+5000, false
 		a.ask("order", int(a.is.named("order").segment().stock.Left()), false).first() // so that it needs a block
 		for range 3 {
 			_ = a.round()
@@ -290,67 +289,5 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 		if err := a.round(); err != nil || c.again().reason() != row.want || len(a.reports) > 0 {
 			t.Errorf("%s: %v, %v, reports %v", name, err, c.err, a.reports)
 		}
-	}
-}
-
-// A node has put the time back, and another one has put it back further since. The first node may not take positions
-// yet, so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not
-// be skipped by what the first node knew.
-func TestTimeOfASecondPutBack(t *testing.T) {
-	at := func(ns int64) timeguard.Moment { return timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns} }
-	k := knowledge{state: &State{Time: 1000}, sure: reading{Time: 1000, Sent: at(5e9)}}
-	k.learn(State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
-	if k.sure.Time != 1000 {
-		t.Errorf("counts from %d, perhaps a read of older data", k.sure.Time)
-	}
-	if k.fixLeast(at(66e9), 0, Hold{}); k.least < 160_000 {
-		t.Errorf("puts back %d", k.least)
-	}
-}
-
-// The time that is put back counts what has passed by the clock that shows most: the node's boot clock, its wall clock
-// or that of ZooKeeper's leader. The leader counts from a heartbeat in the new incarnation on.
-func TestTimeIsPutBackByThreeClocks(t *testing.T) {
-	const s = time.Second
-	for name, row := range map[string]struct {
-		boot, wall, leader time.Duration // since the last read
-		lacksHeartbeat     bool
-		want               time.Duration // above the time that was read, and the margin
-	}{
-		"all agree":                    {boot: 60 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
-		"the machine stood still":      {boot: 3 * s, wall: 60 * s, leader: 3 * s, want: 60 * s},
-		"its wall clock is late, too":  {boot: 3 * s, wall: 3 * s, leader: 60 * s, want: 60 * s},
-		"the boot clock is slow":       {boot: 51 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
-		"the wall clock was set back":  {boot: 60 * s, wall: -600 * s, leader: 60 * s, want: 60 * s},
-		"the leader's clock went back": {boot: 60 * s, wall: 60 * s, leader: -600 * s, want: 60 * s},
-		"no heartbeat has followed":    {boot: 3 * s, wall: 3 * s, leader: 3 * s, lacksHeartbeat: true},
-	} {
-		boot, wall := int64(100*s), int64(5000*s)
-		e := timeguard.NewElapsed(testClock{func() int64 { return boot }, func() int64 { return wall }})
-		const leader = 7_000_000
-		k := knowledge{state: &State{Time: 1000}, incarnation: 1}
-		k.learn(*k.state, reading{1000, e.Now(), leader}, e.Now(), true)
-		boot, wall = boot+int64(row.boot), wall+int64(row.wall)
-		k.enter(2, e.Now())
-		hold := Hold{Incarnation: 2}
-		if row.lacksHeartbeat {
-			hold.Incarnation = 1
-		}
-		fixed := k.fixLeast(e.Now(), leader+row.leader.Milliseconds(), hold)
-		if want := 1000 + (row.want + 2*mostRaise).Milliseconds(); fixed == row.lacksHeartbeat || fixed && k.least != want {
-			t.Errorf("%s: puts back %d: %v, want %d", name, k.least, fixed, want)
-		}
-	}
-}
-
-// All nodes stand still for ten minutes. One reads the time, another one then raises it, and a third one counts on from
-// there. After a loss the first one must put back a time above theirs: it knows of neither.
-func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
-	const pause = 10 * time.Minute
-	k := knowledge{state: &State{Time: 1000}}
-	raised := State{Time: k.now(int64(pause))}
-	latest := raised.at(pause)
-	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
-		t.Errorf("puts back %d, another node counts %d", least, latest)
 	}
 }

@@ -2,7 +2,6 @@ package seq
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 )
@@ -34,64 +33,6 @@ func TestJudge(t *testing.T) {
 	} {
 		if got := judge(c.found, c.known, c.purged); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
-		}
-	}
-}
-
-func TestJudgeState(t *testing.T) {
-	known := State{Incarnation: 2, Changes: 5, Time: 1000}
-	for name, c := range map[string]struct {
-		cluster int64 // the incarnation of /cluster, never: it is missing
-		found   *State
-		known   *State
-		want    finding
-	}{
-		"nothing is known":                     {2, nil, nil, foundAbsent},
-		"the first look":                       {2, &known, nil, foundGood},
-		"the same":                             {2, &known, &known, foundGood},
-		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, foundGood},
-		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, foundGood},
-		"a later incarnation with few changes": {3, &State{}, &known, foundLater},
-		"a later incarnation without a state":  {3, nil, &known, foundLater},
-		"missing":                              {2, nil, &known, foundLost},
-		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, foundLost},
-		"no cluster":                           {never, &known, &known, foundLost},
-		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, foundLost},
-		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, foundLost},
-		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, foundGood},
-	} {
-		v := view{found: found{state: c.found}}
-		if c.cluster != never {
-			v.cluster = &clusterRecord{"c", c.cluster}
-		}
-		if got := (knowledge{incarnation: 2, state: c.known}).judge(v); got != c.want {
-			t.Errorf("%s: %d, not %d", name, got, c.want)
-		}
-	}
-}
-
-// A node puts back what it knows of /seq, and lowers nothing.
-func TestPutBackState(t *testing.T) {
-	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
-	for name, c := range map[string]struct {
-		found *State
-		want  State
-		due   bool
-	}{
-		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
-			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
-		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
-		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
-	} {
-		next, due := putBackState(c.found, known, 4, 3000)
-		c.want.Jumped, c.want.PutIn = c.want.Time, 4
-		if due != c.due || !reflect.DeepEqual(next, c.want) {
-			t.Errorf("%s: %+v, %v", name, next, due)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestRenewalAfterAChange(t *testing.T) {
 	c := s.contest("ticks")
 	for range 5 {
 		s.set("ticks", Change{Settings: func(set *Settings) { set.Block++ }})
-		a.is.follows = 0
+		a.is.current = false
 		_ = a.round()
 		c.run(3400*time.Millisecond, a)
 	}

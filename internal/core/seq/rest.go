@@ -104,7 +104,7 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 	if i.cfg.Store.SessionID() == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
-	if i.noteSession(); !joined || i.known.state == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
+	if i.noteSession(); !joined || i.known.seq() == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {

@@ -67,8 +67,8 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil {
 		return err
 	}
-	if i.follows == 0 || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
-		if i.known.state == nil {
+	if !i.current || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		if i.known.seq() == nil {
 			//mutant:s35-late by TestJournalRaisesTheRecord ->
 			err = i.raiseKept(ctx, v)
 		}
@@ -80,7 +80,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 		lost := i.toPutBack()
 		i.boundRounds(cluster, lost)
 		told, err := i.tellInTime(ctx, v, lost)
-		if err == nil && i.mustMeet(cluster) {
+		if err == nil && i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 			err = i.meetAll(ctx)
 		}
 		if err != nil {
@@ -119,11 +119,11 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
-	f := following{session: i.session, state: *i.known.state}
+	f := following{session: i.session, state: i.known.seq().state}
 	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
-	if !i.known.met { // it has not read all records again since the loss (S36)
+	if !i.known.hasSettled() { // it has not read all records again since the loss (S36)
 		return
 	}
 	i.read.Store(sent)
@@ -140,7 +140,7 @@ func (i *Issuer) hasFollowed(sent int64) {
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
 func (i *Issuer) noteSession() {
 	if session := i.cfg.Store.SessionID(); session != i.session {
-		i.session, i.follows = session, 0
+		i.session, i.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
 		i.markChanged(nil, true)
 	}
@@ -209,7 +209,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	i.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {
-		i.follows = 0 // the next round reads /cluster and /seq first
+		i.current = false // the next round reads /cluster and /seq first
 	}
 	switch {
 	case sign != nil && !sign.later:

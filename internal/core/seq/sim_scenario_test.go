@@ -185,7 +185,7 @@ func (h *history) putBackLate() {
 	}
 	h.note("by hand: next position of %s is %d", name, p)
 	for _, n := range []*simNode{gone, x} {
-		n.is.follows = 0
+		n.is.current = false
 		n.round()
 	}
 	for range 12 {

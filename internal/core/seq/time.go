@@ -2,8 +2,6 @@ package seq
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -20,6 +18,15 @@ const (
 	mostRaise = 15 * time.Second
 )
 
+// reading is a read of /seq.
+type reading struct {
+	// Time was the sequence time, and Sent is when the read was sent. Leader was a time of ZooKeeper's leader before, Unix
+	// ms.
+	Time   int64            `json:"time"`
+	Sent   timeguard.Moment `json:"sent"`
+	Leader int64            `json:"leader"`
+}
+
 // at returns the sequence time for a node that has known the state for this long (S23).
 func (s State) at(passed time.Duration) int64 {
 	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
@@ -32,134 +39,42 @@ func (s State) at(passed time.Duration) int64 {
 func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 	//mutant:s24-at-least by TestTimeIsPutBackByThreeClocks -> passed := time.Duration(now.Least - r.Sent.Least).Milliseconds()
 	passed := time.Duration(now.Most - r.Sent.Most).Milliseconds()
-	if r.Leader != 0 {
-		//mutant:s24-leader-not-asked by TestTimeIsPutBackByThreeClocks ->
-		passed = max(passed, leader-r.Leader)
-	}
+	//mutant:s24-leader-not-asked by TestTimeIsPutBackByThreeClocks ->
+	passed = max(passed, leader-r.Leader)
 	return r.Time + max(passed, 0) + 2*mostRaise.Milliseconds()
-}
-
-// fixLeast fixes the sequence time that the node puts back, and reports whether it could. The leader must have stamped
-// a heartbeat since the incarnation has grown: a machine that stood still may know by nothing else how long that was.
-// now is a moment since then, and leader a time of ZooKeeper's leader since that heartbeat.
-func (k *knowledge) fixLeast(now timeguard.Moment, leader int64, hold Hold) bool {
-	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if k.least == 0 {
-	if k.least == 0 && hold.Incarnation >= k.incarnation {
-		//mutant:s24-time-as-read by TestTimeIsPutBackByThreeClocks -> k.least = k.state.Time
-		k.least = max(k.sure.atMost(now, leader), k.last.atMost(now, leader))
-	}
-	return k.least != 0
 }
 
 // now returns the present time of AtMost.
 func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
 
 // now returns the present sequence time. least is the time of AtLeast.
-func (k knowledge) now(least int64) int64 { return k.state.at(time.Duration(least - k.first)) }
+func (k knowledge) now(least int64) int64 {
+	return k.seq().state.at(time.Duration(least - k.seq().first))
+}
+
+// raisedTime returns /seq with the present sequence time. due is false if its time is young, or if nobody needs the
+// time: the cluster has had no sequences.
+func (k knowledge) raisedTime(now timeguard.Moment) (next State, due bool) {
+	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(now.Most - k.seq().first)
+	age := time.Duration(now.Least - k.seq().first)
+	next = k.seq().state
+	next.Time = next.at(age)
+	return next, age >= raiseEvery && next.Changes > 0
+}
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
-// write was faster, the next round sees it. While the cluster has had no sequences, nobody needs the time.
+// write was faster, the next round sees it.
 func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
-	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(i.cfg.Elapsed.AtMost() - i.known.first)
-	age := time.Duration(i.cfg.Elapsed.AtLeast() - i.known.first)
-	if age < raiseEvery || i.known.state.Changes == 0 || i.unconfirmed(cluster) > 0 {
-		return nil
-	}
+	next, due := i.known.raisedTime(i.cfg.Elapsed.Now())
 	hold := i.cfg.Tenure.Hold(i.session)
-	if !hold.mayTake() {
+	if !due || !hold.mayTake() || i.putBackLeft(cluster) > 0 {
 		return nil
 	}
-	next := *i.known.state
-	next.Time = next.at(age)
 	return i.raise(ctx, v, next, true, hold.check())
 }
 
-// putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that
-// another one still puts records back.
-const putsBackFor = time.Minute
-
-// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell
-// before.
-const soonPutBack = 64
-
-// toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
-// still lacks when it has met all cannot be used.
-func (i *Issuer) toPutBack() (n int) {
-	if i.known.met {
-		return 0
-	}
-	for _, s := range i.list() {
-		s.mu.Lock()
-		if s.stale && (s.known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
-			n++
-		}
-		s.mu.Unlock()
-	}
-	return n
-}
-
-// boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
-// time that the node still has so many records to put back.
-func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
-	i.roundTime = longestRound
-	if i.relay.inUse.Load() {
-		i.roundTime = MinLease / 4
-	}
-	if lost > 0 && cluster.ConfirmTime > 0 {
-		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
-	}
-}
-
-// tellInTime tells at each heartbeat that the node still puts records back (S9), unless it has just begun with few of
-// them. Nobody takes positions before the confirming time has passed since the last time: with many records it takes
-// longer than that to put them back, and the node may be the only one that knows a raised next value. The records that
-// the node has put back count as changes, so that the others read them, also if it came when their time was over (S36).
-func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	now, names := i.cfg.Elapsed.Now(), i.restored.all()
-	late := now.Most-i.known.entered.Most > int64(i.cfg.Follow/2)
-	puts := lost > 0 && (late || lost > soonPutBack)
-	if !puts && len(names) == 0 {
-		return false, nil
-	}
-	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next := *i.known.state
-	next := i.known.state.after(names...)
-	if puts {
-		next.PutAt = max(next.PutAt+1, i.known.now(now.Least))
-	}
-	err = i.raise(ctx, v, next, false)
-	if i.known.state.Changes == next.Changes { // else the next round tells it
-		i.restored.drop(len(names))
-	}
-	return true, err
-}
-
-// restored are the names of records that the node has put back.
-type restored struct {
-	mu    sync.Mutex
-	names []string
-}
-
-func (r *restored) add(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.names = append(r.names, name)
-}
-
-func (r *restored) all() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.names[:len(r.names):len(r.names)]
-}
-
-// drop drops the first n names.
-func (r *restored) drop(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.names = slices.Clone(r.names[n:]) // a loss may have left a million names
-}
-
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
-// sure: see knowledge.learn.
+// sure: see seqRead.
 func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...store.Op) error {
 	sent := i.cfg.Elapsed.Now()
 	ops := append(append(v.setState(next), v.checkCluster()), checks...)

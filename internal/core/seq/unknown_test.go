@@ -90,7 +90,7 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	a.restartWith(w)
 	b = s.node()
 	s.lose(copied, 9)
-	b.is.known.state.Changes, b.is.byName = w.State.Changes-100, nil // it knows nothing of the change
+	b.is.known.seq().state.Changes, b.is.byName = w.State.Changes-100, nil // it knows nothing of the change
 	b.is.all = nil
 	b.is.last.Store(nil)
 	return s, a, b, seen

@@ -17,35 +17,38 @@ import (
 // Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
 // it. It permits the node to issue nothing.
 type Witness struct {
-	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node first saw
-	// it, the zero value for the first one.
+	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node entered it,
+	// nil for the first one.
 	Incarnation int64             `json:"incarnation"`
-	Entered     timeguard.Moment  `json:"entered,omitzero"`
+	Entered     *timeguard.Moment `json:"entered,omitempty"`
 	State       State             `json:"state"`
 	Records     map[string]Record `json:"records"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
 	Keys map[string][]byte `json:"keys,omitempty"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
-	// Sure and Last are the reads of /seq of these names: see knowledge. Boot is the boot of the machine in which they
+	// Sure and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
 	// were made.
 	Boot string  `json:"boot"`
 	Sure reading `json:"sure"`
 	Last reading `json:"last"`
 }
 
-// witness returns what the node knows now. ok is false if it has not read /seq, has not compared all records since
-// ZooKeeper lost data, or has not read them again since (S36).
+// witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
+// compared all records.
 func (i *Issuer) witness() (w Witness, ok bool) {
 	k := i.known
-	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.state == nil {
-	if k.state == nil || !k.met {
+	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
+	if !k.hasSettled() {
 		return Witness{}, false
 	}
 	w = Witness{
-		Incarnation: k.state.Incarnation, Entered: k.entered, State: *k.state,
-		Boot: i.cfg.Boot, Sure: k.sure, Last: k.last,
+		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
+		Boot: i.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
 		Records: make(map[string]Record), Keys: make(map[string][]byte),
+	}
+	if k.entered != longAgo {
+		w.Entered = &k.entered
 	}
 	if i.cfg.Met != nil {
 		w.Met = i.cfg.Met()
@@ -56,7 +59,7 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 		if s.known != nil {
 			r := *s.known
 			w.Records[s.name] = r.raised(max(r.Next, s.highest))
-			ok = ok && !(s.stale && s.incarnation < k.state.Incarnation)
+			ok = ok && !(s.stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {
 				w.Keys[s.name] = (&keyring{entries: s.keys}).marshal()
 			}
@@ -114,7 +117,7 @@ func (i *Issuer) endSave() {
 	}
 	i.savedAs = s.as
 	k, as := i.known, s.as
-	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.state.Jumped {
+	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.seq().state.Jumped {
 		i.followed.Store(&s.as)
 	}
 }
@@ -157,13 +160,10 @@ func (i *Issuer) remember(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == i.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return i.cfg.Elapsed.From(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
-	i.known = knowledge{
-		incarnation: w.Incarnation, state: &w.State, first: i.cfg.Elapsed.AtLeast(), sure: w.Sure, last: w.Last,
-		met: true,
+	if w.Entered != nil {
+		w.Entered = new(since(*w.Entered))
 	}
-	if w.Incarnation > 0 {
-		i.known.entered = since(w.Entered)
-	}
+	i.known = recalled(w, i.cfg.Elapsed.AtLeast())
 	i.informed.Store(true)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := i.named(name) // a request may have asked for it already

@@ -55,7 +55,7 @@ func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err
 func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
 	unconfirmed := i.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !i.known.met { // the confirming time has ended in the middle of this round
+	if !i.known.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return situation{
@@ -190,16 +190,8 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (i *Issuer) putBackLeft(cluster ClusterInfo) (left time.Duration) {
-	for _, since := range []timeguard.Moment{i.known.entered, i.known.putAt} {
-		//mutant:s9-at-most by TestFastBootClock -> passed := time.Duration(i.now() - since.Most)
-		passed := time.Duration(i.cfg.Elapsed.AtLeast() - since.Least)
-		if since != (timeguard.Moment{}) {
-			//mutant:s9-no-confirming-time by TestPutBackTakesLongerThanTheConfirmingTime -> left = max(left, -passed)
-			left = max(left, cluster.ConfirmTime-passed)
-		}
-	}
-	return left
+func (i *Issuer) putBackLeft(cluster ClusterInfo) time.Duration {
+	return i.known.putBackLeft(i.cfg.Elapsed.Now(), cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when

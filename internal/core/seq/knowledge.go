@@ -1,0 +1,328 @@
+package seq
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// knowledge is what a node knows of /cluster and /seq, and so of losses of data. It does no I/O: observe says what the
+// node does about what it has read. Nobody but the goroutine of rounds changes it, by the methods in this file. It is
+// always in one phase:
+//
+//	unread       The node knows no /seq. It creates one if nobody has for the confirming time, for others may know more.
+//	behind       A loss was seen: the node knows /seq, and has entered a later incarnation since. It waits for a
+//	             heartbeat, because only the leader's stamp may show how long a pause was (S24).
+//	puttingBack  The sequence time to put back is fixed. The node puts back what it knows of /seq better than others.
+//	counting     /seq is compared. The node puts records back (S8), and so may others: nobody takes positions until the
+//	             confirming time has passed since entered and since heard (S9).
+//	settled      The node has begun to read all records again since then (S36). It may take positions.
+//
+//	       learn                  meet
+//	unread ─────► counting ◄─────────────► settled      back: learn hears of a late put-back, or lostCount
+//	               ▲
+//	               │ learn
+//	behind ─► puttingBack
+//	   ▲  fixTime
+//	   └── enter: from all but unread, which stays unread
+type knowledge struct {
+	// incarnation is the highest one of /cluster that the node has seen, never before.
+	incarnation int64
+	phase
+	// entered is when the node entered the incarnation, and heard is when it first read the present State.PutAt. Both are
+	// longAgo if that is so: in the first incarnation, nobody has lost data.
+	entered, heard timeguard.Moment
+	// reported: the node has reported a loss of data in this incarnation.
+	reported bool
+}
+
+// never is the incarnation of a node that has not read /cluster.
+const never = -1
+
+// longAgo is a moment since which every confirming time has passed.
+var longAgo = timeguard.Moment{Least: -1 << 62, Most: -1 << 62}
+
+// phase is unread, behind, puttingBack, counting or settled.
+type phase interface {
+	// seq returns what the node knows of /seq, nil in unread.
+	seq() *seqRead
+}
+
+type (
+	unread      struct{}
+	behind      struct{ *seqRead }
+	puttingBack struct {
+		*seqRead
+		least int64 // the sequence time that the node puts back, or a higher one
+	}
+	counting struct{ *seqRead }
+	settled  struct{ *seqRead }
+)
+
+// seqRead is what a node knows of /seq. It does not change: learn makes a new one.
+type seqRead struct {
+	// state is /seq as it was last read or written. In behind and puttingBack it is from an earlier incarnation.
+	state State
+	// first is when the node had read the present State.Time first, in ns of AtLeast.
+	first int64
+	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
+	// then. A read after a restart may be of older data. last is the last read, sure or not: in one incarnation several
+	// nodes may put the time back, the later ones further.
+	sure, last reading
+}
+
+func (unread) seq() *seqRead     { return nil }
+func (s *seqRead) seq() *seqRead { return s }
+
+// knowsNothing returns the knowledge of a node that has read nothing of its cluster.
+func knowsNothing() knowledge {
+	return knowledge{incarnation: never, phase: unread{}, entered: longAgo, heard: longAgo}
+}
+
+// recalled returns what an earlier process of this node had known. It had settled, or it would have saved nothing.
+func recalled(w Witness, atLeast int64) knowledge {
+	k := knowsNothing()
+	k.incarnation, k.phase = w.Incarnation, settled{&seqRead{w.State, atLeast, w.Sure, w.Last}}
+	if w.Entered != nil {
+		k.entered = *w.Entered
+	}
+	return k
+}
+
+// owes reports whether the node has not compared /seq in this incarnation.
+func (k knowledge) owes() bool {
+	switch k.phase.(type) {
+	case behind, puttingBack:
+		return true
+	}
+	return false
+}
+
+// hasSettled reports whether the node has begun to read all records since others have put back what they know better.
+func (k knowledge) hasSettled() bool {
+	_, ok := k.phase.(settled)
+	return ok
+}
+
+// putBackLeft returns the time for which other nodes may still put back what they know better (S9).
+func (k knowledge) putBackLeft(now timeguard.Moment, confirm time.Duration) (left time.Duration) {
+	for _, since := range []timeguard.Moment{k.entered, k.heard} {
+		//mutant:s9-at-most by TestFastBootClock -> passed := time.Duration(now.Most - since.Most)
+		passed := time.Duration(now.Least - since.Least)
+		//mutant:s9-no-confirming-time by TestPutBackTakesLongerThanTheConfirmingTime -> left = max(left, -passed)
+		left = max(left, confirm-passed)
+	}
+	return left
+}
+
+// mustMeet reports whether the node must read all records now: others have put back what they know better, and it has
+// not read them again since (S36). A record that this node has put back itself may be another one by now.
+func (k knowledge) mustMeet(now timeguard.Moment, confirm time.Duration) bool {
+	_, counts := k.phase.(counting)
+	return counts && k.putBackLeft(now, confirm) == 0
+}
+
+// judge says what /cluster and /seq show, as they were read after a sync.
+func (k knowledge) judge(v view) finding {
+	known := k.seq()
+	switch {
+	case v.incarnation() < k.incarnation:
+		return foundLost
+	case v.incarnation() > k.incarnation:
+		return foundLater
+	case v.state == nil && known == nil:
+		return foundAbsent
+	case known == nil, k.owes():
+		return foundGood
+	case v.state == nil, v.state.older(known.state):
+		return foundLost
+	}
+	return foundGood
+}
+
+// reaction is what a node does about a read of /cluster and /seq.
+type reaction struct {
+	kind reactionKind
+	// entered: they are of a later incarnation than the node knew, so all records must be read again.
+	entered bool
+	// write is /seq as the node writes it, of writesState.
+	write State
+	// changed are the sequences that operators have changed, of follows.
+	changed []string
+}
+
+type reactionKind int
+
+const (
+	// reportsLoss: they are missing, or older than before.
+	reportsLoss reactionKind = iota
+	// waits: others may know more, or a heartbeat must come first.
+	waits
+	// writesState: /seq must be written, and then read again.
+	writesState
+	// follows: the node has taken them over.
+	follows
+)
+
+// observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
+// node's slot was hold, and answered now. uuid and confirm are those of the node's cluster.
+func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c ClusterInfo) (r reaction) {
+	switch k.judge(v) {
+	case foundLost:
+		return reaction{kind: reportsLoss}
+	case foundLater:
+		k.enter(v.incarnation(), now)
+		r.entered = true
+	}
+	if _, ok := k.phase.(behind); ok && !k.fixTime(now, v.leader, hold) {
+		r.kind = waits
+		return r
+	}
+	switch at := k.phase.(type) {
+	case unread:
+		if v.state != nil && v.state.PutIn >= v.incarnation() {
+			break
+		}
+		if r.kind = waits; hold.mayTake() && k.putBackLeft(now, c.ConfirmTime) == 0 {
+			r.kind, r.write = writesState, putBackUnknown(v, c.UUID)
+		}
+		return r
+	case puttingBack:
+		if next, due := putBackState(v.state, at.state, v.incarnation(), at.least); due {
+			r.kind, r.write = writesState, next
+			return r
+		}
+	case counting, settled: // follow the changes of operators (S28)
+		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
+		names, all := v.state.since(k.seq().state.Changes)
+		if r.changed = names; all {
+			k.lostCount()
+		}
+	}
+	k.learn(*v.state, reading{v.state.Time, sent, v.leader}, now, hold.mayTake())
+	r.kind = follows
+	return r
+}
+
+// enter notes a later incarnation: ZooKeeper has lost data. In the first one nobody has.
+func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
+	if incarnation > 0 {
+		k.entered = now
+	}
+	k.incarnation, k.reported = incarnation, false
+	if known := k.seq(); known != nil {
+		k.phase = behind{known}
+	}
+}
+
+// fixTime fixes the sequence time that the node puts back, if a heartbeat has followed (S24). It reports whether that is
+// so. The leader must have stamped a heartbeat since the incarnation has grown: a machine that stood still may know by
+// nothing else how long that was. now is a moment since then, and leader a time of ZooKeeper's leader since that
+// heartbeat.
+func (k *knowledge) fixTime(now timeguard.Moment, leader int64, hold Hold) bool {
+	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if false {
+	if hold.Incarnation < k.incarnation {
+		return false
+	}
+	known := k.seq()
+	//mutant:s24-time-as-read by TestTimeIsPutBackByThreeClocks -> least := known.state.Time
+	least := max(known.sure.atMost(now, leader), known.last.atMost(now, leader))
+	k.phase = puttingBack{known, least}
+	return true
+}
+
+// learn takes over a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
+// had settled counts again if another one still puts records back (S36).
+func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sure bool) {
+	next, before := &seqRead{st, answered.Least, read, read}, k.seq()
+	if before != nil && before.state.Time == st.Time {
+		next.first = before.first
+	}
+	if before != nil && !sure && !k.owes() {
+		next.sure = before.sure
+	}
+	late := st.tellsPutBack(before)
+	if late {
+		k.heard = answered
+	}
+	//mutant:s36-put-back-late by TestNodeReadsAgainWhatIsPutBackLate -> if k.hasSettled() {
+	if k.hasSettled() && !late {
+		k.phase = settled{next}
+		return
+	}
+	//mutant:s36-read-before by TestFollowedCountsForOneSession -> k.phase = settled{next}
+	k.phase = counting{next}
+}
+
+// tellsPutBack reports whether a node that knew before learns from s that another one still puts records back.
+func (s State) tellsPutBack(before *seqRead) bool {
+	if before != nil {
+		return s.PutAt != before.state.PutAt
+	}
+	return s.PutAt != 0 && s.Time-s.PutAt < putsBackFor.Milliseconds()
+}
+
+// putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that
+// another one still puts records back.
+const putsBackFor = time.Minute
+
+// lostCount notes that there were more changes than /seq has names of, so that all records must be read again (S28).
+func (k *knowledge) lostCount() { k.phase = counting{k.seq()} }
+
+// meet notes that the node begins to read all records again (S36).
+func (k *knowledge) meet() { k.phase = settled{k.seq()} }
+
+// older reports whether s was written before other, in one incarnation.
+func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
+
+// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
+// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
+// state.
+func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
+	next = known
+	next.Time, next.PutIn = max(next.Time, least), incarnation
+	if found == nil {
+		next.Jumped = next.Time
+		return next, true
+	}
+	next.PutAt = max(next.PutAt, found.PutAt)
+	if found.Changes > next.Changes {
+		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
+	}
+	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
+	next.Jumped = next.Time
+	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+	return next, lacks || found.PutIn < incarnation
+}
+
+// putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
+// back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
+// state was written. The node's last heartbeat is of this incarnation, so no data that were lost are later.
+func putBackUnknown(v view, cluster string) State {
+	if v.state == nil {
+		return State{Cluster: cluster, PutIn: v.incarnation()}
+	}
+	next := *v.state
+	next.Time += max(0, v.leader-v.written) + 2*mostRaise.Milliseconds()
+	next.Jumped, next.PutIn = next.Time, v.incarnation()
+	return next
+}
+
+// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell
+// before.
+const soonPutBack = 64
+
+// tells returns /seq as the node writes it to tell the others what it does after a loss: that it still puts back so many
+// records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They count
+// as changes, so that the others read them, also if that came when their time was over (S36). due is false if there is
+// nothing to tell. follow is the time between two heartbeats.
+func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next State, due bool) {
+	late := now.Most-k.entered.Most > int64(follow/2)
+	puts := lost > 0 && (late || lost > soonPutBack)
+	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state
+	next = k.seq().state.after(names...)
+	if puts {
+		next.PutAt = max(next.PutAt+1, k.now(now.Least))
+	}
+	return next, puts || len(names) > 0
+}

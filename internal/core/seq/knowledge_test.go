@@ -1,0 +1,301 @@
+package seq
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// look is a read of /cluster and /seq, and what a node makes of it.
+type look struct {
+	after       time.Duration // since the look before
+	incarnation int64
+	state       *State // nil: missing
+	beat        int64  // the incarnation that the last heartbeat knew
+	unconfirmed bool
+	want        reactionKind
+	phase       phase // without its numbers
+	due         bool  // all records must be read again. Then the node does so
+}
+
+// kind returns a phase without its numbers.
+func kind(p phase) phase {
+	switch p.(type) {
+	case behind:
+		return behind{}
+	case puttingBack:
+		return puttingBack{}
+	case counting:
+		return counting{}
+	case settled:
+		return settled{}
+	}
+	return p
+}
+
+// What a node learns of /cluster and /seq, and what it does about that. The confirming time is 10 s.
+func TestPhases(t *testing.T) {
+	const s = time.Second
+	first := &State{Cluster: "c", Time: 1000}
+	lost := func(putAt int64) *State { return &State{Cluster: "c", Time: 900_000, PutIn: 1, PutAt: putAt} }
+	usual := look{state: first, want: follows, phase: counting{}, due: true}
+	unread, behind, counting, settled := unread{}, behind{}, counting{}, settled{}
+	for title, looks := range map[string][]look{
+		"the first node of a cluster creates /seq when its worker is confirmed": {
+			{unconfirmed: true, want: waits, phase: unread},
+			{after: 9 * s, want: writesState, phase: unread},
+			usual,
+			{after: 3 * s, state: first, want: follows, phase: settled},
+		},
+		"a node that knows nothing waits for others after a loss": {
+			{incarnation: 1, beat: 1, want: waits, phase: unread},
+			{incarnation: 1, beat: 1, after: 9 * s, want: waits, phase: unread},
+			{incarnation: 1, beat: 1, after: 9 * s, state: first, want: writesState, phase: unread},
+			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting, due: true},
+		},
+		"another node has put /seq back": {
+			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting},
+			{incarnation: 1, beat: 1, after: 9 * s, state: lost(0), want: follows, phase: counting},
+			{incarnation: 1, beat: 1, after: s, state: lost(0), want: follows, phase: counting, due: true},
+			{incarnation: 1, beat: 1, after: s, state: lost(0), want: follows, phase: settled},
+		},
+		"a new node hears of one that puts back a short time ago": {
+			{state: lost(900_000 - 59_999), want: follows, phase: counting},
+			{after: 10 * s, state: lost(900_000 - 59_999), want: follows, phase: counting, due: true},
+		},
+		"a new node hears of one that has put back long ago": {
+			{state: lost(900_000 - 60_000), want: follows, phase: counting, due: true},
+		},
+		"a loss": {
+			usual,
+			{after: s, incarnation: 1, state: nil, want: waits, phase: behind},
+			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: puttingBack{}},
+			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting},
+			{after: 7 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting}, // another tells
+			{after: 9 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting},
+			{after: 1 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting, due: true},
+			{after: 9 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: counting}, // late
+			{after: 10 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: counting, due: true},
+			{after: 10 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: settled},
+		},
+		"a loss, and a second one before a heartbeat": {
+			usual,
+			{incarnation: 1, state: first, want: waits, phase: behind},
+			{incarnation: 2, beat: 1, state: first, want: waits, phase: behind},
+			{incarnation: 2, beat: 2, state: first, want: writesState, phase: puttingBack{}},
+			{incarnation: 3, beat: 2, state: first, want: waits, phase: behind},
+		},
+		"ZooKeeper has lost what nobody has noticed": {
+			usual,
+			{state: nil, want: reportsLoss, phase: settled},
+			{state: &State{Time: 999}, want: reportsLoss, phase: settled},
+			{incarnation: never, state: first, want: reportsLoss, phase: settled},
+		},
+		"more changes than /seq has names of": {
+			usual,
+			{state: &State{Time: 1000, Changes: 1, Changed: []string{"a"}}, want: follows, phase: settled},
+			{state: &State{Time: 1000, Changes: 3, Changed: []string{"a"}}, want: follows, phase: counting, due: true},
+		},
+	} {
+		k, ns := knowsNothing(), int64(0)
+		for n, l := range looks {
+			ns += int64(l.after)
+			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
+			v := view{found: found{state: l.state}}
+			if l.incarnation != never {
+				v.cluster = &clusterRecord{"c", l.incarnation}
+			}
+			if v.state != nil {
+				v.state = ptr(*v.state)
+				v.state.Incarnation = l.incarnation
+			}
+			hold := Hold{Record: "/w/1", Incarnation: l.beat}
+			if l.unconfirmed {
+				hold.Wait = s
+			}
+			c := ClusterInfo{UUID: "c", ConfirmTime: 10 * s}
+			r := k.observe(v, now, now, hold, c)
+			due := k.mustMeet(now, c.ConfirmTime)
+			if r.kind != l.want || kind(k.phase) != l.phase || due != l.due {
+				t.Errorf("%s, look %d: reaction %d in phase %T, must read all: %v", title, n, r.kind, k.phase, due)
+			}
+			if due {
+				k.meet()
+			}
+		}
+	}
+}
+
+// A node tells that it still puts records back, unless it has just begun with few of them, and what it has put back.
+func TestTells(t *testing.T) {
+	const follow = 3 * time.Second
+	for name, row := range map[string]struct {
+		lost    int
+		names   []string
+		since   time.Duration // the node has entered the incarnation
+		due     bool
+		putAt   int64
+		changes int64
+	}{
+		"nothing to tell":          {since: follow},
+		"few, and it has begun":    {lost: 64, since: follow / 2},
+		"many":                     {lost: 65, due: true, putAt: 7000},
+		"few, and it takes longer": {lost: 1, since: follow/2 + 1, due: true, putAt: 8500},
+		"what it has put back":     {names: []string{"a", "b"}, due: true, changes: 2},
+		"both":                     {lost: 65, names: []string{"a"}, due: true, putAt: 7000, changes: 1},
+	} {
+		k := knowsNothing()
+		k.entered, k.phase = timeguard.Moment{}, counting{&seqRead{state: State{Time: 7000}}}
+		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
+		if due != row.due || next.PutAt != row.putAt || next.Changes != row.changes {
+			t.Errorf("%s: %v, %+v", name, due, next)
+		}
+	}
+}
+
+// An earlier process has saved what it knew. The next one waits again for what was left of the confirming time.
+func TestRecalledKnowledge(t *testing.T) {
+	k := recalled(Witness{State: State{Time: 7}}, 5)
+	if left := k.putBackLeft(timeguard.Moment{}, time.Hour); left != 0 || !k.hasSettled() || k.now(5) != 7 {
+		t.Errorf("in the first incarnation: %+v, waits %s", k, left)
+	}
+	k = recalled(Witness{Incarnation: 1, Entered: &timeguard.Moment{Least: 3}}, 5)
+	if left := k.putBackLeft(timeguard.Moment{Least: 5}, 10); left != 8 || k.incarnation != 1 {
+		t.Errorf("after a loss: %+v, waits %d ns", k, left)
+	}
+}
+
+func TestJudgeState(t *testing.T) {
+	known := State{Incarnation: 2, Changes: 5, Time: 1000}
+	for name, c := range map[string]struct {
+		cluster int64 // the incarnation of /cluster, never: it is missing
+		found   *State
+		known   *State
+		owes    bool
+		want    finding
+	}{
+		"nothing is known":                     {2, nil, nil, false, foundAbsent},
+		"the first look":                       {2, &known, nil, false, foundGood},
+		"the same":                             {2, &known, &known, false, foundGood},
+		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, false, foundGood},
+		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, false, foundGood},
+		"a later incarnation with few changes": {3, &State{}, &known, false, foundLater},
+		"a later incarnation without a state":  {3, nil, &known, false, foundLater},
+		"missing":                              {2, nil, &known, false, foundLost},
+		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, false, foundLost},
+		"no cluster":                           {never, &known, &known, false, foundLost},
+		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, false, foundLost},
+		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, false, foundLost},
+		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, true, foundGood},
+	} {
+		v := view{found: found{state: c.found}}
+		if c.cluster != never {
+			v.cluster = &clusterRecord{"c", c.cluster}
+		}
+		k := knowsNothing()
+		k.incarnation = 2
+		if c.known != nil {
+			k.phase = settled{&seqRead{state: *c.known}}
+		}
+		if c.owes {
+			k.phase = behind{k.seq()}
+		}
+		if got := k.judge(v); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+// A node puts back what it knows of /seq, and lowers nothing.
+func TestPutBackState(t *testing.T) {
+	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
+	for name, c := range map[string]struct {
+		found *State
+		want  State
+		due   bool
+	}{
+		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
+			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
+		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
+		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+	} {
+		next, due := putBackState(c.found, known, 4, 3000)
+		c.want.Jumped, c.want.PutIn = c.want.Time, 4
+		if due != c.due || !reflect.DeepEqual(next, c.want) {
+			t.Errorf("%s: %+v, %v", name, next, due)
+		}
+	}
+}
+
+// A node has put the time back, and another one has put it back further since. The first node may not take positions
+// yet, so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not
+// be skipped by what the first node knew.
+func TestTimeOfASecondPutBack(t *testing.T) {
+	at := func(ns int64) timeguard.Moment { return timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns} }
+	k := knowsNothing()
+	k.learn(State{Time: 1000}, reading{Time: 1000, Sent: at(5e9)}, at(5e9), true)
+	k.learn(State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
+	if sure := k.seq().sure.Time; sure != 1000 {
+		t.Errorf("counts from %d, perhaps a read of older data", sure)
+	}
+	k.enter(1, at(66e9))
+	k.fixTime(at(66e9), 0, Hold{Incarnation: 1})
+	if least := k.phase.(puttingBack).least; least < 160_000 {
+		t.Errorf("puts back %d", least)
+	}
+}
+
+// The time that is put back counts what has passed by the clock that shows most: the node's boot clock, its wall clock
+// or that of ZooKeeper's leader. The leader counts from a heartbeat in the new incarnation on.
+func TestTimeIsPutBackByThreeClocks(t *testing.T) {
+	const s = time.Second
+	for name, row := range map[string]struct {
+		boot, wall, leader time.Duration // since the last read
+		lacksHeartbeat     bool
+		want               time.Duration // above the time that was read, and the margin
+	}{
+		"all agree":                    {boot: 60 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
+		"the machine stood still":      {boot: 3 * s, wall: 60 * s, leader: 3 * s, want: 60 * s},
+		"its wall clock is late, too":  {boot: 3 * s, wall: 3 * s, leader: 60 * s, want: 60 * s},
+		"the boot clock is slow":       {boot: 51 * s, wall: 60 * s, leader: 60 * s, want: 60 * s},
+		"the wall clock was set back":  {boot: 60 * s, wall: -600 * s, leader: 60 * s, want: 60 * s},
+		"the leader's clock went back": {boot: 60 * s, wall: 60 * s, leader: -600 * s, want: 60 * s},
+		"no heartbeat has followed":    {boot: 3 * s, wall: 3 * s, leader: 3 * s, lacksHeartbeat: true},
+	} {
+		boot, wall := int64(100*s), int64(5000*s)
+		e := timeguard.NewElapsed(testClock{func() int64 { return boot }, func() int64 { return wall }})
+		const leader = 7_000_000
+		k := knowsNothing()
+		k.learn(State{Time: 1000}, reading{1000, e.Now(), leader}, e.Now(), true)
+		boot, wall = boot+int64(row.boot), wall+int64(row.wall)
+		k.enter(2, e.Now())
+		hold := Hold{Incarnation: 2}
+		if row.lacksHeartbeat {
+			hold.Incarnation = 1
+		}
+		fixed := k.fixTime(e.Now(), leader+row.leader.Milliseconds(), hold)
+		want := puttingBack{k.seq(), 1000 + (row.want + 2*mostRaise).Milliseconds()}
+		if fixed == row.lacksHeartbeat || fixed && k.phase != want {
+			t.Errorf("%s: puts back %+v: %v, want %d", name, k.phase, fixed, want.least)
+		}
+	}
+}
+
+// All nodes stand still for ten minutes. One reads the time, another one then raises it, and a third one counts on from
+// there. After a loss the first one must put back a time above theirs: it knows of neither.
+func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
+	const pause = 10 * time.Minute
+	k := knowledge{phase: settled{&seqRead{state: State{Time: 1000}}}}
+	raised := State{Time: k.now(int64(pause))}
+	latest := raised.at(pause)
+	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
+		t.Errorf("puts back %d, another node counts %d", least, latest)
+	}
+}
