@@ -54,7 +54,7 @@ Examples:
 
 func clusterFreeze(c *cli.Context) error {
 	return withStore(c, func(st store.Store) error {
-		before, after, err := operator(st).Freeze(c.Context, 0)
+		before, after, err := onWorkers(st).Freeze(c.Context, 0)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func clusterThaw(c *cli.Context) error {
 		return err
 	}
 	return withStore(c, func(st store.Store) error {
-		cl, frozen, err := operator(st).Frozen(c.Context)
+		cl, frozen, err := onWorkers(st).Frozen(c.Context)
 		if err != nil {
 			return err
 		}

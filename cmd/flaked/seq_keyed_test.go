@@ -10,8 +10,8 @@ func TestSeqShowPrintsTheKey(t *testing.T) {
 	w := newSeqWorld(t)
 	w.call("create", "ticket", "--scatter", "34", "--start", "1000000000", "--max", "9999999999").wants(t, exitOK,
 		"created sequence ticket. Its map is scatter-34, and its key is in ZooKeeper.\n", "")
-	record, _ := w.show("ticket")
-	want, err := w.operator().Key(t.Context(), record)
+	r, _ := w.show("ticket")
+	want, err := w.operator().Key(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestSeqShowPrintsTheKey(t *testing.T) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
-	if err := w.store.Delete(t.Context(), "/seq/k/"+record.ID, 0); err != nil {
+	if err := w.store.Delete(t.Context(), "/seq/k/"+r.ID, 0); err != nil {
 		t.Fatal(err)
 	}
 	prints("null")

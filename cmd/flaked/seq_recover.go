@@ -68,37 +68,37 @@ type recoverer struct {
 
 func (r recoverer) recover() error {
 	found, st, err := r.o.Find(r.c.Context, r.name)
-	record := found.Record
+	before := found.Record
 	switch {
 	case err != nil:
 		return err
-	case record.Kind() == seq.Tombstone:
+	case before.Kind() == seq.Tombstone:
 		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
-	case record.Mode.Holds() || record.Kind() == seq.Template:
+	case before.Mode.Holds() || before.Kind() == seq.Template:
 		return failure("%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
-	case record.Incarnation == st.Incarnation:
+	case before.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
 	h, err := hear(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
-	taken := record.Next
+	taken := before.Next
 	known := make([]int64, len(h.replies))
 	for k := range h.replies {
-		known[k] = takenBy(&h.replies[k], record)
+		known[k] = takenBy(&h.replies[k], before)
 		taken = max(taken, known[k])
 	}
-	next, err := goesOnAt(r.c, record, taken)
+	next, err := goesOnAt(r.c, before, taken)
 	if err != nil {
-		return failure("%w. The highest known value is %s", err, lastOf(record, taken))
+		return failure("%w. The highest known value is %s", err, lastOf(before, taken))
 	}
-	if err := printKnown(r.c.App.Writer, record, h, known); err != nil {
+	if err := printKnown(r.c.App.Writer, before, h, known); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
-		lastOf(record, taken), next)
+		lastOf(before, taken), next)
 	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation},
 		h.unasked())
 }
@@ -137,7 +137,7 @@ func lastOf(r seq.Record, n int64) string {
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
-func takenBy(r *reply, record seq.Record) (taken int64) {
+func takenBy(r *reply, known seq.Record) (taken int64) {
 	if r.asked != view.Answered {
 		return 0
 	}
@@ -154,10 +154,10 @@ func takenBy(r *reply, record seq.Record) (taken int64) {
 		return 0
 	case err != nil:
 		r.asked, r.why = outcome(err)
-	case fields["mode"] != record.Mode.String() || fields["start"] != strconv.FormatInt(record.Start, 10) ||
-		fields["increment"] != strconv.FormatInt(record.Increment, 10):
+	case fields["mode"] != known.Mode.String() || fields["start"] != strconv.FormatInt(known.Start, 10) ||
+		fields["increment"] != strconv.FormatInt(known.Increment, 10):
 		r.asked, r.why = view.AnotherNode, "it knows another sequence with this name"
-	case parseErr != nil || taken < 0 || taken > record.Positions():
+	case parseErr != nil || taken < 0 || taken > known.Positions():
 		r.asked, r.why = view.AnotherNode, "its reply is not a node's"
 	default:
 		return taken
@@ -165,15 +165,15 @@ func takenBy(r *reply, record seq.Record) (taken int64) {
 	return 0
 }
 
-func printKnown(w io.Writer, record seq.Record, h *hearing, known []int64) error {
+func printKnown(w io.Writer, r seq.Record, h *hearing, known []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
-	t.add("ZooKeeper", lastOf(record, record.Next), "", "")
+	t.add("ZooKeeper", lastOf(r, r.Next), "", "")
 	add := func(address string, taken int64, name, asked, why string) {
 		if why != "" {
 			asked += ": " + why
 		}
-		t.add(short(address), lastOf(record, taken), name, asked)
+		t.add(short(address), lastOf(r, taken), name, asked)
 	}
 	for k, r := range h.replies {
 		if r.asked == view.Answered {

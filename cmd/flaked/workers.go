@@ -46,7 +46,7 @@ func workersRelease(c *cli.Context) error {
 		return usageError("%q is not a worker. Give a number, such as 7", c.Args().First())
 	}
 	return withStore(c, func(st store.Store) error {
-		done, err := release(c, operator(st), int(n))
+		done, err := release(c, onWorkers(st), int(n))
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func workersRelease(c *cli.Context) error {
 	})
 }
 
-func operator(st store.Store) coordinator.Operator {
+func onWorkers(st store.Store) coordinator.Operator {
 	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }
 

@@ -30,25 +30,25 @@ func TestPartText(t *testing.T) {
 
 func TestSequencesAreCounted(t *testing.T) {
 	const now = 1_790_000_000_000
-	record := func(next, at, incarnation int64) seq.Record {
+	one := func(next, at, incarnation int64) seq.Record {
 		return seq.Record{
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
 			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
 			Next:     next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
 		}
 	}
-	deleted, full, frozen := record(0, now, 2), record(0, now, 2), record(0, now, 1)
+	deleted, full, frozen := one(0, now, 2), one(0, now, 2), one(0, now, 1)
 	deleted.DeletedAt = now
 	full.MaxNames, full.Names = 5, 5
 	frozen.MaxNames = 5
 	found := []seq.Named{
 		{Name: "deleted", Record: deleted}, {Name: "full:*", Record: full}, {Name: "frozen:*", Record: frozen},
-		{Name: "some", Record: record(799, now, 2)}, {Name: "many", Record: record(800, now, 2)},
-		{Name: "all", Record: record(1000, now, 2)},
-		{Name: "old", Record: record(100, now-1_000_000, 1)},
+		{Name: "some", Record: one(799, now, 2)}, {Name: "many", Record: one(800, now, 2)},
+		{Name: "all", Record: one(1000, now, 2)},
+		{Name: "old", Record: one(100, now-1_000_000, 1)},
 	}
 	for n := range 5 {
-		found = append(found, seq.Named{Name: fmt.Sprint("more-", n), Record: record(900, now, 2)})
+		found = append(found, seq.Named{Name: fmt.Sprint("more-", n), Record: one(900, now, 2)})
 	}
 	found = append(found, seq.Named{Name: "broken", Err: seq.ErrDamaged})
 	in := func(found []seq.Named) (all []Sequence) {
