@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // clocksApart is the greatest difference between two clocks that the rules allow for, in milliseconds.
@@ -185,4 +187,180 @@ func (h *Hold) PutClusterBack(ctx context.Context) (Cluster, error) {
 		err = h.co.replaceLost(ctx, cl)
 	}
 	return cl, err
+}
+
+// restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
+// freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
+// run (C21). why says how the loss was noticed.
+func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
+	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Elapsed.Now().Boot)
+	l := h.lossOf(v.cl, why)
+	cl, err := h.co.raise(ctx, l)
+	switch {
+	case err != nil:
+		return Beat{}, err
+	case !h.EverConfirmed:
+		return Beat{}, h.yields(ctx, why+", and this node had not confirmed the worker")
+	case !runs:
+		return Beat{}, h.yields(ctx, why+", and the lease has expired")
+	}
+	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
+	e := h.co.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
+	clock, err := h.co.touchTicket(ctx, &h.Claim)
+	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {
+		cl, err = h.co.raise(ctx, l)
+	}
+	if err != nil {
+		return Beat{}, err
+	}
+	// By our own clock the lease still runs, but that clock may have gone back.
+	if h.doubted() || e.hasPassed(h.LeaseUntil, clock.Stamp) {
+		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
+	}
+	beat, err := h.putBack(ctx, cl, v, r)
+	if err != nil {
+		return Beat{}, err
+	}
+	if err := h.co.replaceLost(ctx, cl); err != nil {
+		h.co.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
+	}
+	return beat, nil
+}
+
+// putBack creates our record, or writes it over the record found, with a higher term than that has.
+func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
+	var old Slot
+	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
+		old = *v.slot
+	}
+	h.Heard = Chain{} // of a record that is lost
+	if err := h.pend(old); err != nil {
+		return Beat{}, err
+	}
+	e := h.co.gather()
+	slot := h.pendingRecord(e, cl, old, r.Lease, true)
+	slot.State = r.State
+	version, err := int32(0), error(nil)
+	if v.slot == nil {
+		err = create(ctx, h.co.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
+	} else {
+		version = v.stat.Version + 1
+		_, err = h.co.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
+	}
+	if err != nil {
+		return Beat{}, err
+	}
+	h.begin("restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: h.co.Elapsed.Now()}, old, slot, version)
+	h.confirmAt = 0 // of the record that is lost
+	written, err := h.co.readBack(ctx, h.Worker)
+	if err != nil {
+		return Beat{}, err
+	}
+	e.at = h.co.acknowledged(e.at, written.Mtime).Sent
+	beat := Beat{
+		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
+		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: h.co.setReading(e.now, written),
+	}
+	if slot.LeaseUntil > old.LeaseUntil {
+		beat.ends = endsAt(slot.LeaseUntil, e.now, e.at.Boot)
+	}
+	return beat, nil
+}
+
+// If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still run. A node that notices it
+// creates a Lost record (C25). That keeps the slot for the longest lease, during which the holder can put its own
+// record back.
+
+// lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of the holder is above
+// it.
+func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
+
+// replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if
+// new nodes created these records only after the freeze, they would wait for another lease.
+func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
+	for range 3 { // holders may put their records back meanwhile
+		if err = c.createLost(ctx, cl); errors.Is(err, store.ErrNoNode) {
+			err = errors.Join(err, ensureRoot(ctx, c.Store))
+		}
+		if !outpaced(err) {
+			break
+		}
+	}
+	return err
+}
+
+func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
+	missing, err := c.missing(ctx, cl)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
+	kept := Slot{LeaseUntil: cl.lostUntil(max(c.Now(), c.latest.Mtime)), Lost: true}.marshal()
+	for some := range slices.Chunk(missing, growMost) {
+		ops := make([]store.Op, len(some))
+		for i, worker := range some {
+			ops[i] = store.CreateOp{Path: SlotPath(worker), Data: kept}
+		}
+		if err := c.Store.Multi(ctx, ops...); err != nil {
+			return err
+		}
+	}
+	c.Logger.Warn("ZooKeeper has lost the records of workers, which stay reserved for their holders",
+		"workers", len(missing))
+	return nil
+}
+
+// missing returns the slots up to HighestSlot that have no record.
+func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, err error) {
+	names, err := c.Store.Children(ctx, workersPath)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[workersPath+"/"+name] = true
+	}
+	for worker := range cl.HighestSlot + 1 {
+		if !there[SlotPath(worker)] {
+			workers = append(workers, worker)
+		}
+	}
+	return workers, nil
+}
+
+// FencedError: this node has lost the slot and must issue no more IDs for it.
+type FencedError struct {
+	Worker int
+	Reason string
+	// Lost: ZooKeeper has lost data.
+	Lost bool
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
+}
+
+// fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
+// Holders that are cut off need a freeze then (C21).
+func (h *Hold) fence(ctx context.Context, v view, why string) error {
+	lost := h.showsLoss(v, h.co.mine)
+	if lost {
+		h.co.Note(h.lossOf(v.cl, why))
+		_ = h.co.WriteNoted(ctx) // if it fails: Register tries again
+	}
+	h.co.dropTicket(ctx, h.Ticket, h.Node)
+	return h.giveUp(ctx, why, lost)
+}
+
+// yields gives up a slot whose record ZooKeeper has lost.
+func (h *Hold) yields(ctx context.Context, why string) error {
+	h.co.dropTicket(ctx, h.Ticket, h.Node)
+	return h.giveUp(ctx, why, true)
+}
+
+// giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
+func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
+	h.co.strayLock = h.Worker
+	_ = h.co.unlock(ctx) // if it fails: Register tries again
+	return &FencedError{h.Worker, why, lost}
 }

@@ -75,3 +75,259 @@ func (o Operator) leader(ctx context.Context) (Reading, error) {
 	}
 	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, err
 }
+
+// Freeze freezes registration for d. It shortens no freeze. A d of 0 means until the horizon: a holder that ZooKeeper
+// has lost may serve for so long. Freeze returns the cluster's record before and after.
+func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
+	before, now, err := o.begin(ctx)
+	if err != nil {
+		return before, before, err
+	}
+	err = updateCluster(ctx, o.Store, func(cl *Cluster) bool {
+		before = *cl
+		until := now.late + d.Milliseconds()
+		if d == 0 {
+			cl.Horizon = cl.nextHorizon(now.late)
+			until = cl.Horizon
+		}
+		if now.early >= cl.FrozenUntil {
+			cl.FrozenBy = o.By
+		}
+		cl.FrozenUntil = max(cl.FrozenUntil, until)
+		after = *cl
+		return after != before
+	})
+	return before, after, err
+}
+
+// Frozen returns the cluster's record, and reports whether its freeze still runs by our clock or by the leader's.
+func (o Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
+	cl, now, err := o.begin(ctx)
+	return cl, now.early < cl.FrozenUntil, err
+}
+
+// ErrFreezeChanged: the cluster's freeze has changed since the caller read it.
+var ErrFreezeChanged = errors.New("the freeze of registration has changed meanwhile, so nothing was done. " +
+	"Look at the freeze again")
+
+// Thaw ends a freeze of registration early. It frees the workers whose records were lost, and returns their number. The
+// caller must know that none of these workers has a holder left. seen is the cluster's record that the caller has read.
+// If another freeze has come since, Thaw returns ErrFreezeChanged.
+func Thaw(ctx context.Context, st store.Store, seen Cluster) (freed int, err error) {
+	changed := false
+	err = updateCluster(ctx, st, func(cl *Cluster) bool {
+		was := *cl
+		if changed = !was.frozenAs(seen); changed {
+			return false
+		}
+		cl.FrozenUntil, cl.FrozenBy = 0, ""
+		return *cl != was
+	})
+	if changed {
+		err = ErrFreezeChanged
+	}
+	if err != nil {
+		return 0, err
+	}
+	entries, err := ReadSlots(ctx, st, seen)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		done, err := freeLost(ctx, st, e)
+		if err != nil {
+			return freed, err
+		}
+		if done {
+			freed++
+		}
+	}
+	return freed, nil
+}
+
+// frozenAs reports whether two records have the same freeze.
+func (c Cluster) frozenAs(seen Cluster) bool {
+	return c.UUID == seen.UUID && c.Incarnation == seen.Incarnation && c.FrozenUntil == seen.FrozenUntil
+}
+
+// freeLost frees a slot whose record was lost. It returns false if there was nothing to do, or if the holder was
+// faster.
+func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
+	path, err := SlotPath(e.Worker), error(nil)
+	switch {
+	case e.Absent:
+		_, err = st.Create(ctx, path, freeSlot().marshal(), store.Persistent)
+	case e.Slot.Lost:
+		_, err = st.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
+	default:
+		return false, nil
+	}
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrBadVersion) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the slot may be older than
+// its holder's.
+type StillFrozenError struct {
+	Worker int
+	Until  int64
+}
+
+func (e *StillFrozenError) Error() string {
+	return fmt.Sprintf("registration is frozen until %s, so ZooKeeper's record of worker %d may be out of date. "+
+		"Let its holder come back, or wait",
+		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
+}
+
+// ChangedError: the slot has changed since Examine read it.
+type ChangedError struct {
+	Worker int
+	Slot   Slot
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("worker %d has changed meanwhile, so nothing was done: node %s (%s) holds it at term %d",
+		e.Worker, e.Slot.Node, e.Slot.Name, e.Slot.Term)
+}
+
+// ErrNotHeld: no node holds the slot.
+var ErrNotHeld = errors.New("no node holds the worker")
+
+// Examined is a slot as Examine read it.
+type Examined struct {
+	Entry
+	Cluster      Cluster
+	Availability Availability
+}
+
+// Examine reads a slot, and judges by our clock and the leader's whether it is free.
+func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
+	cl, now, err := o.begin(ctx)
+	if err != nil {
+		return Examined{}, err
+	}
+	e, err := readSlot(ctx, o.Store, cl, worker)
+	return Examined{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
+}
+
+// ForceRelease releases a slot that its holder has not given back. The lease bound stays (C30), and the next holder
+// begins there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its
+// next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
+//
+// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
+// longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
+// those of the store.
+func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
+	for {
+		e, cl, now, err := o.again(ctx, found)
+		if err != nil {
+			return e, err
+		}
+		next := e.Slot
+		if next.Term == 0 || next.Released {
+			return e, ErrNotHeld
+		}
+		if next.Term < 0 {
+			next = Slot{LeaseUntil: cl.lostUntil(now.late), Lost: true}
+		} else {
+			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
+			next.Released, next.ReleasedBy, next.State = true, o.By, "released"
+		}
+		if e.Absent {
+			_, err = o.Store.Create(ctx, SlotPath(e.Worker), next.marshal(), store.Persistent)
+		} else {
+			_, err = o.Store.Set(ctx, SlotPath(e.Worker), next.marshal(), e.Stat.Version)
+		}
+		switch {
+		case err == nil:
+			return readSlot(ctx, o.Store, cl, e.Worker)
+		case !outpaced(err):
+			return e, err
+		}
+		// A heartbeat came in between: read again whether the holder is the same.
+	}
+}
+
+// again reads a slot once more. It returns an error if the slot is not as found, or is frozen.
+func (o Operator) again(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
+	cl, now, err := o.begin(ctx)
+	switch {
+	case err != nil:
+		return found.Entry, cl, now, err
+	case cl.UUID != found.Cluster.UUID:
+		return found.Entry, cl, now, &OtherClusterError{Found: cl.UUID, Ours: found.Cluster.UUID}
+	case cl.Frozen(now.early):
+		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
+	}
+	e, err := readSlot(ctx, o.Store, cl, found.Worker)
+	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
+	// A holder whose lease had ended may have come back. The operator must decide again.
+	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
+	if err == nil && (changed || back) {
+		err = &ChangedError{found.Worker, e.Slot}
+	}
+	return e, cl, now, err
+}
+
+// Roster is the workers of a cluster as they stand in ZooKeeper, and when they were read: by our clock and by that of
+// ZooKeeper's leader, Unix ms.
+type Roster struct {
+	Cluster        Cluster
+	Entries        []Entry
+	Now, LeaderNow int64
+}
+
+// Roster reads all workers. They are no older than the call: its first write brings the server that answers up to date.
+func (o Operator) Roster(ctx context.Context) (all Roster, err error) {
+	clock, err := o.leader(ctx)
+	if err != nil {
+		return all, err
+	}
+	if all.Cluster, err = ReadCluster(ctx, o.Store); err != nil {
+		return all, err
+	}
+	all.Entries, err = ReadSlots(ctx, o.Store, all.Cluster)
+	all.Now = o.Now()
+	all.LeaderNow = clock.leaderNow(all.Now)
+	return all, err
+}
+
+// NotFollowed returns the workers of nodes that run and have not followed the changes of named sequences as far as at.
+// A node that is cut off does not count: it issues by what it knew before for the sequence's --hold, and no longer.
+func (all Roster) NotFollowed(at Followed) (behind []Entry) {
+	for _, e := range all.Entries {
+		//mutant:s29-by-live-locks by TestNotFollowed -> if e.Live && !e.Slot.Followed.Reaches(at) {
+		if (e.Live || all.Reports(e)) && !e.Slot.Followed.Reaches(at) {
+			behind = append(behind, e)
+		}
+	}
+	return behind
+}
+
+// Reports reports whether the holder of a worker seems to run: it has not stopped, and the record was written within
+// HearingWindow. Its live lock may be missing for a while: see Hearing.
+func (all Roster) Reports(e Entry) bool {
+	window := HearingWindow(all.Cluster.ConfirmTime(), time.Duration(e.Slot.HeartbeatMs)*time.Millisecond)
+	r := store.Record{Found: !e.Absent, Stat: e.Stat}
+	holds := e.Holds() || e.Slot.Lost || e.Slot.Term < 0
+	return r.Found && holds && recent(e.Slot, r, all.LeaderNow, all.Now, window)
+}
+
+// Reaches reports whether f has the changes as far as at.
+func (f Followed) Reaches(at Followed) bool {
+	return f.Incarnation >= at.Incarnation && f.Changes >= at.Changes
+}
+
+// Absent returns the workers whose last holder is not connected, but may come back with its lease. By either clock the
+// lease may run. A record that is missing or cannot be read, or replaces one that was lost, may be of such a holder.
+func (all Roster) Absent() (absent []Entry) {
+	for _, e := range all.Entries {
+		a := all.Cluster.JudgeFree(e.Slot, e.Live, all.Now, all.LeaderNow)
+		if a == Stopped || a == Disconnected {
+			absent = append(absent, e)
+		}
+	}
+	return absent
+}

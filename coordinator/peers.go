@@ -2,9 +2,14 @@ package coordinator
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"sync"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -175,4 +180,261 @@ func (c *Coordinator) readings(records []store.Record) (readings []Reading) {
 		}
 	}
 	return readings
+}
+
+// lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of
+// live workers, so that it need not be read at every heartbeat.
+type lock struct {
+	worker  int
+	session int64
+	list    listVersion
+}
+
+// lockOf returns the live lock that a worker of ours should have now.
+func (c *Coordinator) lockOf(worker int) lock {
+	return lock{worker, c.Store.SessionID(), c.roster.present}
+}
+
+// Show creates the live lock of our slot in the present session. It replaces the lock of another session: of an earlier
+// one of ours, or of a holder whose lease has run out. The slot's record decides who holds the slot, the lock decides
+// nothing.
+func (h *Hold) Show(ctx context.Context) error {
+	c, path := h.co, lockPath(h.Worker)
+	data := mustMarshal(ticket{Node: h.Node, Labels: c.Labels})
+	for {
+		want := c.lockOf(h.Worker)
+		_, stat, err := c.Store.Get(ctx, path)
+		switch {
+		case err == nil && stat.Owner == want.session:
+			c.locked = want
+			return nil
+		// The lock is not noted in c.locked: it changes the list, and the next heartbeat looks at both again.
+		case err == nil: // in one transaction, so that the node counts as live all the time
+			err = c.Store.Multi(ctx, store.DeleteOp{Path: path, Version: stat.Version},
+				store.CreateOp{Path: path, Data: data, Ephemeral: true})
+		case errors.Is(err, store.ErrNoNode):
+			err = create(ctx, c.Store, path, data, store.Ephemeral)
+		}
+		if !outpaced(err) {
+			return err
+		}
+	}
+}
+
+// unlock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
+// even this one.
+func (c *Coordinator) unlock(ctx context.Context) error {
+	if c.strayLock < 0 {
+		return nil
+	}
+	err := c.deleteLiveLock(ctx, c.strayLock, "")
+	if err == nil {
+		c.strayLock = -1
+	}
+	return err
+}
+
+// Hide deletes the live lock if it belongs to the present session. After that another node may take the slot once its
+// lease bound has passed.
+func (h *Hold) Hide(ctx context.Context) error { return h.co.deleteLiveLock(ctx, h.Worker, "") }
+
+// deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
+// killed process leaves its lock until its session expires.
+func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
+	c.locked = lock{}
+	path := lockPath(worker)
+	data, stat, err := c.Store.Get(ctx, path)
+	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {
+		err = c.Store.Delete(ctx, path, stat.Version)
+	}
+	if errors.Is(err, store.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// Peer is another node that held a worker when this process, or an earlier one of its state directory, last read its
+// record. ZooKeeper may have lost that record since: then only peers know where the node can be asked.
+type Peer struct {
+	Node    string `json:"node"` // its identity, a UUID
+	Worker  int    `json:"worker"`
+	Term    int64  `json:"term"`
+	Name    string `json:"name"`
+	Address string `json:"address"` // several are separated by commas
+	Host    string `json:"host"`
+	SeenMs  int64  `json:"seen_ms"` // when its record was last read, Unix ms
+}
+
+// A process remembers maxMet peers at most: twice the workers of the largest layout that people use. One whose texts
+// are longer than maxMetText is too odd to be remembered. So all of them fit into a reply.
+const (
+	maxMet     = 2048
+	maxMetText = 1500
+)
+
+// met are the peers of which this process has read a record, or which it has remembered. The last seen come last. Any
+// goroutine may use it. Nothing is decided by it: it tells operators whom to ask.
+type met struct {
+	mu      sync.Mutex
+	cluster string
+	lease   int64 // the longest of the cluster, ms
+	peers   []Peer
+}
+
+// join forgets the peers of another cluster.
+func (m *met) join(cl Cluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lease = cl.LeaseMs; m.cluster != cl.UUID {
+		m.cluster, m.peers = cl.UUID, nil
+	}
+}
+
+// note takes over what the record of a worker shows. An older one, which was restored, removes no newer holder: its
+// term is lower.
+func (m *met) note(worker int, s Slot, now int64) {
+	p := Peer{s.Node, worker, s.Term, s.Name, s.Address, s.Host, now}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers = slices.DeleteFunc(m.peers, func(old Peer) bool {
+		return old.Worker == worker && (old.Term < p.Term || old.Term == p.Term && old.Node == p.Node)
+	})
+	texts := len(p.Node) + len(p.Name) + len(p.Address) + len(p.Host)
+	if !(Entry{Slot: s}).Holds() || p.Address == "" || texts > maxMetText {
+		return
+	}
+	if len(m.peers) >= maxMet {
+		m.peers = slices.Delete(m.peers, 0, 1)
+	}
+	m.peers = append(m.peers, p)
+}
+
+// meet notes the holders of workers, by their slots.
+func (c *Coordinator) meet(workers []int, slots []store.Record) {
+	now := c.Now()
+	for k, r := range slots {
+		if r.Found {
+			c.met.note(workers[k], parseSlot(r.Data), now)
+		}
+	}
+}
+
+// A node remembers a peer for the longest lease and metMargin. In a large cluster it reads each record only rarely.
+const metMargin = time.Hour
+
+// Met returns the peers whose lease may still run. Any goroutine may call it.
+func (c *Coordinator) Met() []Peer {
+	c.met.mu.Lock()
+	defer c.met.mu.Unlock()
+	since := c.Now() - c.met.lease - metMargin.Milliseconds()
+	return slices.DeleteFunc(slices.Clone(c.met.peers), func(p Peer) bool { return p.SeenMs < since })
+}
+
+// Remember takes over the peers that an earlier process has met in a cluster. Call it before Join.
+func (c *Coordinator) Remember(cluster string, peers []Peer) {
+	c.met.mu.Lock()
+	defer c.met.mu.Unlock()
+	c.met.cluster, c.met.peers = cluster, slices.Clone(peers[max(0, len(peers)-maxMet):])
+}
+
+// Entry is one slot as it stands in ZooKeeper.
+type Entry struct {
+	Worker int
+	Slot   Slot
+	Stat   store.Stat
+	// Live: its holder has a session.
+	Live bool
+	// Absent: the record is missing though the slot has been used.
+	Absent bool
+}
+
+// Holds reports whether the slot's last holder may run: it has not stopped cleanly. An operator who released the slot
+// has not stopped its holder.
+func (e Entry) Holds() bool {
+	return e.Slot.Node != "" && !e.Slot.Stopped && (!e.Slot.Released || e.Slot.ReleasedBy != "")
+}
+
+// readAtOnce is the most records that are read in one round trip.
+const readAtOnce = 64
+
+// eachRecord reads the records at the paths and passes them to do, in order, until do returns false. i is the index of
+// the record's path.
+func eachRecord(ctx context.Context, st store.Store, paths []string, do func(i int, r store.Record) (more bool)) error {
+	i := 0
+	for some := range slices.Chunk(paths, readAtOnce) {
+		records, err := st.GetAll(ctx, some...)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if !do(i, r) {
+				return nil
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+// slotPaths returns the paths of the slots from first to last.
+func slotPaths(first, last int) []string {
+	var paths []string
+	for worker := first; worker <= last; worker++ {
+		paths = append(paths, SlotPath(worker))
+	}
+	return paths
+}
+
+// ReadSlots reads every slot that has ever been used.
+func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error) {
+	live, err := liveWorkers(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, 0, cl.HighestSlot+1)
+	err = eachRecord(ctx, st, slotPaths(0, cl.HighestSlot), func(w int, r store.Record) bool {
+		entries = append(entries, Entry{w, parseSlot(r.Data), r.Stat, live[w], !r.Found})
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the workers: %w", err)
+	}
+	return entries, nil
+}
+
+// readSlot reads one slot of a cluster, as ReadSlots does all of them.
+func readSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entry, error) {
+	e := Entry{Worker: worker, Slot: freeSlot()}
+	data, stat, err := st.Get(ctx, SlotPath(worker))
+	switch {
+	case errors.Is(err, store.ErrNoNode):
+		if e.Absent = worker <= cl.HighestSlot; e.Absent {
+			e.Slot = parseSlot(nil)
+		}
+	case err != nil:
+		return e, err
+	default:
+		e.Slot, e.Stat = parseSlot(data), stat
+	}
+	_, _, err = st.Get(ctx, lockPath(worker))
+	e.Live = err == nil
+	if errors.Is(err, store.ErrNoNode) {
+		err = nil
+	}
+	return e, err
+}
+
+// liveWorkers returns the workers that have a live lock.
+func liveWorkers(ctx context.Context, st store.Store) (map[int]bool, error) {
+	names, err := st.Children(ctx, livePath)
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
+		return nil, err
+	}
+	live := make(map[int]bool, len(names))
+	for _, name := range names {
+		if w, err := strconv.Atoi(name); err == nil {
+			live[w] = true
+		}
+	}
+	return live, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -205,4 +207,179 @@ func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A holder freezes registration after a new node has acquired a slot. The new node does not confirm it.
+func TestFreezeWhileConfirming(t *testing.T) {
+	for name, atOnce := range map[string]bool{"before the heartbeat": false, "within it": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a := l.serving("A")
+			m := l.node("M")
+			m.must(m.register())
+			l.pass(labConfirm)
+			freeze := func() {
+				l.remove(SlotPath(0))
+				a.mustBeat()
+			}
+			raced := !atOnce
+			if !atOnce {
+				freeze()
+			}
+			m.hook = func(c memzk.Call) memzk.Fault {
+				if c.Op == "multi" && !raced {
+					raced = true
+					freeze()
+				}
+				return memzk.NoFault
+			}
+			// M gives the slot up, rather than wait until the freeze ends.
+			_, err := m.beat()
+			wantFenced(t, err)
+			if m.issue() || l.slot(1).Confirmed {
+				t.Error("confirmed in a freeze")
+			}
+			l.disjoint()
+		})
+	}
+}
+
+// A holder freezes registration while a new node acquires a slot, the holder's or another one. The new node does not
+// get it.
+func TestFreezeWhileTaking(t *testing.T) {
+	for name, slots := range map[string]int{"its holder": 1, "another slot's": 2} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, slots)
+			b := l.serving("B")
+			lost := slots - 1
+			l.put(lost, Slot{Released: true, Node: "old", Nonce: "old", Term: 1, LeaseUntil: l.now}) // an older copy
+			if lost != 0 {
+				l.remove(SlotPath(0))
+			}
+			l.forget()
+			was := l.slot(lost)
+			m := l.node("M")
+			raced := false
+			m.hook = func(c memzk.Call) memzk.Fault {
+				if c.Op == "multi" && !raced {
+					raced = true
+					b.mustBeat()
+				}
+				return memzk.NoFault
+			}
+			l.remove(lockPath(0))
+			f := wantErrAs[*FrozenError](t, m.register())
+			if !raced || f.Until == 0 || l.slot(0).Node != b.claim.Node || len(l.children(ticketsPath)) != 1 {
+				t.Errorf("%+v, %+v, %q", f, l.slot(0), l.children(ticketsPath))
+			}
+			if lost != 0 && !same(l.slot(lost), was) {
+				t.Errorf("taken: %+v", l.slot(lost))
+			}
+			l.disjoint()
+		})
+	}
+}
+
+func TestTicketNumber(t *testing.T) {
+	for name, want := range map[string]int64{
+		"/tickets/n-0000000007": 7,
+		"n-0000000000":          0,
+		"n-2147483647":          math.MaxInt32,
+		"n--2147483648":         math.MinInt32,
+		"n--1000000000":         -1_000_000_000,
+		"n--999999999":          -999_999_999,
+		"n--000000001":          -1,
+		"a-b-c-0000000012":      12,
+		"a-b--2147483648":       math.MinInt32,
+		"a--b-0000000012":       12,
+		"7-0000000012":          12,
+		"/a-1/b-2/n-0000000003": 3,
+		"node-10-0000000010":    10,
+	} {
+		if got, err := ticketNumber(name); got != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
+		}
+	}
+	for _, name := range []string{
+		"", "/", "n", "n-", "n--", "n-1", "n-000000001", "n-00000000001", "0000000001", "n-000000000a", "n-0000000001x",
+		"n--1", "n--00000000001", "n-٠٠٠٠٠٠٠٠٠٠", "under_score0x000000001",
+	} {
+		if got, err := ticketNumber(name); err == nil {
+			t.Errorf("%q is ticket %d", name, got)
+		}
+	}
+}
+
+func TestFirstSlot(t *testing.T) {
+	for _, tc := range []struct {
+		ticket int64
+		slots  int
+		want   int
+	}{
+		{0, 1024, 0}, {1023, 1024, 1023}, {1024, 1024, 0}, {1100, 1024, 76}, {5, 1, 0},
+		{-1, 1024, 1023}, {-1024, 1024, 0}, {math.MinInt32, 1024, 0}, {math.MinInt32, 3, 1}, {math.MaxInt32, 1 << 24,
+			1<<24 - 1},
+	} {
+		if got := firstSlot(tc.ticket, tc.slots); got != tc.want {
+			t.Errorf("%d of %d: %d, want %d", tc.ticket, tc.slots, got, tc.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		slots := rapid.IntRange(1, 1<<24).Draw(t, "slots")
+		ticket := rapid.Int64Range(math.MinInt32, math.MaxInt32).Draw(t, "ticket")
+		got := firstSlot(ticket, slots)
+		if got < 0 || got >= slots || (ticket-int64(got))%int64(slots) != 0 {
+			t.Fatalf("%d", got)
+		}
+		if next := firstSlot(ticket+1, slots); next != (got+1)%slots {
+			t.Fatalf("%d follows %d", next, got)
+		}
+	})
+}
+
+// A cluster of many slots grows in requests that are small enough for a server.
+func TestGrowsInSteps(t *testing.T) {
+	l := newLab(t, 1<<16)
+	if err := l.mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
+		t.Fatal(err)
+	}
+	a := l.node("A")
+	a.sess.SetFault(func(c memzk.Call) memzk.Fault {
+		if len(c.Ops) > 2000 {
+			t.Errorf("%d operations at once", len(c.Ops))
+		}
+		return memzk.NoFault
+	})
+	h := a.co.Enlist("a")
+	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
+	if err != nil || h.Worker != 1<<15 {
+		t.Errorf("%+v, %v", h.Held(), err)
+	}
+}
+
+// /cluster was recreated while slots exist. When the cluster grows, it keeps their records.
+func TestGrowsOverRecordsThatAreThere(t *testing.T) {
+	l := newLab(t, 12)
+	a := l.serving("A")
+	b := l.serving("B")
+	b.must(b.leave())
+	l.remove(SlotPath(2))
+	was := l.slot(0)
+	l.remove(clusterPath)
+	l.cl.UUID = "anew"
+	l.init(l.cl)
+	taken := map[int]bool{0: true}
+	for range 4 {
+		m := l.serving("N")
+		if taken[m.claim.Worker] {
+			t.Errorf("worker %d twice", m.claim.Worker)
+		}
+		taken[m.claim.Worker] = true
+	}
+	if s := l.slot(0); !same(s, was) || !taken[2] {
+		t.Errorf("slot 0 %+v, taken %v", s, taken)
+	}
+	_, err := a.beat() // the others have confirmed
+	wantFenced(t, err)
+	l.disjoint()
 }

@@ -290,3 +290,157 @@ func TestPlanProperties(t *testing.T) {
 		}
 	})
 }
+
+// pausable is a machine whose boot clock and wall clock a test sets.
+type pausable struct{ boot, wall int64 }
+
+func (p *pausable) Wall() int64 { return p.wall }
+func (p *pausable) Mono() int64 { return p.boot }
+func (p *pausable) Boot() int64 { return p.boot }
+
+func (p *pausable) pass(d time.Duration) { p.boot, p.wall = p.boot+int64(d), p.wall+int64(d) }
+
+// A pause of the machine is a gap, also if the boot clock has stood still: the wall clock shows it, or the leader does,
+// in the same process or in the next one. A boot clock that is fast makes no chain older.
+func TestPauseEndsTheChain(t *testing.T) {
+	const beat, s = 3 * time.Second, time.Second
+	for name, row := range map[string]struct {
+		boot, wall, leader time.Duration // what passes by each clock
+		want               time.Duration // the age of the chain
+	}{
+		"no pause":                 {s, s, s, 2 * s},
+		"the wall clock is right":  {s, 60 * s, 60 * s, 0},
+		"both stand still":         {s, s, 60 * s, 0},
+		"the boot clock is fast":   {5 * s, 2 * s, 2 * s, 3 * s},
+		"both are fast":            {5 * s, 5 * s, 2 * s, 3*s + time.Millisecond},
+		"the leader steps back":    {s, s, -60 * s, s + time.Millisecond},
+		"the wall clock goes back": {s, -60 * s, s, s},
+	} {
+		for _, restarts := range []bool{false, true} {
+			clock, leader := &pausable{100e9, 5000e9}, int64(7_000_000)
+			e := timeguard.NewElapsed(clock)
+			var c Claim
+			write := func(last timeguard.Stamped) {
+				now := e.Now()
+				c.Last = e.Acknowledged(last, timeguard.Stamped{Sent: now, Acked: now, Stamp: leader})
+				c.Heard = c.Heard.with(c.Last, 7, beat)
+			}
+			write(timeguard.Stamped{})
+			clock.pass(s)
+			leader += s.Milliseconds()
+			write(c.Last)
+			clock.boot, clock.wall, leader = clock.boot+int64(row.boot), clock.wall+int64(row.wall),
+				leader+row.leader.Milliseconds()
+			if restarts {
+				e = timeguard.NewElapsed(clock)
+				c = c.From(e, true)
+			}
+			write(c.Last)
+			if got := c.Heard.Unbroken(e.Now(), beat); got != row.want {
+				t.Errorf("%s, in another process %t: the chain is %s old, want %s", name, restarts, got, row.want)
+			}
+		}
+	}
+}
+
+// The leader's stamp of a heartbeat shows that it confirms too early. The record is written again, unconfirmed.
+func TestStampOfABeatThatConfirmsTooEarly(t *testing.T) {
+	for name, row := range map[string]struct {
+		confirms bool
+		left     int64 // of the confirming time, by the corrected clock
+		want     bool
+	}{
+		"does not confirm": {false, 1, false},
+		"in time":          {true, 0, false},
+		"too early":        {true, 1, true},
+	} {
+		hold, v, e, r := planned()
+		d := hold.plan(v, e, r)
+		d.confirms, d.confirmAt = row.confirms, e.at.Least+row.left
+		after := v.stat
+		after.Mtime = planNow
+		if _, err := hold.afterWrite(d, v, after, e); (err != nil) != row.want ||
+			row.want && hold.confirmAt != e.at.Least+planConfirm*1e6 {
+			t.Errorf("%s: %v, confirms at %d", name, err, hold.confirmAt)
+		}
+	}
+}
+
+// If a lease had run out by the leader's clock, the holding goes on no earlier than now, and above the leader's time
+// when that was noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed. BorrowMs
+// is added.
+func TestDoubtedFloorIsAboveTheLeadersTime(t *testing.T) {
+	const noticed = int64(1_000_000)
+	for name, row := range map[string]struct {
+		stamp, now int64
+		agreed     bool
+		want       int64
+	}{
+		"the leader is behind": {noticed - 4_000, noticed + 900, true, noticed + 900},
+		"the leader is ahead":  {noticed + 4_000, noticed + 900, true, noticed + 4_001},
+		"the leader is far ahead, and most are not": {
+			noticed + 60_000, noticed + 900, true, noticed + clocksAgree + 1,
+		},
+		"the leader is far ahead, and nobody says so": {noticed + 60_000, noticed + 900, false, noticed + 60_001},
+		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
+	} {
+		d := doubt{raised: true, now: noticed, stamp: row.stamp}
+		if got := d.newFloor(evidence{now: row.now, agreed: row.agreed,
+			mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
+			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
+		}
+	}
+}
+
+// A holding may be confirmed when its tenure can begin: a start waits 10 s at most, and BorrowMs is part of them.
+func TestFloorTooFarAhead(t *testing.T) {
+	const now, borrow = int64(1_000_000), 300
+	for _, row := range []struct {
+		ahead int64
+		want  bool
+	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
+		hold := holdState{sinceGrant: sinceGrant{doubt: doubt{raised: true, now: now, stamp: now + row.ahead}}}
+		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
+			t.Errorf("%d ms ahead: %v", row.ahead, got)
+		}
+	}
+}
+
+// A floor that was saved when a lease had run out is above what was reserved before that.
+func TestGoAloneKeepsTheHigherFloor(t *testing.T) {
+	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
+		h := &Hold{holdState: holdState{Claim: Claim{Floor: row[0]}}}
+		if h.GoAlone(row[1], 1); h.Floor != row[2] {
+			t.Errorf("%v: floor %d", row, h.Floor)
+		}
+	}
+}
+
+func TestHorizon(t *testing.T) {
+	const confirm = 10 * time.Second
+	at := func(s int64) int64 { return s * int64(time.Second) }
+	h := horizon{}.saw(100, at(1))
+	if h.usable != 100 {
+		t.Errorf("the first one: %+v", h)
+	}
+	h = h.saw(150, at(2)).saw(120, at(3)).saw(200, at(5))
+	if h.known != 200 || h.at(at(12)-1, confirm).usable != 100 {
+		t.Errorf("usable at once: %+v", h)
+	}
+	if h = h.at(at(12), confirm); h.usable != 150 || h.at(at(22)-1, confirm).usable != 150 ||
+		h.at(at(22), confirm).usable != 200 {
+		t.Errorf("%+v", h)
+	}
+	cl := Cluster{LeaseMs: 6400, ConfirmMs: 800, Horizon: 5000}
+	if next := cl.nextHorizon(10_000); next != 10_000+6400+clocksApart+100+2*1000 {
+		t.Errorf("the next one is %d", next)
+	}
+	if next := cl.nextHorizon(-20_000); next != 5000 {
+		t.Errorf("it goes back to %d", next)
+	}
+	const lease = time.Second
+	if cl.withHorizon(3000, lease) != cl || cl.withHorizon(3001, lease).Horizon != cl.nextHorizon(3001) ||
+		cl.withHorizon(9000, 0) != cl {
+		t.Error("it is raised at another distance")
+	}
+}
