@@ -125,8 +125,72 @@ func clusterOp(v view, cl Cluster) store.Op {
 }
 
 // outpaced reports whether a record must be read and written again: it has changed since it was read, or our own write
-// of it must not stay (errTakeBack).
+// of it must not stay (errUnconfirm).
 func outpaced(err error) bool {
 	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
-		errors.Is(err, errTakeBack)
+		errors.Is(err, errUnconfirm)
+}
+
+// horizon is what a node knows of Cluster.Horizon (C23). No node writes a lease bound above that. Therefore a freeze
+// until the horizon is long enough for each holder that is cut off, even if its clock is ahead.
+//
+// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
+// connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may
+// reach it at once. Bounds are Unix ms.
+type horizon struct {
+	known  int64 // the highest that was read or written
+	usable int64 // the own lease may reach it
+	next   int64 // becomes usable; not above usable: none does
+	since  int64 // when next was read, ns of AtLeast
+}
+
+// saw returns the horizon after v was read or written at now, ns of AtLeast. The first one that a process reads
+// counts at once.
+func (h horizon) saw(v, now int64) horizon {
+	if v <= h.known {
+		return h
+	}
+	h.known = v
+	switch {
+	case h.usable == 0:
+		h.usable = v
+	case h.next <= h.usable:
+		h.next, h.since = v, now
+	}
+	return h
+}
+
+// at returns the horizon at now, ns of AtLeast. confirm is the cluster's confirming time.
+func (h horizon) at(now int64, confirm time.Duration) horizon {
+	//mutant:c23-horizon-counts-at-once by TestHorizon -> if h.next > h.usable {
+	if h.next > h.usable && now-h.since >= int64(confirm) {
+		h.usable = h.next
+		if h.known > h.next {
+			h.next, h.since = h.known, now
+		}
+	}
+	return h
+}
+
+// horizonSlackMs is the least distance, in ms, of a lease bound below the horizon. A node that would come closer raises
+// the horizon. The distance is the time until a raise counts: the confirming time, and a heartbeat of a quarter of it.
+func (c Cluster) horizonSlackMs() int64 { return c.ConfirmTime().Milliseconds() * 5 / 4 }
+
+// nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's
+// record changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other
+// clocks.
+func (c Cluster) nextHorizon(now int64) int64 {
+	return max(c.Horizon, c.lastLease(now)+c.LeaseMs/64+2*c.horizonSlackMs())
+}
+
+// lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
+func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + clocksApart }
+
+// withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.
+// now is not of a clock that is ahead. A lease of 0 means that the clock is not trusted.
+func (c Cluster) withHorizon(now int64, lease time.Duration) Cluster {
+	if lease > 0 && now+lease.Milliseconds() > c.Horizon-c.horizonSlackMs() {
+		c.Horizon = c.nextHorizon(now)
+	}
+	return c
 }

@@ -6,7 +6,7 @@
 // confirmed: for a whole confirming time ZooKeeper has shown this node's writes and no other holder's. Invariant: the
 // ranges of time in which holders of one slot may issue do not overlap.
 //
-// Three types to read: Slot, the record; holdState, what a process has proved about its slot, and what it may write next;
+// Three types to read: Slot, the record; proof, what a process has proved about its slot, and what it may write next;
 // Hold, which reads and writes by that.
 //
 // This package is not part of the API of flaked: its exported names may change in any release.
@@ -199,6 +199,21 @@ func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 func (c *Coordinator) acknowledged(sent timeguard.Moment, stamp int64) timeguard.Stamped {
 	c.stamped = c.Elapsed.Acknowledged(c.stamped, timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp})
 	return c.stamped
+}
+
+// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
+func (c *Coordinator) gather() evidence {
+	session := c.Store.SessionID() // first: self is of this session, or of a later one
+	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
+	if c.Followed != nil {
+		self.Followed = c.Followed()
+	}
+	at := c.Elapsed.Now()
+	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
+	return evidence{
+		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		reading: c.reading, self: self,
+	}
 }
 
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/spec/README.md. about has

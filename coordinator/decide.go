@@ -40,8 +40,8 @@ type Claim struct {
 	ReservedUntil int64 `json:"-"`
 	// Generation is the write count of the local record, as of the last heartbeat or grant.
 	Generation uint64 `json:"-"`
-	// Heard is the chain of our heartbeats. In the local record it may be a little older.
-	Heard Chain `json:"-"`
+	// Chain is that of our heartbeats. In the local record it may be a little older.
+	Chain Chain `json:"-"`
 	// Last is our last acknowledged write of the slot. A later process goes on from there.
 	Last timeguard.Stamped `json:"-"`
 	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
@@ -65,6 +65,15 @@ func (c Claim) Leased(now, boot int64) bool {
 // not end a lease before ZooKeeper and the peers agree with the leap. The issuing clock follows the wall clock then.
 // The leader's clock is asked as well (see evidence.hasPassed).
 func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
+
+// runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
+// write, or of an older copy.
+func (c Claim) runsUntil(found Slot) int64 {
+	if c.EverConfirmed {
+		return c.LeaseUntil
+	}
+	return found.LeaseUntil
+}
 
 // endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The issuing clock reads now, and the
 // boot clock boot.
@@ -122,7 +131,7 @@ const (
 const cooldown = limits.Cooldown
 
 // graceMs returns how long a slot stays with its holder after the lease bound, in ms (C7, C26). After a loss of data an
-// earlier holder goes by the leader's clock (see doubt). That clock may be set back, or another leader's clock may
+// earlier holder goes by the leader's clock (see expiry). That clock may be set back, or another leader's clock may
 // be behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
@@ -211,20 +220,6 @@ func (e *FrozenError) Error() string {
 		"earlier holders of workers may come back", until)
 }
 
-// recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
-// it was not acknowledged. That may be the pending grant, or one before it that arrived late.
-func (h *Hold) recognise(found *Slot) {
-	if found == nil || found.Node != h.Node || found.Nonce == "" {
-		return
-	}
-	if found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
-		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
-	}
-	if found.Nonce == h.PendingNonce {
-		h.acknowledge()
-	}
-}
-
 // Finding is the meaning, for a holder, of the record that it finds.
 type Finding int
 
@@ -240,10 +235,10 @@ const (
 // judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (hold holdState) judge(v view, mine Cluster) (Finding, string) {
-	cluster := JudgeCluster(v.cl, mine.UUID, max(hold.Incarnation, mine.Incarnation))
-	finding := judgeSlot(v.slot, hold.Claim)
-	older := hold.wentBack(v.slot, v.stat)
+func (p proof) judge(v view, mine Cluster) (Finding, string) {
+	cluster := JudgeCluster(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
+	finding := judgeSlot(v.slot, p.Claim)
+	older := p.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost
 	}
@@ -251,14 +246,14 @@ func (hold holdState) judge(v view, mine Cluster) (Finding, string) {
 	case cluster == FoundFenced:
 		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
 	case finding == FoundFenced:
-		return finding, v.slot.heldAt(hold.Term)
+		return finding, v.slot.heldAt(p.Term)
 	case cluster == FoundLost:
 		return cluster, "ZooKeeper has lost the cluster record"
 	case finding == FoundLost && v.slot == nil:
 		return finding, "ZooKeeper has lost the worker's record"
 	case finding == FoundLost:
-		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(hold.Term)
-	case older || v.slot.LeaseUntil < hold.LeaseUntil:
+		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
+	case older || v.slot.LeaseUntil < p.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
 	}
 	return finding, ""
@@ -310,9 +305,9 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
 // version, or the same version from another writer.
-func (hold holdState) wentBack(found *Slot, stat store.Stat) bool {
-	return found != nil && hold.Heard != Chain{} &&
-		(stat.Version < hold.Heard.Version || stat.Version == hold.Heard.Version && !hold.carriedBy(*found))
+func (p proof) wentBack(found *Slot, stat store.Stat) bool {
+	return found != nil && p.Chain != noChain &&
+		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
 }
 
 // heldAt says for people who holds the slot.
@@ -322,9 +317,9 @@ func (s Slot) heldAt(ours int64) string {
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
-func (hold holdState) showsLoss(v view, mine Cluster) bool {
-	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, hold.Incarnation) != FoundFenced &&
-		(hold.wentBack(v.slot, v.stat) || hold.wasLost(*v.slot))
+func (p proof) showsLoss(v view, mine Cluster) bool {
+	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
+		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
 }
 
 // wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our confirmed one. A

@@ -156,15 +156,15 @@ func recent(s Slot, r store.Record, stamp, clock int64, within time.Duration) bo
 
 // listens begins a hearing at the first heartbeat in a session and an incarnation. after is the record's stat since its
 // write.
-func (hold *holdState) listens(after store.Stat, e evidence, confirm time.Duration) {
-	//mutant:c14-word-of-the-last-session by TestHearingBeginsWithTheSession -> if hold.hearing.first.Session != 0 {
-	if hold.hearing.first.Session == e.session {
+func (p *proof) listens(after store.Stat, e evidence, confirm time.Duration) {
+	//mutant:c14-word-of-the-last-session by TestHearingBeginsWithTheSession -> if p.hearing.first.Session != 0 {
+	if p.hearing.first.Session == e.session {
 		return
 	}
-	hold.hearing = NewHearing(FirstBeat{
+	p.hearing = NewHearing(FirstBeat{
 		Session: e.session, Zxid: after.Mzxid, Stamp: after.Mtime, Clock: e.now, Sent: e.at.Least,
-		Chained: hold.Heard.Unbroken(e.at, e.beat) >= confirm, Window: HearingWindow(confirm, e.beat),
-		Worker: hold.Worker, Highest: e.mine.HighestSlot,
+		Chained: p.Chain.Unbroken(e.at, e.beat) >= confirm, Window: HearingWindow(confirm, e.beat),
+		Worker: p.Worker, Highest: e.mine.HighestSlot,
 	})
 }
 

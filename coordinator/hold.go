@@ -13,22 +13,10 @@ import (
 // Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about
 // the slot since. One goroutine at a time may use it.
 //
-//	seeking ──Register, Resume──> confirming ──Heartbeat──> confirmed
-//	seeking ──GoAlone──> alone ──Heartbeat reports the restart──> confirming
-//	confirmed ──the lease ran out──> confirming
-//	any but seeking ──Heartbeat puts a lost record back──> confirmed
-//
-// A restart that goes on in its chain writes its record confirmed. Its stage is confirming all the same, until the
-// first heartbeat has accepted that.
-//
 // A Hold ends when Heartbeat returns a *FencedError, and with Stop or Release.
-//
-// Invariant: only Accept raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim, from
-// its floor up to its lease bound. In the stages alone and confirming that is the bound of an earlier process, or of
-// the lease before.
 type Hold struct {
 	co *Coordinator
-	holdState
+	proof
 }
 
 // Enlist returns the Hold of a node that has no slot.
@@ -37,12 +25,12 @@ func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Owner: O
 // Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's
 // until the other has acquired a slot.
 func (h *Hold) Another() *Hold {
-	return &Hold{co: h.co, holdState: holdState{Claim: Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}}}
+	return &Hold{co: h.co, proof: seek(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket})}
 }
 
 // Recall returns the Hold of the claim in the state directory.
 func (c *Coordinator) Recall(claim Claim) *Hold {
-	c.hold = &Hold{co: c, holdState: holdState{Claim: claim}}
+	c.hold = &Hold{co: c, proof: seek(claim)}
 	if claim.Last.Stamp != 0 {
 		c.stamped = claim.Last
 	}
@@ -59,19 +47,11 @@ func (h *Hold) Pending() bool { return h.PendingNonce != "" }
 // an earlier process, whose lease bound counts.
 func (h *Hold) IsConfirmed() bool { return h.stage == confirmed }
 
-// Alone reports whether ZooKeeper does not know of this process yet: see GoAlone.
+// Alone reports whether ZooKeeper does not know of this process yet: see BecomeAlone.
 func (h *Hold) Alone() bool { return h.stage == alone }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
 func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
-
-// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
-// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
-// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
-// (C26).
-func (h *Hold) GoAlone(reserved int64, generation uint64) {
-	h.stage, h.startedFrom, h.Floor = alone, generation, max(h.Floor, reserved)
-}
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
 func (h *Hold) Unconfirm() error {
@@ -98,9 +78,7 @@ func (h *Hold) pend(old Slot) error {
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
-	h.Claim = claim
-	h.Generation = gen
-	h.granted = append(h.granted, h.PendingNonce)
+	h.becomePending(claim, gen)
 	return nil
 }
 
@@ -115,27 +93,19 @@ func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 // decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
 // claim's chain.
 func (h *Hold) begin(how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
-	h.acknowledge()
+	h.becomeGranted()
 	h.Incarnation = cl.Incarnation
-	h.Heard, h.Last = h.Heard.with(stamped, version, h.co.Interval), stamped
-	h.bound = slot.LeaseUntil
+	h.Chain, h.Last = h.Chain.with(stamped, version, h.co.Interval), stamped
+	h.compared, h.bound = true, slot.LeaseUntil
 	h.co.hold = h
 	h.traceGrant(how, cl, e, old, slot, version)
 }
-
-// acknowledge makes the pending grant the claim's: its write was acknowledged, or has been found in ZooKeeper.
-func (h *Hold) acknowledge() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
 
 // nextClaim returns the claim with the pending grant as its own.
 func (c Claim) nextClaim() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
-}
-
-// confirmAfter makes the slot wait for the confirming time d from now on.
-func (h *Hold) confirmAfter(d time.Duration) {
-	h.stage, h.confirmAt = confirming, h.co.Elapsed.AtLeast()+int64(d)
 }
 
 // Stop marks a slot as cleanly stopped (C29): this holding issues no ID at or after end, Unix ms. The node keeps the

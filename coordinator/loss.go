@@ -147,8 +147,7 @@ func (c *Coordinator) saw(cl Cluster) {
 	if cl.Incarnation > c.mine.Incarnation {
 		c.mine.Incarnation = cl.Incarnation
 		if c.hold != nil {
-			// In the confirming time from now, nodes put back what they know.
-			c.hold.Heard, c.hold.hearing = Chain{}, Hearing{}
+			c.hold.beginIncarnation()
 		}
 	}
 }
@@ -214,7 +213,7 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
-	if h.doubted() || e.hasPassed(h.LeaseUntil, clock.Stamp) {
+	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
 		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
 	}
 	beat, err := h.putBack(ctx, cl, v, r)
@@ -233,7 +232,7 @@ func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat,
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
-	h.Heard = Chain{} // of a record that is lost
+	h.Chain = noChain // that was of a record that is lost
 	if err := h.pend(old); err != nil {
 		return Beat{}, err
 	}

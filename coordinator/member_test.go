@@ -163,7 +163,7 @@ func (m *member) hold() {
 // startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
 	m.up = true
-	m.recall().GoAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
+	m.recall().BecomeAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
 	m.hold()
 }
 

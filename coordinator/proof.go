@@ -2,47 +2,140 @@ package coordinator
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
-// stage is one of the stages that the comment of Hold shows.
-type stage int
-
-const (
-	// seeking: ZooKeeper has no record of this process. The zero value, also of a claim from the directory.
-	seeking    stage = iota
-	alone            // likewise, and the process issues under the lease of the one before
-	confirming       // ZooKeeper has our record, which this process has not confirmed
-	confirmed        // and which it has
-)
-
-// holdState is all that a process knows of the slot that it holds. Its methods do no I/O.
-type holdState struct {
-	// Claim is also on disk.
+// proof is what this process has proved about its slot: which record ZooKeeper has, that ZooKeeper has lost nothing
+// since, and that no other node can have held the slot meanwhile. It decides what the process may write next, above all
+// whether that may confirm the slot. It does no I/O: a heartbeat reads, asks plan, and tells sent and acked what became
+// of the write.
+//
+//	seeking ──a write of the slot is acknowledged──> confirming
+//	seeking ──BecomeAlone──> alone ──the restart is reported──> confirming
+//	confirming ──a confirmed record is acknowledged, and saved──> confirmed
+//	confirmed ──the lease had run out──> confirming
+//	any but seeking ──a lost record is put back──> confirmed
+//
+// A restart that goes on in its chain writes its record confirmed. It is in the stage confirming all the same, until
+// the first heartbeat has been accepted.
+//
+// Invariant: only becomeConfirmed raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim,
+// from its floor up to its lease bound. In the stages alone and confirming that is the bound of an earlier process, or
+// of the lease before.
+type proof struct {
+	// Claim is what is also on the disk.
 	Claim
-	// The process has these, whatever its grant is.
-	stage   stage
-	granted []string // the nonces of the grants that this process has made
-	// startedFrom is the generation of the local record from which the process went on alone. Valid in that stage.
+	stage stage
+	// granted are the nonces of all grants that this process has begun for the slot.
+	granted []string
+	// startedFrom is the generation of the local record that the process went on from. It is valid in the stage alone.
 	startedFrom uint64
-	// confirmAt is the end of the confirming time (C10), ns of AtLeast. A record that is confirmed earlier must
-	// be written again, unconfirmed.
+	// confirmAt is the earliest time at which the slot may be confirmed (C10), in ns of AtLeast. In the past: at once.
+	// A record that is confirmed earlier must be written again, unconfirmed.
 	confirmAt int64
 	sinceGrant
 }
 
-// sinceGrant is what a process has found out since the present grant. The next grant begins without it.
+// sinceGrant is what was proved since the present grant. The next grant begins without it.
 type sinceGrant struct {
-	// bound is the lease bound of the last write whose leader time was compared with the bound before it. 0: none was.
-	bound   int64
-	hearing Hearing
-	doubt   doubt
+	// compared: the leader's stamp of a write was compared with the lease bound before that write. bound is the lease
+	// bound that the last such write has set, Unix ms.
+	compared bool
+	bound    int64
+	expiry   expiry
+	hearing  Hearing
 }
 
-// evidence has the inputs of a decision, besides the hold and what was read.
+// stage is one of the stages that the comment of proof shows.
+type stage int
+
+const (
+	seeking    stage = iota // ZooKeeper has no record of this process
+	alone                   // likewise, and the process issues under the lease of the process before
+	confirming              // ZooKeeper has this process's record, which this process has not confirmed
+	confirmed               // and which it has confirmed
+)
+
+// expiry says whether the lease had run out by the leader's clock, although not by ours (C26). Another node may have
+// held the slot meanwhile, and ZooKeeper may have lost that.
+type expiry struct {
+	state expiryState
+	// ours and leaders are both clocks when that was noticed, Unix ms. They are valid in the states expired and
+	// reconfirmed.
+	ours, leaders int64
+	// floor is where the holding goes on, Unix ms. It is valid in the state reconfirmed.
+	floor int64
+}
+
+type expiryState int
+
+const (
+	unexpired   expiryState = iota // no stamp of this grant has shown it
+	expired                        // one has, and the slot must be confirmed again
+	reconfirmed                    // the slot was confirmed again
+)
+
+// The transitions. Each method enters the state that it names.
+
+// seek returns the proof of a process that has a claim, from its directory or new.
+func seek(claim Claim) proof { return proof{Claim: claim, stage: seeking} }
+
+// BecomeAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
+// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
+// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
+// (C26).
+func (p *proof) BecomeAlone(reserved int64, generation uint64) {
+	p.stage, p.startedFrom, p.Floor = alone, generation, max(p.Floor, reserved)
+}
+
+// becomePending: a grant is saved, whose write may reach ZooKeeper from now on.
+func (p *proof) becomePending(saved Claim, generation uint64) {
+	p.Claim, p.Generation = saved, generation
+	p.granted = append(p.granted, saved.PendingNonce)
+}
+
+// becomeGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
+func (p *proof) becomeGranted() { p.Claim, p.sinceGrant = p.nextClaim(), sinceGrant{} }
+
+// becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
+func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = confirming, from }
+
+// becomeConfirmed: ZooKeeper has the confirmed record, and the claim that says so is saved.
+func (p *proof) becomeConfirmed(claim Claim) { p.stage, p.Claim = confirmed, claim }
+
+// becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
+func (p *proof) becomeExpired(ours, leaders int64) {
+	p.expiry = expiry{state: expired, ours: ours, leaders: leaders}
+}
+
+// becomeReconfirmed: the slot was confirmed again after the lease had run out. The holding goes on from floor.
+func (p *proof) becomeReconfirmed(floor int64) { p.expiry.state, p.expiry.floor = reconfirmed, floor }
+
+// beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes put back what they know.
+func (p *proof) beginIncarnation() { p.Chain, p.hearing = noChain, Hearing{} }
+
+// recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
+// it was not acknowledged. That may be the pending grant, or one before it that arrived late.
+func (p *proof) recognise(found *Slot) {
+	if found == nil || found.Node != p.Node || found.Nonce == "" {
+		return
+	}
+	if found.Term > p.Term && slices.Contains(p.granted, found.Nonce) {
+		p.PendingTerm, p.PendingNonce = found.Term, found.Nonce
+	}
+	if found.Nonce == p.PendingNonce {
+		p.becomeGranted()
+	}
+}
+
+// evidence has the inputs of a decision, besides the proof and what was read.
 type evidence struct {
 	now     int64            // our clock, Unix ms
 	session int64            // of ZooKeeper, in which a record with self may be written
@@ -55,22 +148,7 @@ type evidence struct {
 	self    Slot             // the fields about this node that each of our records has
 }
 
-// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
-func (c *Coordinator) gather() evidence {
-	session := c.Store.SessionID() // first: self is of this session, or of a later one
-	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
-	if c.Followed != nil {
-		self.Followed = c.Followed()
-	}
-	at := c.Elapsed.Now()
-	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
-	return evidence{
-		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
-		reading: c.reading, self: self,
-	}
-}
-
-// judgedBy returns the evidence with the report's word on our clock.
+// judgedBy returns the evidence with what the report says of our clock.
 func (e evidence) judgedBy(r Report) evidence {
 	e.agreed = r.Agreed != Reading{} && r.Agreed == e.reading
 	return e
@@ -87,89 +165,6 @@ func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
 	}
 	return max(e.horizon.usable, cl.Horizon)
 }
-
-// mayConfirm reports whether the slot may be confirmed now, if its confirming time ends at confirmAt. While
-// registration is frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had
-// run out waits as a new node does: somebody else may have held the slot meanwhile, or may be about to come back to a
-// ZooKeeper that has lost them.
-func (hold holdState) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
-	//mutant:c31-confirming-by-the-boot-clock by TestPlan -> now := e.at.Boot
-	now := e.at.Least
-	return now >= confirmAt && (!cl.Frozen(e.earliest()) || hold.Leased(e.now, e.at.Boot) && !hold.doubted())
-}
-
-// Chain is a run of acknowledged writes of a node's slot (C13). Each was conditional on the one before, and was
-// acknowledged at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back
-// to data older than that unnoticed: such data would have an older record of the slot.
-//
-// A gap that seems too short is dangerous, so gaps are measured by AtMost. The age of the chain must not seem too long,
-// so it is measured by AtLeast (C31).
-type Chain struct {
-	// Began is the time at which the node sent the first write of the chain, in ns of AtLeast. Sent is that of the last
-	// write, in ns of AtMost. Both are 0 if there is no chain.
-	Began int64 `json:"began,omitempty"`
-	Sent  int64 `json:"sent,omitempty"`
-	// Version is the version of the slot after the last write. It stays when the chain ends.
-	Version int32 `json:"version,omitempty"`
-}
-
-// gap returns the longest time between two writes of a chain.
-func gap(heartbeat time.Duration) int64 { return 2 * int64(heartbeat) }
-
-// with returns the chain after one more write.
-func (ch Chain) with(w timeguard.Stamped, version int32, heartbeat time.Duration) Chain {
-	if !ch.goesOn(w.Acked, heartbeat) {
-		ch.Began = w.Sent.Least
-	}
-	return Chain{ch.Began, w.Sent.Most, version}
-}
-
-// goesOn reports whether a write that is acknowledged at now continues the chain.
-func (ch Chain) goesOn(now timeguard.Moment, heartbeat time.Duration) bool {
-	//mutant:c13-chain-over-a-gap by TestLateRestartConfirms -> return ch.Sent != 0
-	return ch.Sent != 0 && now.Most >= ch.Sent && now.Most-ch.Sent <= gap(heartbeat)
-}
-
-// Unbroken returns how long the chain has lasted at now, 0 if it has a gap by then.
-func (ch Chain) Unbroken(now timeguard.Moment, heartbeat time.Duration) time.Duration {
-	if !ch.goesOn(now, heartbeat) {
-		return 0
-	}
-	return time.Duration(max(0, now.Least-ch.Began))
-}
-
-// From returns the claim of an earlier process by the clocks of this one. If the machine was started again since, no
-// clock shows a chain, nor the end of the lease.
-func (c Claim) From(e *timeguard.Elapsed, sameBoot bool) Claim {
-	was := c.Last.Acked
-	if !sameBoot || was == (timeguard.Moment{}) {
-		c.Heard, c.Ends, c.Last = Chain{Version: c.Heard.Version}, 0, timeguard.Stamped{}
-		return c
-	}
-	now := e.From(was, true)
-	least, most := now.Least-was.Least, now.Most-was.Most
-	if c.Heard.Sent != 0 {
-		c.Heard.Began, c.Heard.Sent = c.Heard.Began+least, c.Heard.Sent+most
-	}
-	c.Last.Sent.Least, c.Last.Sent.Most, c.Last.Acked = c.Last.Sent.Least+least, c.Last.Sent.Most+most, now
-	return c
-}
-
-// doubt is raised (C26) if the lease had run out by the leader's clock, but not by ours. Another node may have held the
-// slot meanwhile, and ZooKeeper may have lost that.
-type doubt struct {
-	raised bool
-	// Both clocks when that was noticed, Unix ms.
-	now, stamp int64
-	// floor is where the slot begins after it is confirmed again, Unix ms; 0 before that.
-	floor int64
-}
-
-// doubted reports whether a doubt was raised and the slot has not been confirmed since.
-func (hold holdState) doubted() bool { return hold.doubt.raised && hold.doubt.floor == 0 }
-
-// clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
-const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
 // hasPassed reports whether a bound had passed when the leader stamped our write with stamp. It compares the bound with
 // the later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
@@ -201,102 +196,282 @@ func (e evidence) agreedNow() int64 {
 	return e.earliest()
 }
 
-// previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
-func (hold holdState) previousBound(found Slot) int64 {
-	return cmp.Or(hold.bound, hold.runsUntil(found))
+// action is what a heartbeat does with a record that is ours.
+type action int
+
+const (
+	writeRecord   action = iota // write the record again
+	writeNextTerm               // ZooKeeper does not know yet that the process began without it: report the restart
+	giveUp                      // give the slot up
+)
+
+// decision is an action, and what it needs.
+type decision struct {
+	action action
+	// why is the reason to give up. The other fields are valid for writeRecord.
+	why string
+	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if the cluster's record has
+	// changed. cluster is that record, with the write's changes.
+	slot     Slot
+	confirms bool
+	cluster  Cluster
+	// lapsed: the lease had run out, so the confirming time begins anew. confirmAt is its end from this write on, ns of
+	// AtLeast.
+	lapsed    bool
+	confirmAt int64
 }
 
-// runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
-// write, or of an older copy.
-func (c Claim) runsUntil(found Slot) int64 {
-	if c.EverConfirmed {
-		return c.LeaseUntil
-	}
-	return found.LeaseUntil
-}
-
-// newFloor returns the floor of a doubted holding when it is confirmed. It is not before now, and above all that a lost
-// holder may have issued and borrowed.
-func (d doubt) newFloor(e evidence) int64 {
-	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, d.lastPossible(e.agreed)+1)
-	return max(e.now, d.lastPossible(e.agreed)+1) + e.mine.BorrowMs
-}
-
-// lastPossible returns the latest time that a lost holder may have reached: the leader's time when the doubt was
-// raised. If most voters agree with our clock, at most 5 s of the leader's lead are believed.
-func (d doubt) lastPossible(agreed bool) int64 {
-	if agreed {
-		return min(d.stamp, d.now+clocksAgree)
-	}
-	return d.stamp
-}
-
-// floorTooFarAhead reports whether a doubted holding would begin more than 10 s from now. The leader's clock may prove
-// wrong by then, and confirming cannot be undone.
-func (hold holdState) floorTooFarAhead(e evidence) bool {
-	return hold.doubted() && hold.doubt.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
-}
-
-// horizon is what a node knows of Cluster.Horizon (C23). No node writes a lease bound above that. Therefore a freeze
-// until the horizon is long enough for each holder that is cut off, even if its clock is ahead.
-//
-// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
-// connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may
-// reach it at once. Bounds are Unix ms.
-type horizon struct {
-	known  int64 // the highest that was read or written
-	usable int64 // the own lease may reach it
-	next   int64 // becomes usable; not above usable: none does
-	since  int64 // when next was read, ns of AtLeast
-}
-
-// saw returns the horizon after v was read or written at now, ns of AtLeast. The first one that a process reads
-// counts at once.
-func (h horizon) saw(v, now int64) horizon {
-	if v <= h.known {
-		return h
-	}
-	h.known = v
+// plan decides what to write. v has a cluster and a slot, and both are ours.
+func (p proof) plan(v view, e evidence, r Report) decision {
+	found := *v.slot
 	switch {
-	case h.usable == 0:
-		h.usable = v
-	case h.next <= h.usable:
-		h.next, h.since = v, now
+	// A record that this process wrote without an acknowledgement proves no later copy.
+	case p.stage == alone && found.Generation > p.startedFrom && !slices.Contains(p.granted, found.Nonce):
+		return decision{action: giveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
+			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, p.startedFrom)}
+	case p.stage == alone:
+		return decision{action: writeNextTerm}
+	case !p.EverConfirmed && v.cl.Frozen(e.earliest()):
+		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
+		// day: another slot may be free.
+		return decision{action: giveUp, why: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	return h
+	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: p.confirmAt}
+	unconfirm := found.Confirmed && e.at.Least < p.confirmAt
+	// The boot clock counts for a confirmed record only: an unconfirmed one would lapse at each heartbeat, and never
+	// confirm.
+	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = unconfirm
+	d.lapsed = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.over(e.at.Boot)
+	if d.lapsed {
+		d.confirmAt = e.confirmAt(*v.cl)
+	}
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A lapsed lease
+	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
+	d.confirms = p.stage != confirmed && (d.lapsed || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
+		!p.floorTooFarAhead(e)
+	d.cluster.InUse = v.cl.InUse || d.confirms
+	confirmed := found.Confirmed && !d.lapsed || d.confirms
+	d.slot = p.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
+	d.slot.State, d.slot.Confirmed = r.State, confirmed
+	return d
 }
 
-// at returns the horizon at now, ns of AtLeast. confirm is the cluster's confirming time.
-func (h horizon) at(now int64, confirm time.Duration) horizon {
-	//mutant:c23-horizon-counts-at-once by TestHorizon -> if h.next > h.usable {
-	if h.next > h.usable && now-h.since >= int64(confirm) {
-		h.usable = h.next
-		if h.known > h.next {
-			h.next, h.since = h.known, now
+// mayConfirm reports whether the slot may be confirmed now, if its confirming time ends at confirmAt. While
+// registration is frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had
+// run out waits as a new node does: somebody else may have held the slot meanwhile, or may be about to come back to a
+// ZooKeeper that has lost them.
+func (p proof) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
+	//mutant:c31-confirming-by-the-boot-clock by TestPlan -> now := e.at.Boot
+	now := e.at.Least
+	return now >= confirmAt &&
+		(!cl.Frozen(e.earliest()) || p.Leased(e.now, e.at.Boot) && p.expiry.state != expired)
+}
+
+// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
+// one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
+// trusted: it is reported, and moves no bound.
+func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, horizon int64) Slot {
+	s := e.self
+	s.Node, s.Ticket = c.Node, c.Ticket
+	s.Term, s.Nonce = c.Term, c.Nonce
+	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
+	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
+	s.ReportedClock = e.now
+	s.Generation = c.Generation
+	if lease > 0 {
+		//mutant:c3-lease-bound-goes-down by sim -> s.LeaseUntil = min(e.now+lease.Milliseconds(), horizon)
+		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), horizon))
+	}
+	s.inherit(old, e.now)
+	return s
+}
+
+// sent: the write that was decided may arrive from now on, whether or not it is acknowledged.
+func (p *proof) sent(d decision) {
+	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
+	p.confirmAt = d.confirmAt
+}
+
+// unstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
+func (p *proof) unstamped(version int32) { p.Chain = brokenAt(version) }
+
+// errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
+var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
+
+// acked takes over what an acknowledged write proves: d was written over v, w is when by our clocks, and after the
+// record's stat since then, with the leader's time. It returns the result of the heartbeat.
+//
+// The error is errUnconfirm if the lease had run out by the leader's clock (C26), and the record was written confirmed.
+func (p *proof) acked(d decision, v view, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
+	e.at = w.Sent
+	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.beat), w
+	p.listens(after, e, v.cl.ConfirmTime())
+	lapsed := d.lapsed
+	if v.cl.ConfirmMs > 0 && e.hasPassed(p.previousBound(*v.slot), after.Mtime) {
+		p.becomeExpired(e.now, after.Mtime)
+		if d.slot.Confirmed {
+			p.confirmAt = e.confirmAt(*v.cl)
+			// Until it is written again, the node serves on below the bound that it had: no other node can have
+			// confirmed before that (C3). bound stays, so that the next look finds the same.
+			return Beat{}, errUnconfirm
+		}
+		lapsed = true
+	}
+	// The leader's stamp shows that less has passed than our clocks have counted, so that we confirm too early (C31).
+	//mutant:c31-beat-not-judged-again by TestStampOfABeatThatConfirmsTooEarly -> early := false
+	early := d.confirms && e.at.Least < d.confirmAt
+	if early && v.cl.ConfirmMs > 0 {
+		p.confirmAt = e.confirmAt(*v.cl)
+		return Beat{}, errUnconfirm
+	}
+	p.Incarnation = v.cl.Incarnation
+	p.compared, p.bound = true, d.slot.LeaseUntil
+	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: p.Floor}
+	if lapsed {
+		beat.Wait = v.cl.ConfirmTime()
+	}
+	if beat.Confirmed {
+		beat.Floor = p.confirmedFloor(*v.cl, e)
+		if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
+			beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.at.Boot)
 		}
 	}
-	return h
-}
-
-// horizonSlackMs is the least distance, in ms, of a lease bound below the horizon. A node that would come closer raises
-// the horizon. The distance is the time until a raise counts: the confirming time, and a heartbeat of a quarter of it.
-func (c Cluster) horizonSlackMs() int64 { return c.ConfirmTime().Milliseconds() * 5 / 4 }
-
-// nextHorizon returns the horizon that a node writes at now, Unix ms. It lasts for a while, so that the cluster's
-// record changes rarely. A freeze until then also covers what others have raised while its writer was cut off, by other
-// clocks.
-func (c Cluster) nextHorizon(now int64) int64 {
-	return max(c.Horizon, c.lastLease(now)+c.LeaseMs/64+2*c.horizonSlackMs())
-}
-
-// lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
-func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + clocksApart }
-
-// withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.
-// now is not of a clock that is ahead. A lease of 0 means that the clock is not trusted.
-func (c Cluster) withHorizon(now int64, lease time.Duration) Cluster {
-	if lease > 0 && now+lease.Milliseconds() > c.Horizon-c.horizonSlackMs() {
-		c.Horizon = c.nextHorizon(now)
+	if beat.Wait > 0 {
+		p.becomeConfirming(w.Acked.Least + int64(beat.Wait))
 	}
+	return beat, nil
+}
+
+// confirmedFloor returns where a confirmed holding goes on. That is above its floor if the lease had run out.
+func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
+	floor := p.Floor
+	if !p.Leased(e.now, e.at.Boot) {
+		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
+		//mutant:c27-lost-holder-has-not-borrowed -> floor = max(floor, e.now)
+		floor = max(floor, e.now+cl.BorrowMs)
+	}
+	if p.expiry.state == expired {
+		p.becomeReconfirmed(p.expiry.newFloor(e))
+	}
+	if p.expiry.state == reconfirmed {
+		floor = max(floor, p.expiry.floor)
+	}
+	return floor
+}
+
+// accepts returns the claim after a heartbeat that counts: see Hold.Accept.
+func (p proof) accepts(b Beat, end int64) Claim {
+	claim := p.Claim // its bound rises here only, after the acknowledgement (C4)
+	if claim.Floor = max(b.Floor, end); b.Confirmed {
+		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
+	}
+	return claim
+}
+
+// continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
+// process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see beginIncarnation. v has a slot,
+// and it is ours.
+func (p proof) continuesChain(v view, e evidence) bool {
+	return v.slot.Confirmed && p.Leased(e.now, e.at.Boot) && p.Chain.goesOn(e.at, e.beat)
+}
+
+// previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
+func (p proof) previousBound(found Slot) int64 {
+	if p.compared {
+		return p.bound
+	}
+	return p.runsUntil(found)
+}
+
+// clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
+const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
+
+// newFloor returns the floor of a holding whose lease had run out, when it is confirmed again. It is not before now, and
+// above all that a lost holder may have issued and borrowed.
+func (x expiry) newFloor(e evidence) int64 {
+	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, x.lastPossible(e.agreed)+1)
+	return max(e.now, x.lastPossible(e.agreed)+1) + e.mine.BorrowMs
+}
+
+// lastPossible returns the latest time that a lost holder may have reached: the leader's time when the expiry was
+// noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed.
+func (x expiry) lastPossible(agreed bool) int64 {
+	if agreed {
+		return min(x.leaders, x.ours+clocksAgree)
+	}
+	return x.leaders
+}
+
+// floorTooFarAhead reports whether a holding whose lease had run out would begin more than 10 s from now. The leader's
+// clock may prove wrong by then, and confirming cannot be undone.
+func (p proof) floorTooFarAhead(e evidence) bool {
+	return p.expiry.state == expired && p.expiry.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
+}
+
+// Chain is a run of acknowledged writes of a node's slot (C13). Each was conditional on the one before, and was
+// acknowledged at most two heartbeats after that was sent. So while the chain goes on, ZooKeeper cannot have gone back
+// to data older than that unnoticed: such data would have an older record of the slot.
+//
+// A gap that seems too short is dangerous, so gaps are measured by AtMost. The age of the chain must not seem too long,
+// so it is measured by AtLeast (C31).
+//
+// A chain runs, or is broken (see brokenAt), or there is noChain.
+type Chain struct {
+	// Began is the time at which the node sent the first write of the chain, in ns of AtLeast. Sent is that of the last
+	// write, in ns of AtMost. Both are 0 unless the chain runs.
+	Began int64 `json:"began,omitempty"`
+	Sent  int64 `json:"sent,omitempty"`
+	// Version is the version of the slot after the last write.
+	Version int32 `json:"version,omitempty"`
+}
+
+// noChain: no write of the slot is known that ZooKeeper must still have.
+var noChain = Chain{}
+
+// brokenAt returns a chain that has ended. The version that ZooKeeper has shown stays, because older data show a loss.
+func brokenAt(version int32) Chain { return Chain{Version: version} }
+
+// runs reports whether there is a chain that the next write may continue.
+func (ch Chain) runs() bool { return ch.Sent != 0 }
+
+// gap returns the longest time between two writes of a chain.
+func gap(heartbeat time.Duration) int64 { return 2 * int64(heartbeat) }
+
+// with returns the chain after one more write.
+func (ch Chain) with(w timeguard.Stamped, version int32, heartbeat time.Duration) Chain {
+	if !ch.goesOn(w.Acked, heartbeat) {
+		ch.Began = w.Sent.Least
+	}
+	return Chain{ch.Began, w.Sent.Most, version}
+}
+
+// goesOn reports whether a write that is acknowledged at now continues the chain.
+func (ch Chain) goesOn(now timeguard.Moment, heartbeat time.Duration) bool {
+	//mutant:c13-chain-over-a-gap by TestLateRestartConfirms -> return ch.runs()
+	return ch.runs() && now.Most >= ch.Sent && now.Most-ch.Sent <= gap(heartbeat)
+}
+
+// Unbroken returns how long the chain has lasted at now, 0 if it has a gap by then.
+func (ch Chain) Unbroken(now timeguard.Moment, heartbeat time.Duration) time.Duration {
+	if !ch.goesOn(now, heartbeat) {
+		return 0
+	}
+	return time.Duration(max(0, now.Least-ch.Began))
+}
+
+// From returns the claim of an earlier process by the clocks of this one. If the machine was started again since, no
+// clock shows a chain, nor the end of the lease.
+func (c Claim) From(e *timeguard.Elapsed, sameBoot bool) Claim {
+	was := c.Last.Acked
+	if !sameBoot || was == (timeguard.Moment{}) {
+		c.Chain, c.Ends, c.Last = brokenAt(c.Chain.Version), 0, timeguard.Stamped{}
+		return c
+	}
+	now := e.From(was, true)
+	least, most := now.Least-was.Least, now.Most-was.Most
+	if c.Chain.runs() {
+		c.Chain.Began, c.Chain.Sent = c.Chain.Began+least, c.Chain.Sent+most
+	}
+	c.Last.Sent.Least, c.Last.Sent.Most, c.Last.Acked = c.Last.Sent.Least+least, c.Last.Sent.Most+most, now
 	return c
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -20,14 +21,14 @@ const (
 	planConfirm = int64(10_000)
 )
 
-func planned() (holdState, view, evidence, Report) {
+func planned() (proof, view, evidence, Report) {
 	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", Generation: 3, EverConfirmed: true,
 		Floor:      planNow - 9_000,
-		LeaseUntil: planNow + 40_000, Heard: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
+		LeaseUntil: planNow + 40_000, Chain: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := holdState{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{bound: claim.LeaseUntil}}
+	t := proof{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
@@ -39,9 +40,9 @@ func planned() (holdState, view, evidence, Report) {
 
 func frozen(v view) { v.cl.FrozenUntil = planNow + 1 }
 
-// plans has what plan decides of a record that is ours.
-var plans = map[string]struct {
-	change func(t *holdState, v view, e *evidence, r *Report)
+// planRow is what plan decides of a record that is ours.
+type planRow struct {
+	change func(t *proof, v view, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.
 	fenced                      string
 	renew                       bool
@@ -49,88 +50,100 @@ var plans = map[string]struct {
 	raises                      bool  // the horizon
 	h                           int64 // after planNow
 	waits                       int64 // until it may confirm, ms; 0: any
-}{
+}
+
+var plans = map[string]planRow{
 	"well": {confirmed: true, h: 60_000},
-	"a clock that is not trusted moves nothing": {change: func(_ *holdState, _ view, _ *evidence,
+	"a clock that is not trusted moves nothing": {change: func(_ *proof, _ view, _ *evidence,
 		r *Report) {
 		r.Lease = 0
 	}, confirmed: true, h: 40_000},
-	"an old copy of its state": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"an old copy of its state": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation = alone, 4, 5
 	},
 		fenced: "old copy of its state"},
-	"a restart": {change: func(t *holdState, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
+	"a restart": {change: func(t *proof, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
 		renew: true},
-	"a restart whose write was not acknowledged": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"a restart whose write was not acknowledged": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
 	}, renew: true},
-	"a newcomer in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"a newcomer in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	},
 		fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a newcomer in a freeze, by the leader's clock": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+	"a newcomer in a freeze, by the leader's clock": {change: func(t *proof, v view, e *evidence, _ *Report) {
 		v.cl.FrozenUntil = planNow - 1
 		e.reading.Stamp -= 2_000
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a holder in a freeze": {change: func(_ *holdState, v view, _ *evidence, _ *Report) { frozen(v) },
+	"a holder in a freeze": {change: func(_ *proof, v view, _ *evidence, _ *Report) { frozen(v) },
 		confirmed: true, h: 60_000},
-	"a newcomer that confirms": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"a newcomer that confirms": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
 	},
 		confirmed: true, confirms: true, h: 60_000},
-	"a restart that confirms in a freeze": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"a restart that confirms in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that would pass the horizon": {change: func(_ *holdState, _ view, e *evidence,
+	"a lease that would pass the horizon": {change: func(_ *proof, _ view, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 50_000
 	}, confirmed: true, h: 50_000},
-	"a horizon that is below the lease": {change: func(_ *holdState, _ view, e *evidence,
+	"a horizon that is below the lease": {change: func(_ *proof, _ view, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 30_000
 	}, confirmed: true, h: 40_000},
-	"a horizon that is near": {change: func(_ *holdState, v view, _ *evidence, _ *Report) {
+	"a horizon that is near": {change: func(_ *proof, v view, _ *evidence, _ *Report) {
 		v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 	}, confirmed: true, h: 60_000, raises: true},
-	"and the clock is not trusted": {change: func(_ *holdState, v view, _ *evidence, r *Report) {
+	"and the clock is not trusted": {change: func(_ *proof, v view, _ *evidence, r *Report) {
 		v.cl.Horizon,
 			r.Lease = planNow, 0
 	}, confirmed: true, h: 40_000},
-	"the same with a doubt": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"the same after an expiry": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, confirming
-		t.doubt = doubt{raised: true, now: planNow, stamp: planNow}
+		t.becomeExpired(planNow, planNow)
 	}, h: 60_000},
-	"a doubt that would have it begin long from now": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"an expiry after which it would begin long from now": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage = false, confirming
-		t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
+		t.becomeExpired(planNow, planNow+60_000)
 	}, h: 60_000},
-	"and that most do not believe": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+	"and that most do not believe": {change: func(t *proof, v view, e *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage, e.agreed = false, confirming, true
-		t.doubt = doubt{raised: true, now: planNow, stamp: planNow + 60_000}
+		t.becomeExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that had run out": {change: func(t *holdState, v view, _ *evidence, _ *Report) {
+	"a lease that had run out": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
-	"and the clock is not trusted by then": {change: func(t *holdState, v view, _ *evidence, r *Report) {
+	"and the clock is not trusted by then": {change: func(t *proof, v view, _ *evidence, r *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, confirming, 0
 	}, lapsed: true, h: -5, waits: planConfirm},
-	"and that has not waited yet": {change: func(t *holdState, _ view, e *evidence, _ *Report) {
+	"and that has not waited yet": {change: func(t *proof, _ view, e *evidence, _ *Report) {
 		t.confirmAt, t.stage = e.at.Least+1, confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
-	"and that has": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+	"and that has": {change: func(t *proof, v view, e *evidence, _ *Report) {
 		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a newcomer that waits": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+	"a newcomer that waits": {change: func(t *proof, v view, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
 	}, h: 60_000},
-	"and whose boot clock is fast": {change: func(t *holdState, v view, e *evidence, _ *Report) {
+	"and whose boot clock is fast": {change: func(t *proof, v view, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
 		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
+}
+
+func (row planRow) action() action {
+	switch {
+	case row.fenced != "":
+		return giveUp
+	case row.renew:
+		return writeNextTerm
+	}
+	return writeRecord
 }
 
 func TestPlan(t *testing.T) {
@@ -140,16 +153,10 @@ func TestPlan(t *testing.T) {
 			row.change(&hold, v, &e, &r)
 		}
 		p := hold.plan(v, e, r)
-		switch {
-		case row.fenced != "" || p.fenced != "":
-			if row.fenced == "" || !strings.Contains(p.fenced, row.fenced) {
-				t.Errorf("%s: fenced since %q", name, p.fenced)
-			}
-			continue
-		case row.renew || p.renew:
-			if row.renew != p.renew {
-				t.Errorf("%s: renew is %t", name, p.renew)
-			}
+		if want := row.action(); p.action != want || !strings.Contains(p.why, row.fenced) {
+			t.Errorf("%s: action %d since %q, want %d", name, p.action, p.why, want)
+		}
+		if p.action != writeRecord {
 			continue
 		}
 		if p.slot.Node != hold.Node || p.slot.Nonce != hold.Nonce || p.slot.Generation != hold.Generation ||
@@ -171,44 +178,49 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestAccept(t *testing.T) {
+// What an acknowledgement proves: the stage and the expiry since then.
+func TestAcked(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *holdState, p *decision, v view, after *store.Stat, e *evidence)
+		change func(t *proof, p *decision, v view, after *store.Stat, e *evidence)
 
-		confirmed, lapsed, again, doubted bool
-		lo                                int64 // after planNow
+		confirmed, again bool
+		stage            stage // 0: confirmed
+		expiry           expiryState
+		lo               int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"had run out by the leader's clock": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
+		"had run out by the leader's clock": {change: func(_ *proof, _ *decision, _ view, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
-		}, again: true, doubted: true},
-		"the same where it was written unconfirmed": {change: func(_ *holdState, p *decision, _ view, after *store.Stat,
+		}, again: true, expiry: expired},
+		"the same where it was written unconfirmed": {change: func(_ *proof, p *decision, _ view, after *store.Stat,
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
-		}, lapsed: true, doubted: true, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *holdState, _ *decision, _ view, after *store.Stat,
+		}, stage: confirming, expiry: expired, lo: -9_000},
+		"a leader that most find ahead": {change: func(_ *proof, _ *decision, _ view, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *holdState, p *decision, v view, _ *store.Stat,
+		"confirmed after its lease had run out": {change: func(t *proof, p *decision, v view, _ *store.Stat,
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"and its floor is ahead of that": {change: func(t *holdState, _ *decision, v view, _ *store.Stat, _ *evidence) {
+		"and its floor is ahead of that": {change: func(t *proof, _ *decision, v view, _ *store.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
 		}, confirmed: true, lo: 5},
-		"confirmed after a doubt": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
-			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700}
-		}, confirmed: true, lo: 701},
-		"a doubt that is over": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
-			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow + 700, floor: planNow - 5}
-		}, confirmed: true, lo: -5},
-		"a doubt that is long over": {change: func(t *holdState, _ *decision, _ view, _ *store.Stat, _ *evidence) {
-			t.doubt = doubt{raised: true, now: planNow - 20_000, stamp: planNow - 20_000, floor: planNow - 20_000}
-		}, confirmed: true, lo: -9_000},
+		"confirmed after the leader showed an expiry": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+			t.becomeExpired(planNow-20_000, planNow+700)
+		}, confirmed: true, expiry: reconfirmed, lo: 701},
+		"an expiry after which it was confirmed": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+			t.becomeExpired(planNow-20_000, planNow+700)
+			t.becomeReconfirmed(planNow - 5)
+		}, confirmed: true, expiry: reconfirmed, lo: -5},
+		"long ago": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+			t.becomeExpired(planNow-20_000, planNow-20_000)
+			t.becomeReconfirmed(planNow - 20_000)
+		}, confirmed: true, expiry: reconfirmed, lo: -9_000},
 	} {
 		hold, v, e, r := planned()
 		p := hold.plan(v, e, r)
@@ -216,10 +228,11 @@ func TestAccept(t *testing.T) {
 		if row.change != nil {
 			row.change(&hold, &p, v, &after, &e)
 		}
-		beat, err := hold.afterWrite(p, v, after, e)
-		if again, lapsed := err != nil, beat.Wait > 0; again != row.again || lapsed != row.lapsed ||
-			hold.doubted() != row.doubted {
-			t.Errorf("%s: again %t, lapsed %t, doubted %t", name, again, lapsed, hold.doubted())
+		beat, err := hold.acked(p, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: after.Mtime}, after, e)
+		want := cmp.Or(row.stage, confirmed)
+		if again := err != nil; again != row.again || hold.stage != want || hold.expiry.state != row.expiry ||
+			(hold.stage == confirming) != (beat.Wait > 0) {
+			t.Errorf("%s: %v, stage %d, expiry %d, waits %s", name, err, hold.stage, hold.expiry.state, beat.Wait)
 		}
 		if err != nil {
 			continue
@@ -245,17 +258,19 @@ func TestPlanProperties(t *testing.T) {
 		v.cl.FrozenUntil = planNow + small("frozen until")
 		hold.confirmAt = e.at.Least + small("not before")*1e6
 		if !yes("compared") {
-			hold.bound = 0
+			hold.compared = false
 		}
-		if yes("doubt") {
-			hold.doubt = doubt{raised: true, now: planNow + small("doubted at"), stamp: planNow + small("doubted by"),
-				floor: max(0, planNow*rapid.Int64Range(0, 1).Draw(t, "begun")+small("floor of the doubt"))}
+		if yes("expired") {
+			hold.becomeExpired(planNow+small("noticed at"), planNow+small("leader's time then"))
+			if yes("reconfirmed") {
+				hold.becomeReconfirmed(planNow + small("floor since"))
+			}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
 		hold.stage = rapid.SampledFrom([]stage{confirming, confirmed}).Draw(t, "state")
 		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
-		if p.fenced != "" {
+		if p.action == giveUp {
 			if hold.EverConfirmed {
 				t.Fatal("a holder is fenced")
 			}
@@ -276,15 +291,15 @@ func TestPlanProperties(t *testing.T) {
 		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}
 		floor := hold.Floor
 		hold.confirmAt = p.confirmAt
-		beat, err := hold.afterWrite(p, v, after, e)
+		beat, err := hold.acked(p, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: after.Mtime}, after, e)
 		switch again := err != nil; {
 		case again && !p.slot.Confirmed:
 			t.Fatal("takes back what does not count")
 		case again:
 		case beat.Floor < floor:
 			t.Fatalf("the floor went from %d to %d", floor, beat.Floor)
-		case beat.Confirmed && hold.doubted():
-			t.Fatal("confirmed, and doubted")
+		case beat.Confirmed && hold.expiry.state == expired:
+			t.Fatal("confirmed, and expired")
 		case beat.Confirmed && !hold.Leased(e.now, e.at.Boot) && beat.Floor < e.now:
 			t.Fatal("goes on below now after its lease had run out")
 		}
@@ -323,7 +338,7 @@ func TestPauseEndsTheChain(t *testing.T) {
 			write := func(last timeguard.Stamped) {
 				now := e.Now()
 				c.Last = e.Acknowledged(last, timeguard.Stamped{Sent: now, Acked: now, Stamp: leader})
-				c.Heard = c.Heard.with(c.Last, 7, beat)
+				c.Chain = c.Chain.with(c.Last, 7, beat)
 			}
 			write(timeguard.Stamped{})
 			clock.pass(s)
@@ -336,7 +351,7 @@ func TestPauseEndsTheChain(t *testing.T) {
 				c = c.From(e, true)
 			}
 			write(c.Last)
-			if got := c.Heard.Unbroken(e.Now(), beat); got != row.want {
+			if got := c.Chain.Unbroken(e.Now(), beat); got != row.want {
 				t.Errorf("%s, in another process %t: the chain is %s old, want %s", name, restarts, got, row.want)
 			}
 		}
@@ -359,7 +374,7 @@ func TestStampOfABeatThatConfirmsTooEarly(t *testing.T) {
 		d.confirms, d.confirmAt = row.confirms, e.at.Least+row.left
 		after := v.stat
 		after.Mtime = planNow
-		if _, err := hold.afterWrite(d, v, after, e); (err != nil) != row.want ||
+		if _, err := hold.acked(d, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: planNow}, after, e); (err != nil) != row.want ||
 			row.want && hold.confirmAt != e.at.Least+planConfirm*1e6 {
 			t.Errorf("%s: %v, confirms at %d", name, err, hold.confirmAt)
 		}
@@ -369,7 +384,7 @@ func TestStampOfABeatThatConfirmsTooEarly(t *testing.T) {
 // If a lease had run out by the leader's clock, the holding goes on no earlier than now, and above the leader's time
 // when that was noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed. BorrowMs
 // is added.
-func TestDoubtedFloorIsAboveTheLeadersTime(t *testing.T) {
+func TestExpiredFloorIsAboveTheLeadersTime(t *testing.T) {
 	const noticed = int64(1_000_000)
 	for name, row := range map[string]struct {
 		stamp, now int64
@@ -384,7 +399,7 @@ func TestDoubtedFloorIsAboveTheLeadersTime(t *testing.T) {
 		"the leader is far ahead, and nobody says so": {noticed + 60_000, noticed + 900, false, noticed + 60_001},
 		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
 	} {
-		d := doubt{raised: true, now: noticed, stamp: row.stamp}
+		d := expiry{state: expired, ours: noticed, leaders: row.stamp}
 		if got := d.newFloor(evidence{now: row.now, agreed: row.agreed,
 			mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
 			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
@@ -399,7 +414,8 @@ func TestFloorTooFarAhead(t *testing.T) {
 		ahead int64
 		want  bool
 	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
-		hold := holdState{sinceGrant: sinceGrant{doubt: doubt{raised: true, now: now, stamp: now + row.ahead}}}
+		var hold proof
+		hold.becomeExpired(now, now+row.ahead)
 		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
 			t.Errorf("%d ms ahead: %v", row.ahead, got)
 		}
@@ -407,10 +423,10 @@ func TestFloorTooFarAhead(t *testing.T) {
 }
 
 // A floor that was saved when a lease had run out is above what was reserved before that.
-func TestGoAloneKeepsTheHigherFloor(t *testing.T) {
+func TestBecomeAloneKeepsTheHigherFloor(t *testing.T) {
 	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
-		h := &Hold{holdState: holdState{Claim: Claim{Floor: row[0]}}}
-		if h.GoAlone(row[1], 1); h.Floor != row[2] {
+		h := seek(Claim{Floor: row[0]})
+		if h.BecomeAlone(row[1], 1); h.Floor != row[2] {
 			t.Errorf("%v: floor %d", row, h.Floor)
 		}
 	}

@@ -202,9 +202,9 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	h.holdState = holdState{Claim: Claim{
+	h.proof = seek(Claim{
 		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
-	}}
+	})
 	if err := h.pend(old); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	h.confirmAfter(cl.ConfirmTime())
+	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
 	return nil
 }
 

@@ -102,7 +102,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	e := c.gather() // after the disk, which may take long
 	confirmed := h.continuesChain(v, e)
 	if !confirmed {
-		h.Heard.Began, h.Heard.Sent = 0, 0 // the version stays for wentBack: older data than that show a loss
+		h.Chain = brokenAt(h.Chain.Version)
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
 	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
@@ -120,19 +120,12 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	h.begin("resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
-		h.doubt = doubt{raised: true, now: clock.Sent, stamp: clock.Stamp}
+		h.becomeExpired(clock.Sent, clock.Stamp)
 	}
-	if !inTime || h.doubt.raised {
+	if !inTime || h.expiry.state == expired {
 		confirm = v.cl.ConfirmTime()
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.confirmAfter(confirm)
+	h.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
 	return confirm, nil
-}
-
-// continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
-// process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see Coordinator.saw. v has a slot,
-// and it is ours.
-func (hold holdState) continuesChain(v view, e evidence) bool {
-	return v.slot.Confirmed && hold.Leased(e.now, e.at.Boot) && hold.Heard.goesOn(e.at, e.beat)
 }

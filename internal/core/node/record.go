@@ -23,7 +23,7 @@ type LocalRecord struct {
 	// ServedMs is how long this node has served, over all its restarts, in milliseconds. It
 	// sets the length of its leases.
 	ServedMs int64 `json:"-"`
-	// Boot is the kernel's boot ID at the time of Claim.Heard. In another boot the boot clock counts anew.
+	// Boot is the kernel's boot ID at the time of Claim.Chain. In another boot the boot clock counts anew.
 	Boot string `json:"boot,omitempty"`
 	// Journal is the count of the journal of named sequences.
 	Journal uint64 `json:"-"`
@@ -46,7 +46,7 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 func heardOf(c coordinator.Claim) localcache.Heard {
 	acked := c.Last.Acked
 	return localcache.Heard{
-		Began: c.Heard.Began, Sent: c.Heard.Sent, Version: c.Heard.Version, Ends: c.Ends, Stamp: c.Last.Stamp,
+		Began: c.Chain.Began, Sent: c.Chain.Sent, Version: c.Chain.Version, Ends: c.Ends, Stamp: c.Last.Stamp,
 		LastSent: c.Last.Sent.Most, Boot: acked.Boot, Wall: acked.Wall, Least: acked.Least, Most: acked.Most,
 	}
 }
@@ -64,7 +64,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
 		kept.Generation, kept.ServedMs
 	h := kept.Heard
-	r.Claim.Heard = coordinator.Chain{Began: h.Began, Sent: h.Sent, Version: h.Version}
+	r.Claim.Chain = coordinator.Chain{Began: h.Began, Sent: h.Sent, Version: h.Version}
 	r.Claim.Last = timeguard.Stamped{
 		Sent: timeguard.Moment{Most: h.LastSent}, Stamp: h.Stamp,
 		Acked: timeguard.Moment{Boot: h.Boot, Wall: h.Wall, Least: h.Least, Most: h.Most},

@@ -122,7 +122,7 @@ func TestPayloadIsTheSameBetweenHeartbeats(t *testing.T) {
 	after.Claim.LeaseUntil += 3000
 	after.Claim.Generation++
 	after.ServedMs += 1000
-	after.Claim.Heard = coordinator.Chain{Began: 1, Sent: 2, Version: 3}
+	after.Claim.Chain = coordinator.Chain{Began: 1, Sent: 2, Version: 3}
 	after.Claim.Last.Stamp++
 	if a, b := string(encode(t, before).Payload), string(encode(t, after).Payload); a != b {
 		t.Errorf("%s\n%s", a, b)
@@ -184,8 +184,8 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		r.confirmedAndStopped()
 		n, _ := r.node(func(c *Config) { c.BootID = name })
 		_, err := n.begin()
-		if c := n.hold.Held(); err != nil || (c.Heard.Began != 0) != same || (c.Heard.Sent != 0) != same ||
-			(c.Ends != 0) != same || c.Heard.Version == 0 {
+		if c := n.hold.Held(); err != nil || (c.Chain.Began != 0) != same || (c.Chain.Sent != 0) != same ||
+			(c.Ends != 0) != same || c.Chain.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}
 	}

@@ -20,9 +20,9 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 		return seq.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seq.Hold{
-		Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Heard.Version, Incarnation: s.claim.Incarnation,
+		Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Chain.Version, Incarnation: s.claim.Incarnation,
 	}
-	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Heard.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
+	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
 	h.Wait = max(h.Wait, s.relyAfter) // any heartbeat may end it
 	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
 		h.Wait = max(h.Wait, soon)

@@ -131,7 +131,7 @@ func era(l worker.Layout) string {
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
-	n.hold.GoAlone(s.reservedUntil, s.generation) // (C6)
+	n.hold.BecomeAlone(s.reservedUntil, s.generation) // (C6)
 	//mutant:c16-alone-beyond-the-lease -> n.hold.LeaseUntil = n.now() + 60_000; claim := n.hold.Held()
 	claim := n.hold.Held()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
