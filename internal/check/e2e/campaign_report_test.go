@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,18 +11,7 @@ import (
 	"time"
 )
 
-// moment formats a time of the run as minutes and seconds, "mm:ss.000".
-func moment(at int64) string {
-	d := time.Duration(at)
-	return fmt.Sprintf("%02d:%06.3f", int(d.Minutes()), math.Mod(d.Seconds(), 60))
-}
-
 func short(d time.Duration) string { return d.Round(time.Millisecond).String() }
-
-func (m miss) String() string {
-	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first),
-		moment(m.last), m.reason())
-}
 
 // rows returns one row for each kind of fault, sorted by name: how often it came, whether the node
 // had to serve, and how long the node took to serve again after it.

@@ -3,14 +3,11 @@ package e2e
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
-
-func (n *node) journal() string { return filepath.Join(n.dir, "sequences.journal") }
 
 // A node that ends and starts again goes on with the values that it held: after kill -9 with a small gap, and after
 // SIGTERM with none. So it does while ZooKeeper stands still.

@@ -7,19 +7,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func idAt(tick worker.Tick, w, seq int64) worker.ID {
-	id, err := worker.Leaf().Encode(worker.Fields{Tick: tick, Worker: w, Sequence: seq})
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
-var (
-	epochMs = worker.Leaf().Time(worker.Fields{}).UnixMilli()
-	// shown10to20 are the rules where the clock showed ticks 10 to 20.
-	shown10to20 = rules{times: func(answer) (int64, int64) { return epochMs + 10, epochMs + 20 }}
-)
+// shown10to20 are the rules where the clock showed ticks 10 to 20.
+var shown10to20 = rules{times: func(answer) (int64, int64) { return epochMs + 10, epochMs + 20 }}
 
 // judgeRows: each row must lead to the violations of want and to no others. An answer is its first ID, the number of
 // IDs, node, connection, and the times asked and got.

@@ -319,3 +319,15 @@ func (h *history) describe(a answer) string {
 	return s + fmt.Sprintf(" from node %d on connection %d, asked at %s, answered at %s",
 		a.node, a.conn, time.Duration(a.asked), time.Duration(a.got))
 }
+
+// epochMs is when the time of Leaf's layout begins, Unix ms.
+var epochMs = worker.Leaf().Time(worker.Fields{}).UnixMilli()
+
+// idAt returns an ID of Leaf's layout.
+func idAt(tick worker.Tick, w, seq int64) worker.ID {
+	id, err := worker.Leaf().Encode(worker.Fields{Tick: tick, Worker: w, Sequence: seq})
+	if err != nil {
+		panic(err)
+	}
+	return id
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -311,4 +312,15 @@ func (l *load) progress() {
 	l.node.site.t.Helper()
 	before := l.answers()
 	eventually(l.node.site.t, l.node.name+" hands out more IDs", func() bool { return l.answers() > before+20 })
+}
+
+func (m miss) String() string {
+	return fmt.Sprintf("%d questions from %s to %s were not answered with IDs: %s", m.count, moment(m.first),
+		moment(m.last), m.reason())
+}
+
+// moment formats a time of the run as minutes and seconds, "mm:ss.000".
+func moment(at int64) string {
+	d := time.Duration(at)
+	return fmt.Sprintf("%02d:%06.3f", int(d.Minutes()), math.Mod(d.Seconds(), 60))
 }

@@ -274,6 +274,8 @@ func (c *client) stat(name string) (value string, err error) {
 // stateFile returns the path of the node's state file.
 func (n *node) stateFile() string { return filepath.Join(n.dir, "flaked.state") }
 
+func (n *node) journal() string { return filepath.Join(n.dir, "sequences.journal") }
+
 // kill ends the process by SIGKILL and waits until it has ended.
 func (n *node) kill() { n.proc.kill() }
 

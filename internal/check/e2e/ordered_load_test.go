@@ -11,11 +11,8 @@ import (
 	"github.com/flaked/flaked/internal/check/order"
 )
 
-// These are the ordered sequences of these tests: a plain one, a family, and a template with one of its sequences.
-const plain, family, template, daily = "ticks", "msg:*", "day:*", "day:monday"
-
-// members are the names of the family that clients ask for.
-var members = []string{"msg:alice", "msg:bob", "msg:carol", "msg:dave", "msg:erin"}
+// template is of ordered sequences, and daily is one of them.
+const template, daily = "day:*", "day:monday"
 
 // allNames are the names of which clients ask each node all the time.
 var allNames = append([]string{plain, daily}, members...)

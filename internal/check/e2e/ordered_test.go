@@ -9,9 +9,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// With a lease of 3 s others serve 4 s after the owner has ended. A second more is for a machine that runs other tests.
+// Others serve ownerLease and a second after the owner has ended. A second more is for a machine that runs other tests.
 const (
-	ownerLease   = 3 * time.Second
 	takenOver    = 5 * time.Second
 	drainSilence = time.Second // 100 ms on a machine that is idle
 )
@@ -22,7 +21,7 @@ func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "500ms").program() // clients do not hang up
 	again := func(n *node) { n.start().ready() }
-	gapless := map[string]window{}
+	gapless := map[string][2]int64{}
 	for _, row := range []struct {
 		what       string
 		away, back func(*node)
@@ -44,7 +43,7 @@ func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 		}
 		f.silentFor(row.what, from, row.most)
 		if row.most == drainSilence {
-			gapless[row.what] = window{from, f.ids.now()}
+			gapless[row.what] = [2]int64{from, f.ids.now()}
 		}
 		from = f.ids.now()
 		row.back(owner)
@@ -57,7 +56,7 @@ func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 	f.withoutZooKeeper()
 	f.end()
 	for what, w := range gapless {
-		if missing, lost := order.Missing(f.values.all(plain), plain, w.from, w.to); missing > lost {
+		if missing, lost := order.Missing(f.values.all(plain), plain, w[0], w[1]); missing > lost {
 			t.Errorf("%s has left a gap of %d values, but requests for only %d were not answered", what, missing, lost)
 		}
 	}
