@@ -282,7 +282,7 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	eval "$$zk"
 	export FLAKED_TEST_ZK=require
 	set -x
-	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/e2e -run 'TestCampaign$$' \
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/campaign -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
 
 # What the scripts of bench/ run.

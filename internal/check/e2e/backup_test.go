@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,77 +17,77 @@ import (
 func TestRestoredBackupRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Three(t)
-	s := newSite(t, zk.Addr(), "--confirm-time", "2s", "--reserve", "3s").made("--confirm-time", "2s")
-	nodes := s.startedTogether(2)
+	s := harness.NewSite(t, zk.Addr(), "--confirm-time", "2s", "--reserve", "3s").Made("--confirm-time", "2s")
+	nodes := s.StartedTogether(2)
 	running, killed := nodes[0], nodes[1]
-	load := running.clients(2)
-	order, invoice, again := s.sequence("order"), s.sequence("invoice", "--mode", "strict"), s.sequence("again")
-	ask := func(all ...sequence) {
+	load := running.Clients(2)
+	order, invoice, again := s.Sequence("order"), s.Sequence("invoice", "--mode", "strict"), s.Sequence("again")
+	ask := func(all ...harness.Sequence) {
 		for _, q := range all {
 			for _, n := range nodes {
-				q.from(n, 100)
+				q.From(n, 100)
 			}
 		}
 	}
 	ask(order, invoice, again)
 	backup := zk.Backup(t, 1)
 
-	young := s.started().ready()
+	young := s.Started().Ready()
 	nodes = append(nodes, young)
-	late := s.sequence("late")
-	s.command("seq", "delete", "again", "--confirm", "delete sequence again").wants(t, 0, "again")
-	s.sequence("again") // its values go on
+	late := s.Sequence("late")
+	s.Command("seq", "delete", "again", "--confirm", "delete sequence again").Wants(t, 0, "again")
+	s.Sequence("again") // its values go on
 	ask(order, invoice, again, late)
-	before := map[*node]identity{}
+	before := map[*harness.Node]harness.Identity{}
 	for _, n := range nodes {
-		before[n] = n.identity()
+		before[n] = n.Identity()
 	}
-	young.stop()
-	killed.kill()
+	young.Stop()
+	killed.Kill()
 
-	orders := order.under(running, 1)
+	orders := order.Under(running, 1)
 	zk.Restore(t, backup)
-	s.command("cluster", "freeze").wants(t, 0, "cluster default") // a node may have frozen it before
-	s.started().fails(1, `registration is frozen until`)
-	killed.start()
-	young.start()
-	records := s.records()
+	s.Command("cluster", "freeze").Wants(t, 0, "cluster default") // a node may have frozen it before
+	s.Started().Fails(1, `registration is frozen until`)
+	killed.Start()
+	young.Start()
+	records := s.Records()
 	for n, was := range before {
-		n.ready().get(100)
-		if now := n.identity(); now.worker != was.worker || now.uuid != was.uuid {
-			t.Errorf("%s has %+v, and had %+v", n.name, now, was)
+		n.Ready().Get(100)
+		if now := n.Identity(); now.Worker != was.Worker || now.UUID != was.UUID {
+			t.Errorf("%s has %+v, and had %+v", n.Name, now, was)
 		}
-		n.until("its record is back", func() bool { return records.slot(was.worker).Node == was.uuid })
+		n.Until("its record is back", func() bool { return records.Slot(was.Worker).Node == was.UUID })
 	}
-	orders.end()
+	orders.End()
 	ask(order, again, late)
-	s.recovers(invoice, nodes...)
+	recovers(s, invoice, nodes...)
 	ask(invoice)
-	load.flawless()
+	load.Flawless()
 }
 
 // recovers lets a frozen strict sequence go on, with the words that `flaked seq recover` asks for. The nodes may know
 // fewer values than programs do, because they were killed.
-func (s *site) recovers(q sequence, nodes ...*node) {
-	s.t.Helper()
-	next := q.highest() + 1
-	args := []string{"seq", "recover", q.name, "--next", strconv.FormatInt(next, 10)}
+func recovers(s *harness.Site, q harness.Sequence, nodes ...*harness.Node) {
+	s.T.Helper()
+	next := q.Highest() + 1
+	args := []string{"seq", "recover", q.Name, "--next", strconv.FormatInt(next, 10)}
 	for _, n := range nodes {
-		_, addr, err := n.address()
+		_, addr, err := n.Address()
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		args = append(args, "--addr", addr)
 	}
-	words := regexp.MustCompile(q.name + ` is unused from \d+ on in incarnation \d+[^']*`)
+	words := regexp.MustCompile(q.Name + ` is unused from \d+ on in incarnation \d+[^']*`)
 	var found string
-	eventually(s.t, "seq recover asks for words", func() bool {
-		r := s.command(args...)
-		found = words.FindString(r.stdout + r.stderr)
-		return found != "" && !strings.Contains(r.stdout, "did not answer")
+	harness.Eventually(s.T, "seq recover asks for words", func() bool {
+		r := s.Command(args...)
+		found = words.FindString(r.Stdout + r.Stderr)
+		return found != "" && !strings.Contains(r.Stdout, "did not answer")
 	})
-	s.values.jump(next)
-	s.command(append(args, "--confirm", found)...).wants(s.t, 0, q.name)
+	s.Values.Jump(next)
+	s.Command(append(args, "--confirm", found)...).Wants(s.T, 0, q.Name)
 }
 
 // ZooKeeper is wiped while a node is cut off. Only the other node knows where to ask it, also when that has started
@@ -93,40 +95,40 @@ func (s *site) recovers(q sequence, nodes ...*node) {
 func TestAForgottenNodeIsHeard(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr(), "--confirm-time", "2s").made("--confirm-time", "2s")
-	nodes := s.onPorts(2)
-	a, b := nodes[0].start().ready(), nodes[1]
-	invoice := s.sequence("invoice", "--mode", "strict")
-	invoice.from(a, 2)
-	links := b.network()
-	id := b.start().ready().identity()
-	invoice.from(b, 50)
+	s := harness.NewSite(t, zk.Addr(), "--confirm-time", "2s").Made("--confirm-time", "2s")
+	nodes := s.OnPorts(2)
+	a, b := nodes[0].Start().Ready(), nodes[1]
+	invoice := s.Sequence("invoice", "--mode", "strict")
+	invoice.From(a, 2)
+	links := b.Network()
+	id := b.Start().Ready().Identity()
+	invoice.From(b, 50)
 	met := func() bool {
-		doc, err := a.ask("STATUS")
-		return err == nil && strings.Contains(doc, `"peers":[{"node":"`+id.uuid+`"`)
+		doc, err := a.Ask("STATUS")
+		return err == nil && strings.Contains(doc, `"peers":[{"node":"`+id.UUID+`"`)
 	}
-	a.until("it has met the other node", met)
-	links.cut()
+	a.Until("it has met the other node", met)
+	links.Cut()
 	zk.Wipe(t)
-	a.until("it has put its record back", func() bool { return strings.Contains(a.proc.log(), "restored the record") })
-	a.stop()
-	if a.start().ready(); !met() {
+	a.Until("it has put its record back", func() bool { return strings.Contains(a.Proc.Log(), "restored the record") })
+	a.Stop()
+	if a.Start().Ready(); !met() {
 		t.Error("it has forgotten the other node")
 	}
-	s.command("cluster", "thaw").wants(t, 1, b.name+" "+b.listen+" (worker "+strconv.Itoa(id.worker)+")")
-	known := invoice.highest()
+	s.Command("cluster", "thaw").Wants(t, 1, b.Name+" "+b.Listen+" (worker "+strconv.Itoa(id.Worker)+")")
+	known := invoice.Highest()
 	words := regexp.MustCompile(`invoice is unused from (\d+) on in incarnation \d+[^']*`)
 	var found []string
-	eventually(t, "seq recover asks for words", func() bool {
-		r := s.command("seq", "recover", "invoice")
-		found = words.FindStringSubmatch(r.stdout + r.stderr)
+	harness.Eventually(t, "seq recover asks for words", func() bool {
+		r := s.Command("seq", "recover", "invoice")
+		found = words.FindStringSubmatch(r.Stdout + r.Stderr)
 		return found != nil
 	})
 	next, err := strconv.ParseInt(found[1], 10, 64)
 	if err != nil || next <= known {
 		t.Errorf("it goes on at %d, and %d was issued, %v", next, known, err)
 	}
-	s.values.jump(next)
-	s.command("seq", "recover", "invoice", "--confirm", found[0]).wants(t, 0, "changed sequence invoice")
-	invoice.from(a, 20)
+	s.Values.Jump(next)
+	s.Command("seq", "recover", "invoice", "--confirm", found[0]).Wants(t, 0, "changed sequence invoice")
+	invoice.From(a, 20)
 }

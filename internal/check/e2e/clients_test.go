@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"net"
 	"os"
@@ -30,10 +32,10 @@ func requireClient(t *testing.T, client string, err error) {
 }
 
 // served returns a node that serves, and its host and port.
-func served(t *testing.T) (n *node, host, port string) {
+func served(t *testing.T) (n *harness.Node, host, port string) {
 	t.Helper()
-	n = newSite(t, zktest.Chroot(t, zktest.Shared(t))).started().ready()
-	_, addr, err := n.address()
+	n = harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t))).Started().Ready()
+	_, addr, err := n.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func served(t *testing.T) (n *node, host, port string) {
 // runClient runs a client to its end and returns what it printed.
 func runClient(t *testing.T, in, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(in)
@@ -57,19 +59,19 @@ func runClient(t *testing.T, in, name string, args ...string) string {
 }
 
 // hasIDs fails the test unless out is count IDs, one a line. It adds them to the history.
-func (n *node) hasIDs(out string, count int) {
-	n.site.t.Helper()
+func hasIDs(n *harness.Node, out string, count int) {
+	n.Site.T.Helper()
 	var ids []worker.ID
 	for line := range strings.Lines(out) {
 		id, err := worker.ParseID(strings.TrimSpace(line))
 		if err != nil {
-			n.site.t.Fatalf("%q: %v", line, err)
+			n.Site.T.Fatalf("%q: %v", line, err)
 		}
 		ids = append(ids, id)
 	}
-	n.site.ids.record(answer{got: n.site.ids.now()}, ids...)
+	n.Site.IDs.Record(harness.Answer{Got: n.Site.IDs.Now()}, ids...)
 	if len(ids) != count {
-		n.site.t.Errorf("%d IDs, not %d", len(ids), count)
+		n.Site.T.Errorf("%d IDs, not %d", len(ids), count)
 	}
 }
 
@@ -83,9 +85,9 @@ func TestRedisCLI(t *testing.T) {
 			t.Helper()
 			return runClient(t, in, path, append([]string{version, "-h", host, "-p", port}, args...)...)
 		}
-		n.hasIDs(cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET",
+		hasIDs(n, cli("", "GET")+cli("", "GET", "order", "COUNT", "5")+cli("", "MGET", "a", "b")+cli("", "GET",
 			"order"), 9)
-		n.hasIDs(cli(strings.Repeat("GET\nget order\nGET 3\nGET order COUNT 2\n", 20)), 100)
+		hasIDs(n, cli(strings.Repeat("GET\nget order\nGET 3\nGET order COUNT 2\n", 20)), 100)
 		for command, want := range map[string]string{
 			"--no-raw GET":               `"\d{10,19}"`,
 			"--no-raw GET order COUNT 0": `\(error\) ERR a count must be 1 to 10000, digits only`,
@@ -124,7 +126,7 @@ func TestRedisBenchmark(t *testing.T) {
 	path, err := exec.LookPath("redis-benchmark")
 	requireClient(t, "redis-benchmark", err)
 	n, host, port := served(t)
-	issued := func() int { ids, _ := strconv.Atoi(n.stat("ids")); return ids }
+	issued := func() int { ids, _ := strconv.Atoi(n.Stat("ids")); return ids }
 	for args, want := range map[string]int{ // at least: it ends what is under way
 		"-t get -n 20000":                   20_000,
 		"-t get -n 50000 -P 100 -r 1000000": 50_000,
@@ -179,5 +181,5 @@ func runsExample(t *testing.T, command ...string) {
 	}
 	nobody := l.Addr().String()
 	l.Close()
-	n.hasIDs(runClient(t, "", command[0], append(command[1:], "1000", nobody, net.JoinHostPort(host, port))...), 1000)
+	hasIDs(n, runClient(t, "", command[0], append(command[1:], "1000", nobody, net.JoinHostPort(host, port))...), 1000)
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"encoding/json"
 	"fmt"
 	"net"
@@ -17,9 +19,9 @@ import (
 // refused fails the test unless a command was refused in the right way. It must end within 10 s,
 // with the exit code, without output on stdout and without a crash. The last line of its stderr
 // must match message. It is plain text, or for serve a line of the log in JSON.
-func refused(t *testing.T, r result, code int, message string) {
+func refused(t *testing.T, r harness.Result, code int, message string) {
 	t.Helper()
-	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	lines := strings.Split(strings.TrimSpace(r.Stderr), "\n")
 	last := lines[len(lines)-1]
 	var entry struct {
 		Level    string `json:"@level"`
@@ -32,17 +34,17 @@ func refused(t *testing.T, r result, code int, message string) {
 			t.Errorf("the log ends with %+v, want an error with code %d", entry, code)
 		}
 	}
-	if r.code != code || !regexp.MustCompile("^flaked: .*"+message).MatchString(last) {
-		t.Errorf("exit %d, want %d and a line like %q:\n%s", r.code, code, message, r.stderr)
+	if r.Code != code || !regexp.MustCompile("^flaked: .*"+message).MatchString(last) {
+		t.Errorf("exit %d, want %d and a line like %q:\n%s", r.Code, code, message, r.Stderr)
 	}
-	if r.stdout != "" {
-		t.Errorf("on stdout: %q", r.stdout)
+	if r.Stdout != "" {
+		t.Errorf("on stdout: %q", r.Stdout)
 	}
-	if r.took > 10*time.Second {
-		t.Errorf("it took %s", r.took)
+	if r.Took > 10*time.Second {
+		t.Errorf("it took %s", r.Took)
 	}
-	if crashed.MatchString(r.stderr) {
-		t.Errorf("it crashed:\n%s", r.stderr)
+	if harness.Crashed.MatchString(r.Stderr) {
+		t.Errorf("it crashed:\n%s", r.Stderr)
 	}
 }
 
@@ -50,7 +52,7 @@ func refused(t *testing.T, r result, code int, message string) {
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	connect := zktest.Chroot(t, zktest.Shared(t))
-	s := newSite(t, connect)
+	s := harness.NewSite(t, connect)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,14 +63,14 @@ func TestRefusedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	free := fmt.Sprintf("127.0.0.1:%d", freePorts(t))
-	n := s.started().ready()
-	n.get(1)
-	records := s.records()
-	before, _ := records.cluster()
+	n := s.Started().Ready()
+	n.Get(1)
+	records := s.Records()
+	before, _ := records.Cluster()
 
-	serve := func(args ...string) result {
+	serve := func(args ...string) harness.Result {
 		dir := filepath.Join(t.TempDir(), "state")
-		return execute(t, shipped.binary(t),
+		return harness.Execute(t, harness.Shipped.Binary(t),
 			append([]string{"serve", "--zk", connect, "--listen", "127.0.0.1:0", "--heartbeat", "100ms", "--state-dir",
 				dir}, args...)...)
 	}
@@ -102,11 +104,11 @@ func TestRefusedStarts(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) { refused(t, serve(row.args...), row.code, row.message) })
 	}
-	if tickets := records.tickets(); len(tickets) != 1 {
+	if tickets := records.Tickets(); len(tickets) != 1 {
 		t.Errorf("they left tickets behind: %q", tickets)
 	}
-	if after, _ := records.cluster(); after != before {
+	if after, _ := records.Cluster(); after != before {
 		t.Errorf("they changed the cluster record: %+v, was %+v", after, before)
 	}
-	n.get(1)
+	n.Get(1)
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"errors"
 	"os"
 	"testing"
@@ -13,32 +15,32 @@ import (
 // SIGTERM with none. So it does while ZooKeeper stands still.
 func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
 	t.Parallel()
-	for name, use := range map[string]func(n *node, order, ticket sequence) (most int64){
-		"used slowly": func(n *node, order, ticket sequence) int64 {
-			order.from(n, 100)
+	for name, use := range map[string]func(n *harness.Node, order, ticket harness.Sequence) (most int64){
+		"used slowly": func(n *harness.Node, order, ticket harness.Sequence) int64 {
+			order.From(n, 100)
 			for range 4 {
-				order.first(n)
-				ticket.first(n)
-				pass(order.t.Context(), 800*time.Millisecond)
+				order.First(n)
+				ticket.First(n)
+				harness.Pass(order.T.Context(), 800*time.Millisecond)
 			}
 			return few
 		},
-		"a burst": func(n *node, order, _ sequence) int64 {
-			l := order.under(n, 200)
-			pass(order.t.Context(), time.Second)
-			l.end()
-			pass(order.t.Context(), 300*time.Millisecond) // a block that was just taken may not be on the disk
-			return l.answers() * 3 / 2
+		"a burst": func(n *harness.Node, order, _ harness.Sequence) int64 {
+			l := order.Under(n, 200)
+			harness.Pass(order.T.Context(), time.Second)
+			l.End()
+			harness.Pass(order.T.Context(), 300*time.Millisecond) // a block that was just taken may not be on the disk
+			return l.Answers() * 3 / 2
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			zk := zktest.Single(t)
-			s := newSite(t, zk.Addr())
-			n := s.started().ready()
-			order, ticket, strict := s.sequence("order"), s.sequence("ticket"), s.sequence("s", "--mode", "strict")
-			for _, q := range []sequence{order, ticket, strict} {
-				q.first(n)
+			s := harness.NewSite(t, zk.Addr())
+			n := s.Started().Ready()
+			order, ticket, strict := s.Sequence("order"), s.Sequence("ticket"), s.Sequence("s", "--mode", "strict")
+			for _, q := range []harness.Sequence{order, ticket, strict} {
+				q.First(n)
 			}
 			for life := range 4 {
 				away, clean := life >= 2, life%2 == 1
@@ -47,21 +49,21 @@ func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
 				if away {
 					// A burst may use up all that is below the bound, and without ZooKeeper there is nothing else. After
 					// a quiet second the bound is lower.
-					pass(t.Context(), 2500*time.Millisecond)
+					harness.Pass(t.Context(), 2500*time.Millisecond)
 					zk.Freeze(0)
 				}
 				if clean {
-					n.stop()
+					n.Stop()
 					most = [2]int64{}
 				} else {
-					n.kill()
+					n.Kill()
 				}
-				n.start().ready()
+				n.Start().Ready()
 				began := time.Now()
-				for i, q := range []sequence{order, ticket} {
-					before := q.highest()
-					if v := q.first(n); v <= before || v > before+1+most[i] {
-						t.Errorf("%s goes on at %d after %d, and at most %d are missing", q.name, v, before, most[i])
+				for i, q := range []harness.Sequence{order, ticket} {
+					before := q.Highest()
+					if v := q.First(n); v <= before || v > before+1+most[i] {
+						t.Errorf("%s goes on at %d after %d, and at most %d are missing", q.Name, v, before, most[i])
 					}
 				}
 				if took := time.Since(began); took > 2*firstValue { // other tests run beside this one
@@ -70,7 +72,7 @@ func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
 				if away {
 					zk.Thaw(0)
 				}
-				strict.first(n)
+				strict.First(n)
 			}
 		})
 	}
@@ -86,26 +88,26 @@ const few = 3
 // and a start with the renamed directory issues no value again.
 func TestNodeWhoseDirectoryIsRenamed(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Single(t).Addr())
-	n := s.started().ready()
-	order := s.sequence("order")
-	order.first(n)
+	s := harness.NewSite(t, zktest.Single(t).Addr())
+	n := s.Started().Ready()
+	order := s.Sequence("order")
+	order.First(n)
 	for range 3 {
-		old := n.dir + ".old"
-		if err := errors.Join(os.Rename(n.dir, old), os.Mkdir(n.dir, 0o700)); err != nil {
+		old := n.Dir + ".old"
+		if err := errors.Join(os.Rename(n.Dir, old), os.Mkdir(n.Dir, 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		order.from(n, 20)
-		n.kill()
-		if names, err := os.ReadDir(n.dir); err != nil || len(names) > 0 {
+		order.From(n, 20)
+		n.Kill()
+		if names, err := os.ReadDir(n.Dir); err != nil || len(names) > 0 {
 			t.Errorf("the new directory has %v, %v", names, err)
 		}
-		if err := errors.Join(os.RemoveAll(n.dir), os.Rename(old, n.dir)); err != nil {
+		if err := errors.Join(os.RemoveAll(n.Dir), os.Rename(old, n.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		n.start().ready()
-		before := order.highest()
-		if v := order.first(n); v <= before || v > before+40 {
+		n.Start().Ready()
+		before := order.Highest()
+		if v := order.First(n); v <= before || v > before+40 {
 			t.Errorf("it goes on at %d after %d", v, before)
 		}
 	}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"regexp"
 	"strings"
 )
@@ -253,7 +255,7 @@ func exact(out string) string { return blanks.ReplaceAllString(out, " ") }
 
 // shape returns the output with numbers and UUIDs replaced, and white space as by exact.
 func shape(out string) string {
-	return exact(digits.ReplaceAllString(uuids.ReplaceAllString(out, "UUID"), "0"))
+	return exact(harness.Digits.ReplaceAllString(uuids.ReplaceAllString(out, "UUID"), "0"))
 }
 
 // head returns the first line of the output, which has the titles of a table.

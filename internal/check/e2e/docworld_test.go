@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"bytes"
 	"context"
 	"fmt"
@@ -36,7 +38,7 @@ type docWorld struct {
 	port    int // of the node
 	admin   int
 	nodes   int
-	node    *process
+	node    *harness.Process
 }
 
 func newDocWorld(t *testing.T, doc string) *docWorld {
@@ -56,7 +58,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 		os.MkdirAll(filepath.Join(dir, "bin"), 0o755), os.MkdirAll(filepath.Join(dir, "etc"), 0o755),
 		os.MkdirAll(filepath.Join(dir, "home"), 0o755),
 		os.MkdirAll(filepath.Join(dir, "walk"), 0o755),
-		os.Symlink(shipped.binary(t), filepath.Join(dir, "bin/flaked")),
+		os.Symlink(harness.Shipped.Binary(t), filepath.Join(dir, "bin/flaked")),
 		os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")),
 		os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")),
 	} {
@@ -174,7 +176,7 @@ func (w *docWorld) counts() {
 	w.t.Helper()
 	w.asked()
 	var out string
-	if !within(patience, func() bool {
+	if !harness.Within(harness.Patience, func() bool {
 		out, _ = w.shell("bin/flaked seq next nobody", "")
 		return strings.Contains(out, "reason=no-sequence")
 	}) {
@@ -183,7 +185,7 @@ func (w *docWorld) counts() {
 }
 
 // serve starts a command that runs a node, and waits until the node serves.
-func (w *docWorld) serve(command string, env []string) *process {
+func (w *docWorld) serve(command string, env []string) *harness.Process {
 	w.t.Helper()
 	name := fmt.Sprintf("node %d of %s", w.nodes, w.doc)
 	w.nodes++
@@ -192,18 +194,18 @@ func (w *docWorld) serve(command string, env []string) *process {
 		!slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "FLAKED_LISTEN=") }) {
 		env = append(env, "FLAKED_LISTEN=127.0.0.1:0")
 	}
-	p := launch(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, "bash", "-c", "cd "+w.dir+" && exec "+command)
-	if !within(patience, func() bool { return !p.running() || strings.Contains(p.log(), ": serving: worker=") }) ||
-		!p.running() {
-		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, lastLines(p.log(), 20))
+	p := harness.Launch(w.t, append(env, "FLAKED_LOG_FORMAT=text"), name, "bash", "-c", "cd "+w.dir+" && exec "+command)
+	if !harness.Within(harness.Patience, func() bool { return !p.Running() || strings.Contains(p.Log(), ": serving: worker=") }) ||
+		!p.Running() {
+		w.t.Errorf("%s: does not serve: %s\n%s", w.doc, command, harness.LastLines(p.Log(), 20))
 	}
 	return p
 }
 
 // halt stops the node and waits until it has ended.
 func (w *docWorld) halt() {
-	w.node.signal(syscall.SIGTERM)
-	w.node.exit()
+	w.node.Signal(syscall.SIGTERM)
+	w.node.Exit()
 	w.node = nil
 }
 
@@ -234,7 +236,7 @@ func (w *docWorld) run(c docs.Command) {
 		w.counts()
 	}
 	if w.node != nil {
-		text = strings.ReplaceAll(text, "$(pidof flaked)", strconv.Itoa(w.node.cmd.Process.Pid))
+		text = strings.ReplaceAll(text, "$(pidof flaked)", strconv.Itoa(w.node.Cmd.Process.Pid))
 	}
 	if strings.HasPrefix(c.Text, "export ") {
 		w.exports += text + "\n"
@@ -263,8 +265,8 @@ func (w *docWorld) runNode(c docs.Command, text string, how how) {
 		return
 	}
 	p := w.serve(text, how.env)
-	p.signal(syscall.SIGTERM)
-	if code := p.exit(); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(); code != 0 {
 		w.t.Errorf("%s: exit %d after SIGTERM", c, code)
 	}
 }
@@ -304,12 +306,12 @@ func (w *docWorld) check(c docs.Command, how how, out string, code int) {
 // string, and the exit code.
 func (w *docWorld) shell(text, stdin string, env ...string) (out string, code int) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", w.exports+text)
 	var both bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &both, &both
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.dir, slices.Concat(cleanEnv(), w.environment(), env), zktest.DieWithUs()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.dir, slices.Concat(harness.CleanEnv(), w.environment(), env), zktest.DieWithUs()
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -331,7 +333,7 @@ func (w *docWorld) telnet(transcript string) string {
 		return ""
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	for _, m := range typed.FindAllStringSubmatch(transcript, -1) {
 		fmt.Fprintf(conn, "%s\n", m[1])
 	}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"errors"
 	"io"
 	"strings"
@@ -11,26 +13,26 @@ import (
 )
 
 // drain runs `flaked drain` for the node in the background.
-func (n *node) drain(flags ...string) <-chan result {
-	done := make(chan result, 1)
+func drain(n *harness.Node, flags ...string) <-chan harness.Result {
+	done := make(chan harness.Result, 1)
 	go func() {
-		done <- execute(n.site.t, shipped.binary(n.site.t),
-			append([]string{"drain", "--state-dir", n.dir}, flags...)...)
+		done <- harness.Execute(n.Site.T, harness.Shipped.Binary(n.Site.T),
+			append([]string{"drain", "--state-dir", n.Dir}, flags...)...)
 	}()
 	return done
 }
 
 // opened returns a client whose connection has been used.
-func (n *node) opened() *client {
-	n.site.t.Helper()
-	c, err := n.dial()
+func opened(n *harness.Node) *harness.Client {
+	n.Site.T.Helper()
+	c, err := n.Dial()
 	if err == nil {
-		_, err = c.get(1)
+		_, err = c.Get(1)
 	}
 	if err != nil {
-		n.site.t.Fatal(err)
+		n.Site.T.Fatal(err)
 	}
-	n.site.t.Cleanup(c.close)
+	n.Site.T.Cleanup(c.Close)
 	return c
 }
 
@@ -38,33 +40,33 @@ func (n *node) opened() *client {
 // ones until they are closed. It then stops cleanly and keeps its worker.
 func TestDrainAnswersOpenConnections(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "5m")
-	n := s.started().ready()
-	id := n.identity()
-	open := n.opened()
-	drained := n.drain()
-	n.until("new connections are refused", func() bool {
-		_, err := n.ask("PING")
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "5m")
+	n := s.Started().Ready()
+	id := n.Identity()
+	open := opened(n)
+	drained := drain(n)
+	n.Until("new connections are refused", func() bool {
+		_, err := n.Ask("PING")
 		return errors.Is(err, syscall.ECONNREFUSED)
 	})
-	if _, err := open.ask("READY"); err == nil || err.Error() != "-NOTREADY draining: the node stops soon" {
+	if _, err := open.Ask("READY"); err == nil || err.Error() != "-NOTREADY draining: the node stops soon" {
 		t.Errorf("READY is answered with %v", err)
 	}
-	if _, err := open.get(1000); err != nil {
+	if _, err := open.Get(1000); err != nil {
 		t.Errorf("GET on an open connection: %v", err)
 	}
-	if !n.proc.running() {
+	if !n.Proc.Running() {
 		t.Fatal("the node has ended while a connection was open")
 	}
-	open.close()
+	open.Close()
 	r := <-drained
-	if r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start until ") {
+	if r.Code != 0 || !strings.Contains(r.Stdout, "worker 0 is kept for its next start until ") {
 		t.Errorf("drain: %+v", r)
 	}
-	if code := n.proc.exit(); code != 0 {
+	if code := n.Proc.Exit(); code != 0 {
 		t.Errorf("the node has ended with %d", code)
 	}
-	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
+	if now := n.Start().Ready().Identity(); now.UUID != id.UUID || now.Worker != id.Worker {
 		t.Errorf("%+v, was %+v", now, id)
 	}
 }
@@ -74,48 +76,48 @@ func TestDrainAnswersOpenConnections(t *testing.T) {
 // acquire the worker, and a new node on another machine could not start.
 func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
-	n := s.started().ready()
-	id := n.identity()
-	s.command("cluster", "freeze").wants(t, 0, "froze registration")
-	n.until("it knows of the freeze", func() bool {
-		doc, err := n.ask("STATUS")
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "200ms")
+	n := s.Started().Ready()
+	id := n.Identity()
+	s.Command("cluster", "freeze").Wants(t, 0, "froze registration")
+	n.Until("it knows of the freeze", func() bool {
+		doc, err := n.Ask("STATUS")
 		return err == nil && !strings.Contains(doc, `"frozen_until_ms":null`)
 	})
-	if r := <-n.drain("--release"); r.code != 0 || !strings.Contains(r.stdout, "worker 0 is kept for its next start") {
+	if r := <-drain(n, "--release"); r.Code != 0 || !strings.Contains(r.Stdout, "worker 0 is kept for its next start") {
 		t.Errorf("drain in a freeze: %+v", r)
 	}
-	n.proc.exit()
-	if now := n.start().ready().identity(); now.uuid != id.uuid || now.worker != id.worker {
+	n.Proc.Exit()
+	if now := n.Start().Ready().Identity(); now.UUID != id.UUID || now.Worker != id.Worker {
 		t.Errorf("%+v after a drain in a freeze, was %+v", now, id)
 	}
-	s.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "")
-	n.until("it knows of the thaw", func() bool {
-		doc, err := n.ask("STATUS")
+	s.Command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").Wants(t, 0, "")
+	n.Until("it knows of the thaw", func() bool {
+		doc, err := n.Ask("STATUS")
 		return err == nil && strings.Contains(doc, `"frozen_until_ms":null`)
 	})
 
-	idle := n.opened()
-	load := n.clients(2)
-	load.progress()
-	r := <-n.drain("--release")
-	if r.code != 0 || !strings.Contains(r.stdout, "it holds no worker any more") {
+	idle := opened(n)
+	load := n.Clients(2)
+	load.Progress()
+	r := <-drain(n, "--release")
+	if r.Code != 0 || !strings.Contains(r.Stdout, "it holds no worker any more") {
 		t.Errorf("drain: %+v", r)
 	}
-	load.end()
-	for _, m := range load.misses {
-		if m.why == errPartial.Error() {
-			t.Errorf("a client saw %d lines cut short", m.count)
+	load.End()
+	for _, m := range load.Misses {
+		if m.Why == harness.ErrPartial.Error() {
+			t.Errorf("a client saw %d lines cut short", m.Count)
 		}
 	}
-	if _, err := idle.line(); !errors.Is(err, io.EOF) {
+	if _, err := idle.Line(); !errors.Is(err, io.EOF) {
 		t.Errorf("the idle connection ended with %v", err)
 	}
 	// drain returns when the state directory is unlocked, which is shortly before the process ends.
-	if code := n.proc.exit(); code != 0 {
+	if code := n.Proc.Exit(); code != 0 {
 		t.Errorf("the node has ended with %d", code)
 	}
-	if now := n.start().ready().identity(); now.uuid == id.uuid {
+	if now := n.Start().Ready().Identity(); now.UUID == id.UUID {
 		t.Errorf("the node has kept its identity: %+v", now)
 	}
 }
@@ -123,9 +125,9 @@ func TestDrainEndsInTimeAndReleasesTheWorker(t *testing.T) {
 // A drain that does not end in time can be cut short by SIGTERM.
 func TestSIGTERMEndsADrain(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "1m")
-	n := s.started().ready()
-	n.opened()
-	refused(t, <-n.drain("--timeout", "100ms"), 1, "still runs 100ms after it was asked to drain")
-	n.stop()
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "1m")
+	n := s.Started().Ready()
+	opened(n)
+	refused(t, <-drain(n, "--timeout", "100ms"), 1, "still runs 100ms after it was asked to drain")
+	n.Stop()
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"slices"
 	"testing"
 	"time"
@@ -11,11 +13,11 @@ import (
 )
 
 // firstID starts the node and returns the time until a client has received its first ID.
-func (n *node) firstID() time.Duration {
+func firstID(n *harness.Node) time.Duration {
 	began := time.Now()
-	c := &client{node: n.start(), timeout: callTimeout}
-	defer c.close()
-	n.until("the first ID", func() bool { _, err := c.get(1); return err == nil })
+	c := &harness.Client{Node: n.Start(), Timeout: harness.CallTimeout}
+	defer c.Close()
+	n.Until("the first ID", func() bool { _, err := c.Get(1); return err == nil })
 	return time.Since(began)
 }
 
@@ -23,7 +25,7 @@ func (n *node) firstID() time.Duration {
 // times the promised figures, because a machine that builds and tests is busy. This test is not parallel, because
 // other tests would slow down what it measures.
 func TestFigures(t *testing.T) {
-	s := newSite(t, zktest.Three(t).Addr(), "--heartbeat", "50ms", "--confirm-time", "450ms")
+	s := harness.NewSite(t, zktest.Three(t).Addr(), "--heartbeat", "50ms", "--confirm-time", "450ms")
 	var resumed, joined []time.Duration
 	median := func(what string, runs []time.Duration) {
 		slices.Sort(runs)
@@ -32,23 +34,23 @@ func TestFigures(t *testing.T) {
 			t.Errorf("first ID of %s: %s, which is far from what is promised", what, runs[len(runs)/2])
 		}
 	}
-	node := func() *node {
-		n := s.node().onSocket()
-		n.build = shipped
+	node := func() *harness.Node {
+		n := s.Node().OnSocket()
+		n.Build = harness.Shipped
 		return n
 	}
-	first := node().start().ready()
+	first := node().Start().Ready()
 	for range 3 {
 		n := node()
-		joined = append(joined, n.firstID())
-		n.until("a confirmed record", func() bool { return n.stat("confirmed") == "true" })
-		n.stop()
-		resumed = append(resumed, n.firstID())
-		n.stop()
+		joined = append(joined, firstID(n))
+		n.Until("a confirmed record", func() bool { return n.Stat("confirmed") == "true" })
+		n.Stop()
+		resumed = append(resumed, firstID(n))
+		n.Stop()
 	}
 	median("a new node, ensemble of three", joined)
 	median("a resume after a clean stop", resumed)
-	process, err := procfs.NewProc(first.proc.cmd.Process.Pid)
+	process, err := procfs.NewProc(first.Proc.Cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -29,11 +31,11 @@ func TestFrozenRecords(t *testing.T) {
 	t.Run("as they are", func(t *testing.T) {
 		t.Parallel()
 		h := inherit(t, nil)
-		h.command("status").reads(t, "no node serves, 7 sequences")
-		h.command("doctor", "--state-dir", h.node.dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
-			reads(t, fmt.Sprintf("holds worker %d of default", h.Worker))
+		h.Command("status").Reads(t, "no node serves, 7 sequences")
+		h.Command("doctor", "--state-dir", h.node.Dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
+			Reads(t, fmt.Sprintf("holds worker %d of default", h.Worker))
 		h.goesOn()
-		upgrade.Names(t, "stats", h.node.statNames())
+		upgrade.Names(t, "stats", statNames(h.node))
 	})
 	t.Run("with fields that a later version has added", func(t *testing.T) {
 		t.Parallel()
@@ -42,15 +44,15 @@ func TestFrozenRecords(t *testing.T) {
 	t.Run("ZooKeeper has lost a sequence that the state directory knows", func(t *testing.T) {
 		t.Parallel()
 		h := inherit(t, nil)
-		h.records.must(h.records.zk.Delete(t.Context(), "/seq/s/097/order", store.AnyVersion))
-		h.node.start().until("it freezes registration", func() bool {
-			return strings.Contains(h.node.proc.log(), "the record of sequence order is missing")
+		h.records.Must(h.records.ZK.Delete(t.Context(), "/seq/s/097/order", store.AnyVersion))
+		h.node.Start().Until("it freezes registration", func() bool {
+			return strings.Contains(h.node.Proc.Log(), "the record of sequence order is missing")
 		})
-		h.command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").wants(t, 0, "")
-		h.node.ready()
-		sequence{h.site, t, "order"}.from(h.node, 400) // beyond what it held
-		h.node.until("the strict sequence waits for an operator", func() bool {
-			_, err := h.node.ask("NEXT invoice")
+		h.Command("cluster", "thaw", "--confirm", "no lost holder of cluster default is left").Wants(t, 0, "")
+		h.node.Ready()
+		h.Named(t, "order").From(h.node, 400) // beyond what it held
+		h.node.Until("the strict sequence waits for an operator", func() bool {
+			_, err := h.node.Ask("NEXT invoice")
 			return err != nil && strings.Contains(err.Error(), "reason=frozen")
 		})
 	})
@@ -58,30 +60,30 @@ func TestFrozenRecords(t *testing.T) {
 
 // heir is a site with the kept records, and a node with the kept state directory.
 type heir struct {
-	*site
+	*harness.Site
 	past
-	records *records
-	node    *node
+	records *harness.Records
+	node    *harness.Node
 }
 
 // inherit returns an heir. It adds some fields to each object of JSON that was kept, as a later version may.
 func inherit(t *testing.T, added map[string]json.RawMessage) *heir {
 	t.Helper()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
-	s.flags = without(s.flags, "--bootstrap")
-	h := &heir{site: s, records: s.records(), node: s.node()}
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
+	s.Flags = harness.Without(s.Flags, "--bootstrap")
+	h := &heir{Site: s, records: s.Records(), node: s.Node()}
 	text, err := os.ReadFile(upgrade.Path(t, "0.1.0/zookeeper.json"))
 	if err = errors.Join(err, json.Unmarshal(text, &h.past)); err != nil {
 		t.Fatal(err)
 	}
-	for i, k := range h.Records {
+	for i, k := range h.past.Records {
 		if strings.HasPrefix(k.Data, "{") {
-			h.Records[i].Data = string(with([]byte(k.Data), added))
+			h.past.Records[i].Data = string(with([]byte(k.Data), added))
 		}
 	}
-	h.records.put(h.Records)
+	put(h.records, h.past.Records)
 	h.remembers()
-	h.node.inherits(added)
+	inherits(h.node, added)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log("docs/upgrading.md says what may change: this version must go on from what 0.1.0 has written")
@@ -106,15 +108,15 @@ func with(object []byte, more map[string]json.RawMessage) []byte {
 
 // inherits gives the node the kept state directory. A state file that was copied is never resumed. So it goes into a
 // file of this machine, with the fingerprint of that.
-func (n *node) inherits(added map[string]json.RawMessage) {
-	t := n.site.t
+func inherits(n *harness.Node, added map[string]json.RawMessage) {
+	t := n.Site.T
 	t.Helper()
-	own, err := localcache.Open(n.dir)
+	own, err := localcache.Open(n.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = own.Save(localcache.Record{})
-	blank, readErr := os.ReadFile(n.stateFile())
+	blank, readErr := os.ReadFile(n.StateFile())
 	kept, keptErr := os.ReadFile(upgrade.Path(t, "0.1.0/state/flaked.state"))
 	if err := errors.Join(err, readErr, keptErr, own.Close()); err != nil {
 		t.Fatal(err)
@@ -130,14 +132,14 @@ func (n *node) inherits(added map[string]json.RawMessage) {
 			"payload": body["payload"]})
 		seal(half, text)
 	}
-	f, err := os.OpenFile(n.stateFile(), os.O_WRONLY, 0) // the same inode
+	f, err := os.OpenFile(n.StateFile(), os.O_WRONLY, 0) // the same inode
 	if err == nil {
 		_, err = f.Write(kept)
 		err = errors.Join(err, f.Close())
 	}
 	for _, name := range []string{"sequences.cache", "sequences.journal"} {
 		data, readErr := os.ReadFile(upgrade.Path(t, "0.1.0/state/"+name))
-		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(n.dir, name), data, 0o600))
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(n.Dir, name), data, 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -158,18 +160,18 @@ func seal(half, body []byte) {
 // before the history began.
 func (h *heir) remembers() {
 	for _, q := range pastSequences {
-		h.site.values.made(q.name, modeOf(q.flags))
+		h.Site.Values.Made(q.name, harness.ModeOf(q.flags))
 		for i, word := range strings.Fields(h.Issued[q.asked]) {
 			v, err := strconv.ParseInt(word, 10, 64)
 			if err != nil {
-				h.t.Fatal(err)
+				h.T.Fatal(err)
 			}
 			at := int64(i-1000) * 2
 			r := order.Request{Name: q.asked, Node: pastNode, First: v, Last: v, Sent: at, Answered: at + 1}
 			if q.asked == "invoice" && v == h.Keyed {
 				r.Key = pastKey
 			}
-			h.site.values.add(r)
+			h.Site.Values.Add(r)
 		}
 	}
 }
@@ -179,58 +181,58 @@ const pastNode = 8
 
 // goesOn starts the node. It fails the test unless the node is the one of the past, and issues what comes after that.
 func (h *heir) goesOn() {
-	h.t.Helper()
-	n := h.node.start().ready()
-	if got, want := n.identity(), (identity{h.Worker, h.Term + 1, h.Node, "serving"}); got != want {
-		h.t.Errorf("the node is %+v, want %+v", got, want)
+	h.T.Helper()
+	n := h.node.Start().Ready()
+	if got, want := n.Identity(), (harness.Identity{Worker: h.Worker, Term: h.Term + 1, UUID: h.past.Node, State: "serving"}); got != want {
+		h.T.Errorf("the node is %+v, want %+v", got, want)
 	}
-	if id := n.get(1)[0]; id.String() <= h.LastID {
-		h.t.Errorf("the ID %s is not above %s of the past", id, h.LastID)
+	if id := n.Get(1)[0]; id.String() <= h.LastID {
+		h.T.Errorf("the ID %s is not above %s of the past", id, h.LastID)
 	}
 	// The journal has what the node held, so its first value is below the first one that no node had taken.
-	if v := (sequence{h.site, h.t, "order"}).first(n); v >= h.Next {
-		h.t.Errorf("the first value is %d, and no node had taken %d", v, h.Next)
+	if v := h.Named(h.T, "order").First(n); v >= h.Next {
+		h.T.Errorf("the first value is %d, and no node had taken %d", v, h.Next)
 	}
-	n.keyed(pastKey) // the ledger knows its value
+	keyed(n, pastKey) // the ledger knows its value
 	for _, q := range pastSequences[:len(pastSequences)-1] {
-		sequence{h.site, h.t, q.asked}.from(n, 40)
+		h.Named(h.T, q.asked).From(n, 40)
 	}
-	h.command("status").reads(h.t, "1 node serves, 7 sequences")
+	h.Command("status").Reads(h.T, "1 node serves, 7 sequences")
 	h.operates()
 }
 
 // operates asks for what needs the records of a template and of a deleted sequence.
 func (h *heir) operates() {
-	h.t.Helper()
-	h.node.until("the template creates its second and last sequence", func() bool {
-		_, err := h.node.ask("NEXT daily:tuesday")
+	h.T.Helper()
+	h.node.Until("the template creates its second and last sequence", func() bool {
+		_, err := h.node.Ask("NEXT daily:tuesday")
 		return err == nil
 	})
 	for _, name := range []string{"daily:wednesday", "gone"} {
-		if line, err := h.node.ask("NEXT " + name); err == nil || !strings.Contains(err.Error(), "reason=no-sequence") {
-			h.t.Errorf("%s: %s %v", name, line, err)
+		if line, err := h.node.Ask("NEXT " + name); err == nil || !strings.Contains(err.Error(), "reason=no-sequence") {
+			h.T.Errorf("%s: %s %v", name, line, err)
 		}
 	}
-	gone := h.sequence("gone")
-	if before := gone.highest(); gone.first(h.node) <= before {
-		h.t.Errorf("a sequence that was created again does not go on above %d", before)
+	gone := h.Sequence("gone")
+	if before := gone.Highest(); gone.First(h.node) <= before {
+		h.T.Errorf("a sequence that was created again does not go on above %d", before)
 	}
 }
 
 // statNames returns the names in the reply to STATS of a node that serves, except those that come with a problem or
 // with the first request of a kind.
-func (n *node) statNames() (names []string) {
-	c := &client{node: n, timeout: callTimeout}
-	defer c.close()
-	line, err := c.ask("STATS")
-	for ; err == nil && line != "END"; line, err = c.line() {
+func statNames(n *harness.Node) (names []string) {
+	c := &harness.Client{Node: n, Timeout: harness.CallTimeout}
+	defer c.Close()
+	line, err := c.Ask("STATS")
+	for ; err == nil && line != "END"; line, err = c.Line() {
 		name, _, _ := strings.Cut(line, " ")
 		if !slices.Contains([]string{"degraded", "reason", "cause"}, name) && !strings.HasPrefix(name, "requests_") {
 			names = append(names, name)
 		}
 	}
 	if err != nil {
-		n.site.t.Error(err)
+		n.Site.T.Error(err)
 	}
 	return names
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,8 +57,8 @@ var pastSequences = []struct {
 }{
 	{"order", "order", nil},
 	{"invoice", "invoice", []string{"--mode", "strict"}},
-	{plain, plain, []string{"--mode", "ordered"}},
-	{family, "msg:alice", []string{"--mode", "ordered", "--sections", "2"}},
+	{harness.Plain, harness.Plain, []string{"--mode", "ordered"}},
+	{harness.Family, "msg:alice", []string{"--mode", "ordered", "--sections", "2"}},
 	{"daily:*", "daily:monday", []string{"--max-names", "2"}},
 	{"ticket", "ticket", []string{"--salt", "8"}},
 	{"voucher", "voucher", []string{"--scatter", "34", "--start", "1000000000", "--max", "9999999999"}},
@@ -67,51 +69,51 @@ const pastKey = "order-4711"
 
 // keep lets two nodes of the release issue IDs and values, ends them, and writes what they have left behind.
 func keep(t *testing.T) {
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
-	n, other := s.node(), s.node()
-	for _, n := range []*node{n, other} {
-		n.build = release(t)
-		n.start().ready()
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--heartbeat", "500ms", "--confirm-time", "2s")
+	n, other := s.Node(), s.Node()
+	for _, n := range []*harness.Node{n, other} {
+		n.Build = release(t)
+		n.Start().Ready()
 	}
 	p := past{Issued: map[string]string{}}
 	for _, q := range pastSequences {
-		v := s.sequence(q.name, q.flags...)
-		v.name = q.asked
-		v.from(n, 20)
-		v.from(other, 20)
+		v := s.Sequence(q.name, q.flags...)
+		v.Name = q.asked
+		v.From(n, 20)
+		v.From(other, 20)
 		if q.name == "invoice" {
-			p.Keyed = n.keyed(pastKey)
+			p.Keyed = keyed(n, pastKey)
 		}
 		issued := map[int64]bool{}
-		for _, r := range s.values.all(q.asked) {
+		for _, r := range s.Values.All(q.asked) {
 			issued[r.First] = true // each is for one value
 		}
 		p.Issued[q.asked] = strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(issued))), "[]")
 	}
-	s.command("seq", "delete", "gone", "--confirm", "delete sequence gone").wants(t, 0, "gone")
-	id := n.identity()
-	p.Worker, p.Term, p.Node, p.LastID = id.worker, id.term, id.uuid, n.get(1)[0].String()
-	other.stop()
-	n.kill()
-	p.Next = sequence{s, t, "order"}.next()
-	p.Records = s.records().all("/")
+	s.Command("seq", "delete", "gone", "--confirm", "delete sequence gone").Wants(t, 0, "gone")
+	id := n.Identity()
+	p.Worker, p.Term, p.Node, p.LastID = id.Worker, id.Term, id.UUID, n.Get(1)[0].String()
+	other.Stop()
+	n.Kill()
+	p.Next = s.Named(t, "order").Next()
+	p.Records = all(s.Records(), "/")
 	text, err := json.MarshalIndent(p, "", " ")
 	if err == nil {
 		err = os.WriteFile(upgrade.Path(t, "0.1.0/zookeeper.json"), append(text, '\n'), 0o600)
 	}
 	state := upgrade.Path(t, "0.1.0/state")
-	if err := errors.Join(err, os.RemoveAll(state), os.CopyFS(state, os.DirFS(n.dir))); err != nil {
+	if err := errors.Join(err, os.RemoveAll(state), os.CopyFS(state, os.DirFS(n.Dir))); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // keyed returns the value of a key.
-func (n *node) keyed(key string) (value int64) {
-	n.site.t.Helper()
-	c := &client{node: n, timeout: callTimeout}
-	defer c.close()
-	n.until("a value for a key", func() bool {
-		got, err := n.site.request(c, withKey("invoice", key))
+func keyed(n *harness.Node, key string) (value int64) {
+	n.Site.T.Helper()
+	c := &harness.Client{Node: n, Timeout: harness.CallTimeout}
+	defer c.Close()
+	n.Until("a value for a key", func() bool {
+		got, err := n.Site.Request(c, harness.WithKey("invoice", key))
 		if err == nil {
 			value = got[0]
 		}
@@ -121,35 +123,35 @@ func (n *node) keyed(key string) (value int64) {
 }
 
 // all returns the persistent records at and below a path.
-func (r *records) all(at string) (found []keptRecord) {
-	r.t.Helper()
-	children, err := r.zk.Children(r.t.Context(), at)
-	r.must(err)
+func all(r *harness.Records, at string) (found []keptRecord) {
+	r.T.Helper()
+	children, err := r.ZK.Children(r.T.Context(), at)
+	r.Must(err)
 	for _, child := range children {
 		child = path.Join(at, child)
-		data, stat, err := r.zk.Get(r.t.Context(), child)
-		r.must(err)
+		data, stat, err := r.ZK.Get(r.T.Context(), child)
+		r.Must(err)
 		k := keptRecord{Path: child, Version: stat.Version, Data: string(data)}
 		if !utf8.Valid(data) {
 			k.Data, k.Binary = "", data
 		}
 		if stat.Owner == 0 {
-			found = append(append(found, k), r.all(child)...)
+			found = append(append(found, k), all(r, child)...)
 		}
 	}
 	return found
 }
 
 // put writes kept records into an empty ZooKeeper.
-func (r *records) put(all []keptRecord) {
-	r.t.Helper()
-	r.must(r.zk.EnsureRoot(r.t.Context()))
+func put(r *harness.Records, all []keptRecord) {
+	r.T.Helper()
+	r.Must(r.ZK.EnsureRoot(r.T.Context()))
 	for _, k := range all {
-		_, err := r.zk.Create(r.t.Context(), k.Path, k.data(), store.Persistent)
-		r.must(err)
+		_, err := r.ZK.Create(r.T.Context(), k.Path, k.data(), store.Persistent)
+		r.Must(err)
 		for range k.Version {
-			_, err := r.zk.Set(r.t.Context(), k.Path, k.data(), store.AnyVersion)
-			r.must(err)
+			_, err := r.ZK.Set(r.T.Context(), k.Path, k.data(), store.AnyVersion)
+			r.Must(err)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"os"
 	"os/exec"
 	"syscall"
@@ -16,9 +18,9 @@ import (
 // node starts, serves without ZooKeeper, and stops.
 func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.node("--log-level", "trace", "--reserve", "300ms").onSocket()
-	network := n.network()
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.Node("--log-level", "trace", "--reserve", "300ms").OnSocket()
+	network := n.Network()
 	log, stderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -28,24 +30,24 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	if _, err := unix.FcntlInt(stderr.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(clocked.binary(t), n.args()...)
-	cmd.Env, cmd.SysProcAttr, cmd.Stderr = cleanEnv(), zktest.DieWithUs(), stderr
-	withTestTimes(cmd)
+	cmd := exec.Command(harness.Clocked.Binary(t), n.Args()...)
+	cmd.Env, cmd.SysProcAttr, cmd.Stderr = harness.CleanEnv(), zktest.DieWithUs(), stderr
+	harness.WithTestTimes(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	stderr.Close()
-	late := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(2*harness.Patience, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
-	eventually(t, "it is ready", n.isReady)
-	load := n.clients(1)
-	for _, away := range []func(){network.cut, func() { log.Close() }} {
+	harness.Eventually(t, "it is ready", n.IsReady)
+	load := n.Clients(1)
+	for _, away := range []func(){network.Cut, func() { log.Close() }} {
 		away()
 		for range 40 { // 2 s and more, at a request every 2 ms
-			load.progress()
+			load.Progress()
 		}
 	}
-	load.flawless()
+	load.Flawless()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

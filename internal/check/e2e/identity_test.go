@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,8 +19,8 @@ import (
 // twins are two clusters with a sequence of the same name. An address of the first one goes to a node of the second one.
 type twins struct {
 	t        *testing.T
-	one, two *site
-	a, b, x  *node // a and b are of the first cluster, and x is of the second one
+	one, two *harness.Site
+	a, b, x  *harness.Node // a and b are of the first cluster, and x is of the second one
 	admin    string
 	most     int64            // the highest value of the first cluster before a died
 	source   *goclient.Client // of the first cluster, at both addresses
@@ -33,20 +35,20 @@ func newTwins(t *testing.T) *twins {
 	connect := zktest.Chroot(t, zktest.Shared(t))
 	slow := []string{"--heartbeat", "500ms", "--confirm-time", "2s"}
 	w := &twins{t: t, admin: fmt.Sprintf("127.0.0.1:%d", zktest.Port(t)),
-		one: newSite(t, connect, append(slow, "--cluster", "one")...),
-		two: newSite(t, connect, append(slow, "--cluster", "two")...)}
-	nodes := w.one.onPorts(2)
-	w.a, w.b, w.x = nodes[0], nodes[1], w.two.onPorts(1)[0]
-	w.a.flags = append(w.a.flags, "--admin", w.admin)
-	w.a.start().ready() // before b, so that it has the lower worker
-	for _, n := range []*node{w.b, w.x} {
-		n.start().ready()
+		one: harness.NewSite(t, connect, append(slow, "--cluster", "one")...),
+		two: harness.NewSite(t, connect, append(slow, "--cluster", "two")...)}
+	nodes := w.one.OnPorts(2)
+	w.a, w.b, w.x = nodes[0], nodes[1], w.two.OnPorts(1)[0]
+	w.a.Flags = append(w.a.Flags, "--admin", w.admin)
+	w.a.Start().Ready() // before b, so that it has the lower worker
+	for _, n := range []*harness.Node{w.b, w.x} {
+		n.Start().Ready()
 	}
-	for i, s := range []*site{w.one, w.two} {
+	for i, s := range []*harness.Site{w.one, w.two} {
 		name := []string{"one", "two"}[i]
-		s.command("seq", "create", plain, "--mode", "ordered", "--lease", longLease.String(), "--cluster", name).wants(t, 0,
+		s.Command("seq", "create", harness.Plain, "--mode", "ordered", "--lease", longLease.String(), "--cluster", name).Wants(t, 0,
 			"created sequence")
-		line, err := []*node{w.a, w.x}[i].ask("WORKER")
+		line, err := []*harness.Node{w.a, w.x}[i].Ask("WORKER")
 		_, uuid, ok := strings.Cut(line, "cluster_uuid=")
 		if err != nil || !ok {
 			t.Fatalf("%q, %v", line, err)
@@ -57,10 +59,10 @@ func newTwins(t *testing.T) *twins {
 }
 
 // next takes a value from a node.
-func (w *twins) next(n *node, within time.Duration) (int64, error) {
-	c := &client{node: n, timeout: within}
-	defer c.close()
-	line, err := c.ask("NEXT " + plain)
+func (w *twins) next(n *harness.Node, within time.Duration) (int64, error) {
+	c := &harness.Client{Node: n, Timeout: within}
+	defer c.Close()
+	line, err := c.Ask("NEXT " + harness.Plain)
 	if err != nil {
 		return 0, err
 	}
@@ -68,11 +70,11 @@ func (w *twins) next(n *node, within time.Duration) (int64, error) {
 }
 
 // served waits until a node gives a value, and returns it.
-func (w *twins) served(n *node) (v int64) {
+func (w *twins) served(n *harness.Node) (v int64) {
 	w.t.Helper()
-	eventually(w.t, n.name+" gives values", func() bool {
+	harness.Eventually(w.t, n.Name+" gives values", func() bool {
 		var err error
-		v, err = w.next(n, callTimeout)
+		v, err = w.next(n, harness.CallTimeout)
 		return err == nil
 	})
 	return v
@@ -86,18 +88,18 @@ func (w *twins) useBoth() {
 		w.most = max(w.most, w.served(w.a))
 	}
 	var err error
-	if w.source, err = goclient.New(goclient.Config{Addrs: []string{w.a.listen, w.b.listen}}); err != nil {
+	if w.source, err = goclient.New(goclient.Config{Addrs: []string{w.a.Listen, w.b.Listen}}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(w.source.Close)
-	v, err := w.source.Sequence(plain).Next(w.t.Context())
+	v, err := w.source.Sequence(harness.Plain).Next(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.id()
 	w.most = max(w.most, v, w.served(w.b))
-	line, err := w.b.ask("SEQ " + plain)
-	if err != nil || !strings.Contains(line, "owner="+w.a.listen+" ") {
+	line, err := w.b.Ask("SEQ " + harness.Plain)
+	if err != nil || !strings.Contains(line, "owner="+w.a.Listen+" ") {
 		w.t.Fatalf("%q, %v: the owner is not a", line, err)
 	}
 	w.served(w.x)
@@ -106,22 +108,22 @@ func (w *twins) useBoth() {
 // id returns the worker of an ID of the Go client.
 func (w *twins) id() int64 {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
+	ctx, cancel := context.WithTimeout(w.t.Context(), harness.CallTimeout)
 	defer cancel()
 	id, err := w.source.Next(ctx)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.one.ids.worker(id)
+	return w.one.IDs.Worker(id)
 }
 
 // takesTheAddress kills a, and starts x at its addresses.
 func (w *twins) takesTheAddress() {
 	w.t.Helper()
-	w.x.stop()
-	w.a.kill()
-	w.x.listen, w.x.flags = w.a.listen, append(w.x.flags, "--admin", w.admin)
-	w.x.start().ready()
+	w.x.Stop()
+	w.a.Kill()
+	w.x.Listen, w.x.Flags = w.a.Listen, append(w.x.Flags, "--admin", w.admin)
+	w.x.Start().Ready()
 	if v := w.served(w.x); v >= w.most {
 		w.t.Fatalf("the second cluster is at %d already, and the first one at %d: that is no test", v, w.most)
 	}
@@ -149,19 +151,19 @@ func TestAnotherClusterAtTheAddressOfADeadNode(t *testing.T) {
 	} else if v <= w.most { // else the machine is so slow that the lease is over
 		t.Errorf("b gives %d, and the first cluster had given %d", v, w.most)
 	}
-	w.asked(w.a.listen)
+	w.asked(w.a.Listen)
 	if v := w.served(w.b); v <= w.most {
 		t.Errorf("b gives %d, and the first cluster had given %d", v, w.most)
 	} else {
 		w.most = v
 	}
 	for range 50 {
-		v, err := w.source.Sequence(plain).Next(t.Context())
+		v, err := w.source.Sequence(harness.Plain).Next(t.Context())
 		if err != nil || v <= w.most {
 			t.Fatalf("the Go client got %d, %v, and the first cluster had given %d", v, err, w.most)
 		}
 		w.most = v
-		if got := w.id(); got != int64(w.b.worker()) {
+		if got := w.id(); got != int64(w.b.Worker()) {
 			t.Fatalf("the Go client got an ID of worker %d, which is not b's", got)
 		}
 	}
@@ -181,11 +183,11 @@ func (w *twins) asked(addr string) {
 		} else {
 			w.wrong("the Go client", err.Error())
 		}
-		if v, err := only.Sequence(plain).Next(w.t.Context()); err == nil {
+		if v, err := only.Sequence(harness.Plain).Next(w.t.Context()); err == nil {
 			w.t.Errorf("the Go client got %d", v)
 		}
 	}
-	both, err := goclient.New(goclient.Config{Addrs: []string{w.b.listen, addr}})
+	both, err := goclient.New(goclient.Config{Addrs: []string{w.b.Listen, addr}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -195,28 +197,28 @@ func (w *twins) asked(addr string) {
 	} else {
 		w.wrong("a Go client with addresses of two clusters", err.Error())
 	}
-	for _, args := range [][]string{{"get"}, {"seq", "next", plain}, {"bench", "--duration", "200ms", "--warmup", "0s"}} {
-		r := execute(w.t, shipped.binary(w.t), append(args, "--addr", addr, "--cluster", w.uuids[0])...)
-		if r.code != 1 || r.stdout != "" {
-			w.t.Errorf("flaked %v: exit %d, %s", args, r.code, r.stdout)
+	for _, args := range [][]string{{"get"}, {"seq", "next", harness.Plain}, {"bench", "--duration", "200ms", "--warmup", "0s"}} {
+		r := harness.Execute(w.t, harness.Shipped.Binary(w.t), append(args, "--addr", addr, "--cluster", w.uuids[0])...)
+		if r.Code != 1 || r.Stdout != "" {
+			w.t.Errorf("flaked %v: exit %d, %s", args, r.Code, r.Stdout)
 		}
-		w.wrong("flaked "+args[0], r.stderr)
+		w.wrong("flaked "+args[0], r.Stderr)
 	}
-	r := execute(w.t, shipped.binary(w.t), "status", "--addr", addr, "--addr", w.b.listen)
-	if r.code != 1 || r.stdout != "" {
-		w.t.Errorf("flaked status of both addresses: exit %d, %s", r.code, r.stdout)
+	r := harness.Execute(w.t, harness.Shipped.Binary(w.t), "status", "--addr", addr, "--addr", w.b.Listen)
+	if r.Code != 1 || r.Stdout != "" {
+		w.t.Errorf("flaked status of both addresses: exit %d, %s", r.Code, r.Stdout)
 	}
-	w.wrong("flaked status of both addresses", r.stderr)
+	w.wrong("flaked status of both addresses", r.Stderr)
 	w.status()
 }
 
 // status reads the first cluster's records, and asks at the admin address of a.
 func (w *twins) status() {
 	w.t.Helper()
-	r := w.one.command("status", "--cluster", "one", "-o", "json")
+	r := w.one.Command("status", "--cluster", "one", "-o", "json")
 	var report view.Report
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
-		w.t.Fatalf("%v: %s%s", err, r.stdout, r.stderr)
+	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
+		w.t.Fatalf("%v: %s%s", err, r.Stdout, r.Stderr)
 	}
 	found := false
 	for _, k := range report.Workers {
@@ -230,7 +232,7 @@ func (w *twins) status() {
 		w.wrong("flaked status", k.Why)
 	}
 	if !found {
-		w.t.Errorf("flaked status does not show the dead node: %s", r.stdout)
+		w.t.Errorf("flaked status does not show the dead node: %s", r.Stdout)
 	}
-	w.wrong("flaked status", w.one.command("status", "--cluster", "one").stdout)
+	w.wrong("flaked status", w.one.Command("status", "--cluster", "one").Stdout)
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"io"
 	"net/http"
 	"os"
@@ -31,8 +33,8 @@ func scrape(t *testing.T) scrapes {
 	t.Helper()
 	scraped.once.Do(func() {
 		well, lost := withAdmin(t, "--dev"), withAdmin(t, "--zk", "127.0.0.1:1", "--state-dir", t.TempDir()+"/state")
-		eventually(t, "the one is ready", func() bool { _, ok := fetch(t, well+"/readyz"); return ok })
-		eventually(t, "the other knows why not", func() bool {
+		harness.Eventually(t, "the one is ready", func() bool { _, ok := fetch(t, well+"/readyz"); return ok })
+		harness.Eventually(t, "the other knows why not", func() bool {
 			text, _ := fetch(t, lost+"/metrics")
 			return strings.Contains(text, "zookeeper-unreachable")
 		})
@@ -50,10 +52,10 @@ func scrape(t *testing.T) scrapes {
 // withAdmin starts a node, and returns the URL of its admin port, without a slash at the end.
 func withAdmin(t *testing.T, args ...string) (url string) {
 	t.Helper()
-	p := launch(t, nil, strings.Join(args, " "), shipped.binary(t), append([]string{"serve", "--listen", "127.0.0.1:0",
+	p := harness.Launch(t, nil, strings.Join(args, " "), harness.Shipped.Binary(t), append([]string{"serve", "--listen", "127.0.0.1:0",
 		"--admin", "127.0.0.1:0", "--log-format", "text"}, args...)...)
-	eventually(t, "it serves HTTP", func() bool {
-		m := regexp.MustCompile(`listening for HTTP: address=(\S+)`).FindStringSubmatch(p.log())
+	harness.Eventually(t, "it serves HTTP", func() bool {
+		m := regexp.MustCompile(`listening for HTTP: address=(\S+)`).FindStringSubmatch(p.Log())
 		if m != nil {
 			url = "http://" + m[1]
 		}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"time"
 
@@ -13,28 +15,28 @@ const goClient = 9
 
 // program starts a program that takes values of all names with the Go client, which asks the owners themselves.
 func (f *fleet) program() *fleet {
-	f.t.Helper()
+	f.T.Helper()
 	var addrs []string
 	for _, n := range f.nodes {
-		addrs = append(addrs, n.listen)
+		addrs = append(addrs, n.Listen)
 	}
 	source, err := goclient.New(goclient.Config{Addrs: addrs})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	f.t.Cleanup(source.Close)
-	l := f.nodes[0].newLoad()
+	f.T.Cleanup(source.Close)
+	l := f.nodes[0].NewLoad()
 	for range 3 {
-		l.add(2*time.Millisecond, callTimeout, func(_ *client, round int) (int, error) {
-			ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
+		l.Add(2*time.Millisecond, harness.CallTimeout, func(_ *harness.Client, round int) (int, error) {
+			ctx, cancel := context.WithTimeout(f.T.Context(), harness.CallTimeout)
 			defer cancel()
 			name := allNames[round%len(allNames)]
-			r := order.Request{Name: name, Node: goClient, Sent: f.ids.now()}
+			r := order.Request{Name: name, Node: goClient, Sent: f.IDs.Now()}
 			v, err := source.Sequence(name).Next(ctx)
-			if r.First, r.Last, r.Answered = v, v, f.ids.now(); err != nil {
+			if r.First, r.Last, r.Answered = v, v, f.IDs.Now(); err != nil {
 				r.Lost = 1 // at least: the client repeats what a node has not answered
 			}
-			f.values.add(r)
+			f.Values.Add(r)
 			return 1, err
 		})
 	}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -50,21 +52,21 @@ func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
 	subnet := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(250), rand.IntN(250))
 	for i := range 3 {
 		address := fmt.Sprintf("%s%d:7609", subnet, i+1)
-		f.has(f.node("--listen", address).onSocket(), address)
+		f.has(f.Node("--listen", address).OnSocket(), address)
 	}
 	f.begin()
-	var owner *node
+	var owner *harness.Node
 	var address string
-	mend, from := func() {}, f.ids.now()
-	eventually(t, "the others name the address that they tried", func() bool {
+	mend, from := func() {}, f.IDs.Now()
+	harness.Eventually(t, "the others name the address that they tried", func() bool {
 		// The first owner may give the section to another node, which has its place.
-		if now := f.owner(plain); now != owner {
+		if now := f.owner(harness.Plain); now != owner {
 			mend()
-			owner, address = now, f.addresses[now.id]
+			owner, address = now, f.addresses[now.ID]
 			mend = unreachable(t, strings.TrimSuffix(address, ":7609"))
 		}
 		for _, n := range f.others(owner) {
-			_, err := sequence{f.site, t, plain}.one(n)
+			_, err := f.Named(t, harness.Plain).One(n)
 			if err == nil || !strings.Contains(err.Error(), "-NOTREADY reason=no-owner ") ||
 				!strings.Contains(err.Error(), address) {
 				return false
@@ -75,7 +77,7 @@ func TestOrderedSequencesSurviveACutBetweenNodes(t *testing.T) {
 	f.silentFor("the owner is cut off from other nodes", from, time.Second)
 	mend()
 	for _, n := range f.nodes {
-		f.answered(n, f.ids.now())
+		f.answered(n, f.IDs.Now())
 	}
 	f.end()
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +16,14 @@ import (
 // exists: the next value follows.
 func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)))
-	n := s.started().ready()
-	ticks, alice := s.sequence("ticks", "--mode", "ordered"), s.sequence("msg:*", "--mode", "ordered", "--sections", "4")
-	alice.name = "msg:alice"
-	ticks.first(n)
-	alice.first(n)
-	s.sequence("order:1")
-	s.sequence("day:*", "--max-names", "9")
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)))
+	n := s.Started().Ready()
+	ticks, alice := s.Sequence("ticks", "--mode", "ordered"), s.Sequence("msg:*", "--mode", "ordered", "--sections", "4")
+	alice.Name = "msg:alice"
+	ticks.First(n)
+	alice.First(n)
+	s.Sequence("order:1")
+	s.Sequence("day:*", "--max-names", "9")
 	create := func(words string) []string { return append([]string{"seq", "create"}, strings.Fields(words)...) }
 	for _, row := range []struct {
 		args []string
@@ -57,10 +59,10 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 		{[]string{"seq", "set", "msg:*", "--sections", "9"}, "--sections"},
 		{[]string{"seq", "delete", "msg:*0", "--confirm", "delete sequence msg:*0"}, "must not contain '*'"},
 	} {
-		r := s.command(row.args...)
-		if text := r.stdout + r.stderr; r.code == 0 || !strings.Contains(text, row.want) ||
+		r := s.Command(row.args...)
+		if text := r.Stdout + r.Stderr; r.Code == 0 || !strings.Contains(text, row.want) ||
 			strings.Count(text, "\n") > 3 {
-			t.Errorf("%q ends with %d, want an error about %s:\n%s", row.args, r.code, row.want, text)
+			t.Errorf("%q ends with %d, want an error about %s:\n%s", row.args, r.Code, row.want, text)
 		}
 	}
 	for request, begin := range map[string]string{
@@ -73,18 +75,18 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 	} {
 		var line string
 		var err error
-		n.until("ZooKeeper answers", func() bool {
-			line, err = n.ask(request)
+		n.Until("ZooKeeper answers", func() bool {
+			line, err = n.Ask(request)
 			return err == nil || !strings.HasPrefix(err.Error(), "-NOTREADY ")
 		})
 		if err == nil || !strings.HasPrefix(err.Error(), begin) {
 			t.Errorf("%s is answered with %q %v, want %s", request, line, err, begin)
 		}
 	}
-	for _, q := range []sequence{ticks, alice} {
-		last := q.highest()
-		if v, err := q.one(n); err != nil || v != last+1 {
-			t.Errorf("after %d of %s comes %d: %v", last, q.name, v, err)
+	for _, q := range []harness.Sequence{ticks, alice} {
+		last := q.Highest()
+		if v, err := q.One(n); err != nil || v != last+1 {
+			t.Errorf("after %d of %s comes %d: %v", last, q.Name, v, err)
 		}
 	}
 }
@@ -101,24 +103,24 @@ func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
 		}
 	}
 	write(all + "\n" + few + "  next=msg:a*\n")
-	s := newSite(t, zktest.Chroot(t, zktest.Shared(t)), "--token-file", file, "--log-level", "trace")
-	nodes := []*node{s.started(), s.started()}
-	ask := func(n *node, token, request string) (string, error) {
-		c, err := n.dial()
+	s := harness.NewSite(t, zktest.Chroot(t, zktest.Shared(t)), "--token-file", file, "--log-level", "trace")
+	nodes := []*harness.Node{s.Started(), s.Started()}
+	ask := func(n *harness.Node, token, request string) (string, error) {
+		c, err := n.Dial()
 		if err != nil {
 			return "", err
 		}
-		defer c.close()
-		if line, err := c.ask("AUTH " + token); err != nil {
+		defer c.Close()
+		if line, err := c.Ask("AUTH " + token); err != nil {
 			return line, err
 		}
-		return c.ask(request)
+		return c.Ask(request)
 	}
 	for _, n := range nodes {
-		n.until("ready", func() bool { _, err := ask(n, all, "READY"); return err == nil })
+		n.Until("ready", func() bool { _, err := ask(n, all, "READY"); return err == nil })
 	}
-	s.sequence("ticks", "--mode", "ordered")
-	s.sequence("msg:*", "--mode", "ordered", "--sections", "4")
+	s.Sequence("ticks", "--mode", "ordered")
+	s.Sequence("msg:*", "--mode", "ordered", "--sections", "4")
 	for _, n := range nodes { // one of them is not the owner
 		for _, row := range []struct {
 			token, request string
@@ -131,23 +133,23 @@ func TestRightsCountAtTheNodeThatIsAsked(t *testing.T) {
 			var line string
 			var err error
 			if row.allowed {
-				n.until(row.request, func() bool { line, err = ask(n, row.token, row.request); return err == nil })
+				n.Until(row.request, func() bool { line, err = ask(n, row.token, row.request); return err == nil })
 			} else if line, err = ask(n, row.token, row.request); err == nil ||
 				!strings.HasPrefix(err.Error(), "-NOPERM ") {
-				t.Errorf("%s: %s with %s: %q %v", n.name, row.request, row.token, line, err)
+				t.Errorf("%s: %s with %s: %q %v", n.Name, row.request, row.token, line, err)
 			}
 		}
 	}
 	write(all + "\n")
 	for _, n := range nodes {
-		n.proc.signal(syscall.SIGHUP)
-		n.until("the token that was removed is out", func() bool {
+		n.Proc.Signal(syscall.SIGHUP)
+		n.Until("the token that was removed is out", func() bool {
 			_, err := ask(n, few, "READY")
 			return err != nil && strings.HasPrefix(err.Error(), "-WRONGPASS ")
 		})
-		n.stop()
-		if log := n.proc.log(); strings.Contains(log, all) || strings.Contains(log, few) {
-			t.Errorf("%s has a token in its log", n.name)
+		n.Stop()
+		if log := n.Proc.Log(); strings.Contains(log, all) || strings.Contains(log, few) {
+			t.Errorf("%s has a token in its log", n.Name)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"testing"
 	"time"
 
@@ -9,7 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// Others serve ownerLease and a second after the owner has ended. A second more is for a machine that runs other tests.
+// Others serve harness.OwnerLease and a second after the owner has ended. A second more is for a machine that runs other tests.
 const (
 	takenOver    = 5 * time.Second
 	drainSilence = time.Second // 100 ms on a machine that is idle
@@ -20,43 +22,43 @@ const (
 func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "500ms").program() // clients do not hang up
-	again := func(n *node) { n.start().ready() }
+	again := func(n *harness.Node) { n.Start().Ready() }
 	gapless := map[string][2]int64{}
 	for _, row := range []struct {
 		what       string
-		away, back func(*node)
+		away, back func(*harness.Node)
 		most       time.Duration // without values, while the owner is away
 		backMost   time.Duration // likewise, when it is back
 	}{
-		{"kill -9", (*node).kill, again, takenOver, drainSilence},
-		{"flaked drain", func(n *node) { <-n.drain(); n.proc.exit() }, again, drainSilence, drainSilence},
-		{"SIGTERM", (*node).stop, again, drainSilence, drainSilence},
-		{"SIGSTOP", func(n *node) { n.proc.freeze() }, func(n *node) { n.proc.thaw() }, takenOver, takenOver},
-		{"a black hole", func(n *node) { n.links.each((*faultnet.Link).BlackHole) },
-			func(n *node) { n.links.heal() }, takenOver, takenOver},
-		{"kill -9 and a start at once", func(n *node) { n.kill(); n.start() }, func(*node) {}, takenOver, takenOver},
+		{"kill -9", (*harness.Node).Kill, again, takenOver, drainSilence},
+		{"flaked drain", func(n *harness.Node) { <-drain(n); n.Proc.Exit() }, again, drainSilence, drainSilence},
+		{"SIGTERM", (*harness.Node).Stop, again, drainSilence, drainSilence},
+		{"SIGSTOP", func(n *harness.Node) { n.Proc.Freeze() }, func(n *harness.Node) { n.Proc.Thaw() }, takenOver, takenOver},
+		{"a black hole", func(n *harness.Node) { n.Links.Each((*faultnet.Link).BlackHole) },
+			func(n *harness.Node) { n.Links.Heal() }, takenOver, takenOver},
+		{"kill -9 and a start at once", func(n *harness.Node) { n.Kill(); n.Start() }, func(*harness.Node) {}, takenOver, takenOver},
 	} {
-		owner, from := f.owner(plain), f.ids.now()
+		owner, from := f.owner(harness.Plain), f.IDs.Now()
 		row.away(owner)
 		for _, n := range f.others(owner) {
 			f.answered(n, from)
 		}
 		f.silentFor(row.what, from, row.most)
 		if row.most == drainSilence {
-			gapless[row.what] = [2]int64{from, f.ids.now()}
+			gapless[row.what] = [2]int64{from, f.IDs.Now()}
 		}
-		from = f.ids.now()
+		from = f.IDs.Now()
 		row.back(owner)
-		pass(t.Context(), time.Second) // sections move to the node that is back
+		harness.Pass(t.Context(), time.Second) // sections move to the node that is back
 		for _, n := range f.nodes {
-			f.answered(n, f.ids.now())
+			f.answered(n, f.IDs.Now())
 		}
 		f.silentFor("the node is back after "+row.what, from, row.backMost)
 	}
 	f.withoutZooKeeper()
 	f.end()
 	for what, w := range gapless {
-		if missing, lost := order.Missing(f.values.all(plain), plain, w[0], w[1]); missing > lost {
+		if missing, lost := order.Missing(f.Values.All(harness.Plain), harness.Plain, w[0], w[1]); missing > lost {
 			t.Errorf("%s has left a gap of %d values, but requests for only %d were not answered", what, missing, lost)
 		}
 	}
@@ -64,34 +66,34 @@ func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 
 // withoutZooKeeper cuts all nodes off from ZooKeeper. The owner issues until its lease ends.
 func (f *fleet) withoutZooKeeper() {
-	f.t.Helper()
-	from := f.ids.now()
+	f.T.Helper()
+	from := f.IDs.Now()
 	for _, n := range f.nodes {
-		n.links.cut()
+		n.Links.Cut()
 	}
-	pass(f.t.Context(), ownerLease+time.Second)
-	to := f.ids.now()
+	harness.Pass(f.T.Context(), harness.OwnerLease+time.Second)
+	to := f.IDs.Now()
 	for _, n := range f.nodes {
-		n.links.heal()
+		n.Links.Heal()
 	}
 	all := func(int) bool { return true }
-	if len(f.during(from+int64(ownerLease/4), from+int64(ownerLease/2), all)) == 0 {
-		f.t.Error("without ZooKeeper the owner does not issue for half of its lease")
+	if len(f.during(from+int64(harness.OwnerLease/4), from+int64(harness.OwnerLease/2), all)) == 0 {
+		f.T.Error("without ZooKeeper the owner does not issue for half of its lease")
 	}
-	if late := f.during(from+int64(ownerLease)+3e8, to, all); len(late) > 0 {
-		f.t.Errorf("%d values were issued when the lease was over, the first by %s", len(late), late[0])
+	if late := f.during(from+int64(harness.OwnerLease)+3e8, to, all); len(late) > 0 {
+		f.T.Errorf("%d values were issued when the lease was over, the first by %s", len(late), late[0])
 	}
 	for _, n := range f.nodes {
-		f.answered(n, f.ids.now())
+		f.answered(n, f.IDs.Now())
 	}
 }
 
 // answered waits until the node has answered a request for each name that was sent after a time.
-func (f *fleet) answered(n *node, from int64) {
-	f.t.Helper()
-	eventually(f.t, n.name+" answers", func() bool {
+func (f *fleet) answered(n *harness.Node, from int64) {
+	f.T.Helper()
+	harness.Eventually(f.T, n.Name+" answers", func() bool {
 		names := map[string]bool{}
-		for _, r := range f.during(from, f.ids.now(), func(node int) bool { return node == n.id }) {
+		for _, r := range f.during(from, f.IDs.Now(), func(node int) bool { return node == n.ID }) {
 			names[r.Name] = true
 		}
 		return len(names) == len(allNames)

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"bytes"
 	"fmt"
 	"os"
@@ -19,7 +21,7 @@ const releaseTag = "v0.1.0"
 
 // release returns a build of the release. It skips the test if this checkout does not have the release's commit.
 // TestFrozenRecords does not need it.
-func release(t testing.TB) *build {
+func release(t testing.TB) *harness.Build {
 	t.Helper()
 	commit, err := git("rev-parse", "--verify", "--quiet", releaseTag+"^{commit}")
 	if err != nil {
@@ -33,17 +35,17 @@ func release(t testing.TB) *build {
 		t.Skipf("NOT RUN beside %s: this checkout has no commit %s. Use a clone with the whole history: %v", releaseTag,
 			commit, err)
 	}
-	released.tree = func() (string, error) { return treeOf(commit) }
+	released.Tree = func() (string, error) { return treeOf(commit) }
 	return released
 }
 
 // released is package-level because it is built once, like clocked.
-var released = &build{name: "flaked-released",
-	args: []string{"-tags", ownclock.Tag, "-trimpath", "-ldflags", "-X main.version=" + releaseTag}}
+var released = &harness.Build{Name: "flaked-released",
+	Args: []string{"-tags", ownclock.Tag, "-trimpath", "-ldflags", "-X main.version=" + releaseTag}}
 
 // treeOf writes the files of a commit into a directory beside the builds, and returns it.
 func treeOf(commit string) (string, error) {
-	dir, err := buildDir()
+	dir, err := harness.BuildDir()
 	if err != nil {
 		return "", err
 	}

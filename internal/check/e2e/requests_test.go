@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"testing"
 	"time"
 
@@ -25,19 +27,19 @@ func requests(t *testing.T, ens *zktest.Ensemble, what string, sessions int, do 
 func TestRequestsToZooKeeper(t *testing.T) {
 	t.Parallel()
 	ens := zktest.Single(t)
-	s := newSite(t, ens.Addr(), "--heartbeat", "500ms", "--confirm-time", "2s")
-	var nodes []*node
+	s := harness.NewSite(t, ens.Addr(), "--heartbeat", "500ms", "--confirm-time", "2s")
+	var nodes []*harness.Node
 	for range 3 {
-		nodes = append(nodes, s.node().start())
+		nodes = append(nodes, s.Node().Start())
 	}
 	for _, n := range nodes {
-		n.ready()
+		n.Ready()
 	}
-	strict, records := s.sequence("invoice", "--mode", "strict"), s.records()
-	strict.from(nodes[0], 1)
+	strict, records := s.Sequence("invoice", "--mode", "strict"), s.Records()
+	strict.From(nodes[0], 1)
 	heartbeats := func() (sum int) {
 		for _, n := range nodes {
-			slot, _ := records.read(slotPath(n.worker()), nil)
+			slot, _ := records.Read(harness.SlotPath(n.Worker()), nil)
 			sum += int(slot.Version)
 		}
 		return sum
@@ -53,17 +55,17 @@ func TestRequestsToZooKeeper(t *testing.T) {
 		return 3*beats(4*time.Second) + 2*2*len(nodes) // three of each, and two of each read of the test
 	})
 	requests(t, ens, "values of a strict sequence", 4, func() int {
-		before := strict.highest()
-		strict.from(nodes[0], 20)
-		return int(strict.highest()-before) + 3*len(nodes) + 3 // a request of each, beside the heartbeats
+		before := strict.Highest()
+		strict.From(nodes[0], 20)
+		return int(strict.Highest()-before) + 3*len(nodes) + 3 // a request of each, beside the heartbeats
 	})
 	requests(t, ens, "flaked status", 5, func() int {
-		s.command("status")
+		s.Command("status")
 		return 6 + 3*len(nodes)
 	})
 	requests(t, ens, "a start", 5, func() int {
 		before := heartbeats()
-		s.node().start().ready()
+		s.Node().Start().Ready()
 		// It reports every sixth of a second, and reads its peers' records each time, until they have given their word.
 		return 20 + 5*12 + 3*(heartbeats()-before+len(nodes)) + 2*2*len(nodes)
 	})

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"slices"
 	"testing"
 	"time"
@@ -19,24 +21,24 @@ const (
 // outages waits until nodes issue IDs, and values of each mode. It fails the test if no node did for longer since from,
 // and returns the time.
 func (f *fleet) outages(what string, from int64, strict time.Duration) (now int64) {
-	f.t.Helper()
-	since := f.ids.now()
+	f.T.Helper()
+	since := f.IDs.Now()
 	most := map[string]time.Duration{"": noOutage, "order": noOutage, "invoice": strict} // "": IDs
 	for name, limit := range most {
 		var all []order.Request
-		eventually(f.t, "answers of "+name, func() bool {
-			if all = f.values.all(name); name == "" {
-				all = f.ids.requests()
+		harness.Eventually(f.T, "answers of "+name, func() bool {
+			if all = f.Values.All(name); name == "" {
+				all = f.IDs.Requests()
 			}
 			return slices.ContainsFunc(all, func(r order.Request) bool { return r.Lost == 0 && r.Sent > since })
 		})
-		d := order.Silence(all, name, from, f.ids.now())
-		f.t.Logf("%s: no answer of %q for %s", what, name, d.Round(time.Millisecond))
+		d := order.Silence(all, name, from, f.IDs.Now())
+		f.T.Logf("%s: no answer of %q for %s", what, name, d.Round(time.Millisecond))
 		if d > limit {
-			f.t.Errorf("%s: no answer of %q for %s", what, name, d)
+			f.T.Errorf("%s: no answer of %q for %s", what, name, d)
 		}
 	}
-	return f.ids.now()
+	return f.IDs.Now()
 }
 
 // Nodes restart one after the other, each when the one before is ready. A client that asks the next node on a refusal
@@ -44,35 +46,35 @@ func (f *fleet) outages(what string, from int64, strict time.Duration) (now int6
 // have ended, nor for those that start like itself.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
-	f := newMixed(t, clocked, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)
-	now := f.outages("before", f.ids.now(), strictOutage)
-	ready := func(n *node, end string, began time.Time) {
-		n.ready()
+	f := newMixed(t, harness.Clocked, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)
+	now := f.outages("before", f.IDs.Now(), strictOutage)
+	ready := func(n *harness.Node, end string, began time.Time) {
+		n.Ready()
 		took := time.Since(began)
-		t.Logf("%s: ready %s after %s", n.name, took, end)
+		t.Logf("%s: ready %s after %s", n.Name, took, end)
 		if took > 6*time.Second { // else it takes a second
-			t.Errorf("%s: ready only %s after %s, as if it had waited for the confirming time", n.name, took, end)
+			t.Errorf("%s: ready only %s after %s, as if it had waited for the confirming time", n.Name, took, end)
 		}
 	}
-	for i, ends := range []func(*node){(*node).stop, (*node).kill} {
+	for i, ends := range []func(*harness.Node){(*harness.Node).Stop, (*harness.Node).Kill} {
 		for _, n := range f.nodes {
 			ends(n)
 			end, began := []string{"SIGTERM", "kill -9"}[i], time.Now()
-			ready(n.start(), end, began)
-			now = f.outages(n.name+" after "+end, now, strictOutage)
+			ready(n.Start(), end, began)
+			now = f.outages(n.Name+" after "+end, now, strictOutage)
 		}
 	}
-	f.nodes[0].stop()
-	pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap, so it waits for the confirming time
-	f.nodes[0].start().ready()
+	f.nodes[0].Stop()
+	harness.Pass(t.Context(), 4200*time.Millisecond) // its heartbeats have a gap, so it waits for the confirming time
+	f.nodes[0].Start().Ready()
 	now = f.outages("a pause", now, strictOutage)
-	f.nodes[1].kill()
-	f.nodes[2].stop()
-	f.outages("only "+f.nodes[0].name+" is there", now, strictOutage)
-	f.nodes[0].kill()
+	f.nodes[1].Kill()
+	f.nodes[2].Stop()
+	f.outages("only "+f.nodes[0].Name+" is there", now, strictOutage)
+	f.nodes[0].Kill()
 	began := time.Now()
 	for _, n := range f.nodes {
-		n.start()
+		n.Start()
 	}
 	for _, n := range f.nodes {
 		ready(n, "a start of all nodes", began)
@@ -89,17 +91,17 @@ func slowBeats(heartbeat, confirm string) []string {
 func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	f := newMixed(t, clocked, zk.Addr(), slowBeats("3s", "12s")...)               // the defaults
-	beats := func() bool { return len(f.nodes[0].stat("heartbeat_age_ms")) <= 2 } // below 100
+	f := newMixed(t, harness.Clocked, zk.Addr(), slowBeats("3s", "12s")...)       // the defaults
+	beats := func() bool { return len(f.nodes[0].Stat("heartbeat_age_ms")) <= 2 } // below 100
 	frozen := func(d time.Duration) func() {
-		return func() { zk.Freeze(0); pass(t.Context(), d); zk.Thaw(0) }
+		return func() { zk.Freeze(0); harness.Pass(t.Context(), d); zk.Thaw(0) }
 	}
 	for what, away := range map[string]func(){
 		"stopped for 1.5 s":  frozen(1500 * time.Millisecond),
-		"stopped for 4 s":    func() { eventually(t, "a heartbeat", beats); frozen(4 * time.Second)() },
+		"stopped for 4 s":    func() { harness.Eventually(t, "a heartbeat", beats); frozen(4 * time.Second)() },
 		"killed and started": func() { zk.Kill(0); zk.Start(0); zk.WaitServing(t) },
 	} {
-		now := f.outages("before", f.ids.now(), strictOutage)
+		now := f.outages("before", f.IDs.Now(), strictOutage)
 		began := time.Now()
 		away()
 		took := time.Since(began)
@@ -107,7 +109,7 @@ func TestValuesFlowAfterZooKeeperWasAway(t *testing.T) {
 			took += 12 * time.Second
 		}
 		f.outages("ZooKeeper "+what, now, took+2*flowing)
-		pass(t.Context(), 4*time.Second) // until the next heartbeats
+		harness.Pass(t.Context(), 4*time.Second) // until the next heartbeats
 	}
 }
 

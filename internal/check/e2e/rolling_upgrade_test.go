@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"os"
 	"testing"
@@ -17,27 +19,27 @@ func TestRollingUpgrade(t *testing.T) {
 	m := newMixed(t, was, zktest.Chroot(t, zktest.Shared(t)))
 	type roll struct {
 		what string
-		end  func(*node)
-		to   *build
+		end  func(*harness.Node)
+		to   *harness.Build
 	}
-	rolls := []roll{{"upgraded", (*node).stop, clocked}, {"taken back after kill -9", (*node).kill, was}}
+	rolls := []roll{{"upgraded", (*harness.Node).Stop, harness.Clocked}, {"taken back after kill -9", (*harness.Node).Kill, was}}
 	if os.Getenv("FLAKED_TEST_LONG") != "" { // in make nightly
-		rolls = append(rolls, roll{"upgraded after kill -9", (*node).kill, clocked}, roll{"taken back", (*node).stop, was})
+		rolls = append(rolls, roll{"upgraded after kill -9", (*harness.Node).Kill, harness.Clocked}, roll{"taken back", (*harness.Node).Stop, was})
 	}
 	for _, roll := range rolls {
 		for i, n := range m.nodes {
-			before := n.identity()
+			before := n.Identity()
 			roll.end(n)
-			n.build = roll.to
-			n.start().ready()
-			after := n.identity()
-			if after.worker != before.worker || after.uuid != before.uuid || after.term != before.term+1 {
-				t.Errorf("%s %s: %+v, and was %+v", n.name, roll.what, after, before)
+			n.Build = roll.to
+			n.Start().Ready()
+			after := n.Identity()
+			if after.Worker != before.Worker || after.UUID != before.UUID || after.Term != before.Term+1 {
+				t.Errorf("%s %s: %+v, and was %+v", n.Name, roll.what, after, before)
 			}
 			m.flows()
 			if i == 1 { // both versions serve
 				m.operated(was)
-				m.operated(shipped)
+				m.operated(harness.Shipped)
 			}
 		}
 		t.Logf("all nodes are %s", roll.what)
@@ -46,43 +48,43 @@ func TestRollingUpgrade(t *testing.T) {
 }
 
 // newMixed starts three nodes of a build, and clients of each for IDs and for values of each mode.
-func newMixed(t *testing.T, b *build, connect string, flags ...string) *fleet {
+func newMixed(t *testing.T, b *harness.Build, connect string, flags ...string) *fleet {
 	f := newFleetSite(t, connect, flags...)
-	for _, n := range f.onPorts(3) {
-		n.build = b
-		f.has(n, n.listen)
+	for _, n := range f.OnPorts(3) {
+		n.Build = b
+		f.has(n, n.Listen)
 	}
 	f.begin()
-	f.sequence("order")
-	f.sequence("invoice", "--mode", "strict")
+	f.Sequence("order")
+	f.Sequence("invoice", "--mode", "strict")
 	for _, n := range f.nodes {
-		f.loads = append(f.loads, n.clients(1),
-			n.asks(func(round int) question { return drawn("order", round) }),
-			n.asks(func(round int) question { return drawn("invoice", round) }),
-			n.asks(func(round int) question { return withKey("invoice", fmt.Sprintf("k%d", round/10)) })) // of all nodes
+		f.loads = append(f.loads, n.Clients(1),
+			asks(n, func(round int) harness.Question { return drawn("order", round) }),
+			asks(n, func(round int) harness.Question { return drawn("invoice", round) }),
+			asks(n, func(round int) harness.Question { return harness.WithKey("invoice", fmt.Sprintf("k%d", round/10)) })) // of all nodes
 	}
 	f.flows()
 	return f
 }
 
 // asks starts a client of the node.
-func (n *node) asks(draw func(round int) question) *load {
-	l := n.newLoad()
-	l.add(5*time.Millisecond, callTimeout, func(c *client, round int) (int, error) { return c.values(draw(round)) })
+func asks(n *harness.Node, draw func(round int) harness.Question) *harness.Load {
+	l := n.NewLoad()
+	l.Add(5*time.Millisecond, harness.CallTimeout, func(c *harness.Client, round int) (int, error) { return c.Values(draw(round)) })
 	return l
 }
 
 // operated lets commands of a build read and change records of both versions' nodes.
-func (f *fleet) operated(b *build) {
-	f.t.Helper()
-	run := func(args ...string) result {
-		return execute(f.t, b.binary(f.t), append(args, "--zk", f.connect)...)
+func (f *fleet) operated(b *harness.Build) {
+	f.T.Helper()
+	run := func(args ...string) harness.Result {
+		return harness.Execute(f.T, b.Binary(f.T), append(args, "--zk", f.Connect)...)
 	}
-	run("seq", "set", "order", "--block", "64").wants(f.t, 0, "order")
-	run("seq", "set", "order", "--block", "32").wants(f.t, 0, "order")
-	for _, version := range []string{releaseTag, testVersion} {
-		run("status").reads(f.t, version)
+	run("seq", "set", "order", "--block", "64").Wants(f.T, 0, "order")
+	run("seq", "set", "order", "--block", "32").Wants(f.T, 0, "order")
+	for _, version := range []string{releaseTag, harness.TestVersion} {
+		run("status").Reads(f.T, version)
 	}
-	run("doctor", "--state-dir", f.nodes[0].dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
-		reads(f.t, "holds worker")
+	run("doctor", "--state-dir", f.nodes[0].Dir, "--listen", "127.0.0.1:0", "--heartbeat", "500ms").
+		Reads(f.T, "holds worker")
 }

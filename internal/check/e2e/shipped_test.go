@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/harness"
 )
 
 // The shipped binary contains no code that injects faults, and names no variable by which tests shorten times that the
 // rules of safety rely on.
 func TestShippedBinaryHasNothingOfTheTests(t *testing.T) {
 	t.Parallel()
-	inShipped, inClocked := content(t, shipped), content(t, clocked)
+	inShipped, inClocked := content(t, harness.Shipped), content(t, harness.Clocked)
 	for _, text := range []string{"FLAKED_TEST_", "TESTCLOCK_FD"} {
 		if bytes.Contains(inShipped, []byte(text)) {
 			t.Errorf("the shipped binary contains %s", text)
@@ -30,9 +32,9 @@ func TestShippedBinaryHasNothingOfTheTests(t *testing.T) {
 	}
 }
 
-func content(t *testing.T, b *build) []byte {
+func content(t *testing.T, b *harness.Build) []byte {
 	t.Helper()
-	data, err := os.ReadFile(b.binary(t))
+	data, err := os.ReadFile(b.Binary(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"strings"
 	"syscall"
 	"testing"
@@ -13,25 +15,25 @@ import (
 func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
 	zk := zktest.Single(t)
-	s := newSite(t, zk.Addr())
-	n := s.started().ready()
-	id := n.identity()
-	load := n.clients(1)
-	load.progress()
+	s := harness.NewSite(t, zk.Addr())
+	n := s.Started().Ready()
+	id := n.Identity()
+	load := n.Clients(1)
+	load.Progress()
 	zk.Freeze(0)
-	load.progress()
-	load.flawless()
+	load.Progress()
+	load.Flawless()
 	began := time.Now()
-	n.stop()
+	n.Stop()
 	t.Logf("stopped in %s with ZooKeeper frozen", time.Since(began))
-	if r := n.stored(); !r.Stopped {
+	if r := n.Stored(); !r.Stopped {
 		t.Error("the stop is not stored")
 	}
 
-	n.start().ready().get(100)
-	n.proc.signal(syscall.SIGTERM)
-	n.until("it says that it stops", func() bool {
-		return strings.Contains(n.proc.log(),
+	n.Start().Ready().Get(100)
+	n.Proc.Signal(syscall.SIGTERM)
+	n.Until("it says that it stops", func() bool {
+		return strings.Contains(n.Proc.Log(),
 			"another signal ends it at once")
 	})
 	// Two signals within a second count as one, because timeout(1) sends its signal both to
@@ -39,20 +41,20 @@ func TestTerminatedWithoutZooKeeper(t *testing.T) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	began = time.Now()
-	for n.proc.running() {
-		n.proc.signal(syscall.SIGTERM)
+	for n.Proc.Running() {
+		n.Proc.Signal(syscall.SIGTERM)
 		<-again.C
 	}
-	t.Logf("ended %s after the first signal, exit %d", time.Since(began), n.proc.exit())
+	t.Logf("ended %s after the first signal, exit %d", time.Since(began), n.Proc.Exit())
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("it took %s to end at once", took)
 	}
-	n.start().ready().get(100)
+	n.Start().Ready().Get(100)
 
 	zk.Thaw(0)
-	n.heartbeats(true)
-	if now := n.identity(); now.worker != id.worker || now.uuid != id.uuid {
+	n.Heartbeats(true)
+	if now := n.Identity(); now.Worker != id.Worker || now.UUID != id.UUID {
 		t.Errorf("%+v, was %+v", now, id)
 	}
-	n.get(100)
+	n.Get(100)
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"encoding/json"
 	"io"
 	"net/http"
@@ -31,7 +33,7 @@ type purchase struct {
 // takeOrder asks the web service for an order.
 func takeOrder(t *testing.T, base string) (status int, request string, o purchase) {
 	t.Helper()
-	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: harness.Patience}
 	resp, err := web.PostForm(base+"/orders", url.Values{"item": {"book"}})
 	if err != nil {
 		t.Fatal(err)
@@ -60,20 +62,20 @@ func TestWebappExample(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	env := []string{"FLAKED_ZK=" + zktest.Chroot(t, zktest.Shared(t)), "WEBAPP_DIR=" + dir}
-	p := launch(t, env, "run.sh", "../../../examples/webapp/run.sh", "127.0.0.1:0")
-	t.Cleanup(func() { p.signal(syscall.SIGTERM); p.exit() }) // ends the script and both of its processes
+	p := harness.Launch(t, env, "run.sh", "../../../examples/webapp/run.sh", "127.0.0.1:0")
+	t.Cleanup(func() { p.Signal(syscall.SIGTERM); p.Exit() }) // ends the script and both of its processes
 	var serving []string
 	listens := regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
-	within(coldBuild, func() bool {
-		serving = listens.FindStringSubmatch(p.log())
-		return serving != nil || !p.running()
+	harness.Within(coldBuild, func() bool {
+		serving = listens.FindStringSubmatch(p.Log())
+		return serving != nil || !p.Running()
 	})
 	if serving == nil {
 		t.Fatalf("the service does not listen within %v, or run.sh has ended", coldBuild)
 	}
 	base := "http://" + serving[1]
 	// Before the node is ready, the service answers requests but takes no orders.
-	eventually(t, "an order with a number is taken", func() bool {
+	harness.Eventually(t, "an order with a number is taken", func() bool {
 		status, request, o := takeOrder(t, base)
 		if request == "" || status != http.StatusCreated && status != http.StatusServiceUnavailable {
 			t.Fatalf("status %d, request %q", status, request)
@@ -86,9 +88,9 @@ func TestWebappExample(t *testing.T) {
 		t.Errorf("request %s, order %+v, %v", request, made, err)
 	}
 	line := `"msg":"order taken","order":"` + made.ID.String() + `","request_id":"` + request + `"`
-	eventually(t, line, func() bool { return strings.Contains(p.log(), line) })
-	p.signal(syscall.SIGTERM)
-	if code := p.exit(); code != 0 {
+	harness.Eventually(t, line, func() bool { return strings.Contains(p.Log(), line) })
+	p.Signal(syscall.SIGTERM)
+	if code := p.Exit(); code != 0 {
 		t.Errorf("run.sh: exit %d", code)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "flaked.sock")); !os.IsNotExist(err) {

@@ -40,7 +40,7 @@ func TestCampaignCatchesMutants(t *testing.T) {
 		t.Run(f.mutant, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "flaked")
 			compileCode(t, root, codeOf(t, root, f.mutant), "build", "-tags", "testclock", "-o", binary, "./cmd/flaked")
-			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/check/e2e", "-run", "TestCampaign$", "-v", "-timeout", "10m",
+			cmd := exec.Command("go", "test", "-vet=off", "-count=1", "./internal/check/campaign", "-run", "TestCampaign$", "-v", "-timeout", "10m",
 				"-chaos.for", "40s", "-chaos.seed", "1", "-chaos.binary", binary, "-chaos.lease", f.lease, "-chaos.only", f.faults)
 			cmd.Dir = root
 			out, err := cmd.CombinedOutput()

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"fmt"
 	"math"
@@ -44,13 +46,13 @@ type attack struct {
 func (x *attack) begin(format string, args ...any) {
 	node := -1
 	if x.m != nil {
-		node = x.m.id
+		node = x.m.ID
 	}
 	x.fault = x.c.open(x.kind, node, fmt.Sprintf(format, args...))
 }
 
 // hold blocks for d, or until the time for faults is over.
-func (x *attack) hold(d time.Duration) { pass(x.ctx, d) }
+func (x *attack) hold(d time.Duration) { harness.Pass(x.ctx, d) }
 
 // holdFor is hold for a time that is drawn.
 func (x *attack) holdFor(low, high time.Duration) { x.hold(x.between(low, high)) }

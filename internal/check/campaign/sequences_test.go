@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -26,8 +28,8 @@ var sequenceKinds = [...]sequenceKind{
 	{name: "slow", start: 1, increment: 1, ceiling: 2000},
 	{name: "life", start: 1, increment: 2, ceiling: 1_000_000},
 	{name: "invoices", start: 1, increment: 1, mode: "strict"},
-	{name: plain, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000},
-	{name: family, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000, sections: 32},
+	{name: harness.Plain, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000},
+	{name: harness.Family, start: 1, increment: 1, mode: "ordered", ceiling: 1_000_000, sections: 32},
 }
 
 const (
@@ -41,7 +43,7 @@ func (k sequenceKind) ordered() bool { return k.mode == "ordered" }
 
 // sequenceClient asks one node for values of one sequence.
 type sequenceClient struct {
-	*load
+	*harness.Load
 	c     *campaign
 	kind  int
 	rng   *rand.Rand
@@ -78,35 +80,35 @@ func (c *campaign) askForValues() {
 			for _, kind := range sequenceKinds {
 				name := kind.name
 				if kind.sections > 0 {
-					name = members[0]
+					name = harness.Members[0]
 				}
-				if _, err := m.probe.ask("NEXT " + name); err != nil &&
+				if _, err := m.probe.Ask("NEXT " + name); err != nil &&
 					!strings.Contains(err.Error(), "reason=ceiling") {
 					return false
 				}
 			}
 			return true
 		}
-		if !waits(c.t.Context(), 30*time.Second, serves) {
-			c.t.Fatalf("%s does not serve sequences: %s", m.name, lastLines(m.proc.log(), 1))
+		if !harness.Waits(c.t.Context(), 30*time.Second, serves) {
+			c.t.Fatalf("%s does not serve sequences: %s", m.Name, harness.LastLines(m.Proc.Log(), 1))
 		}
 	}
 	c.seq.from = c.now()
 	for _, m := range c.machines {
 		for kind := range sequenceKinds {
 			rng := rand.New(rand.NewPCG(*chaosSeed, 300+uint64(len(c.seq.clients))))
-			client := &sequenceClient{load: m.newLoad(), c: c, kind: kind, rng: rng}
+			client := &sequenceClient{Load: m.NewLoad(), c: c, kind: kind, rng: rng}
 			c.seq.clients = append(c.seq.clients, client)
-			client.add(sequencePace, sequenceTimeout, client.take)
+			client.Add(sequencePace, sequenceTimeout, client.take)
 		}
 	}
 }
 
 // draw draws a request: for one value, for a list, or for a range.
-func (s *sequenceClient) draw() (q question) {
+func (s *sequenceClient) draw() (q harness.Question) {
 	name := sequenceKinds[s.kind].name
 	if s.kind == familyKind {
-		name = members[s.rng.IntN(len(members))]
+		name = harness.Members[s.rng.IntN(len(harness.Members))]
 	}
 	most := longestRange
 	if s.kind == slowKind || s.kind == strictKind {
@@ -119,21 +121,21 @@ func (s *sequenceClient) draw() (q question) {
 		if k < 10 || key <= 0 {
 			key = keys.Add(1)
 		}
-		q = withKey(name, fmt.Sprint("k", key))
-		q.stale = func() bool { return keys.Load()-key >= staleKey }
+		q = harness.WithKey(name, fmt.Sprint("k", key))
+		q.Stale = func() bool { return keys.Load()-key >= staleKey }
 	case k < 55:
-		q = next(name)
+		q = harness.Next(name)
 	case k < 75:
-		q = list(name, 1+s.rng.IntN(100))
+		q = harness.List(name, 1+s.rng.IntN(100))
 	default:
-		q = valuesFrom(name, max(1, int(math.Exp(s.rng.Float64()*math.Log(float64(most))))))
+		q = harness.ValuesFrom(name, max(1, int(math.Exp(s.rng.Float64()*math.Log(float64(most))))))
 	}
-	q.step = sequenceKinds[s.kind].increment
+	q.Step = sequenceKinds[s.kind].increment
 	return q
 }
 
 // take sends a request and records the result.
-func (s *sequenceClient) take(c *client, _ int) (int, error) {
+func (s *sequenceClient) take(c *harness.Client, _ int) (int, error) {
 	s.asked++
-	return c.values(s.draw())
+	return c.Values(s.draw())
 }

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"fmt"
 	"slices"
@@ -45,7 +47,7 @@ func (c *campaign) readState() (s endState, err error) {
 func (c *campaign) shows(workers []int) (s endState) {
 	var err error
 	slices.Sort(workers)
-	ok := waits(c.t.Context(), 15*time.Second, func() bool {
+	ok := harness.Waits(c.t.Context(), 15*time.Second, func() bool {
 		s, err = c.readState()
 		return err == nil && slices.Equal(s.live(), workers)
 	})
@@ -59,7 +61,7 @@ func (c *campaign) shows(workers []int) (s endState) {
 // workers that the nodes held, with true for those that were released at the stop. highest has
 // the highest ID of each worker. lossy says that ZooKeeper lost data during the run. The records
 // of nodes that stopped earlier are then not checked, because they may be old.
-func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *history, lossy bool) (wrong []string) {
+func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *harness.History, lossy bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, "ZooKeeper: "+fmt.Sprintf(format, args...)) }
 	owners := map[string]bool{} // nodes that held a worker at the end
 	stopped := 0
@@ -71,7 +73,7 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *h
 		}
 		beyond := func(bound int64) bool {
 			id, issued := highest[int64(e.Worker)]
-			return issued && h.ms(id) >= bound
+			return issued && h.Ms(id) >= bound
 		}
 		if what := wrongSlot(e, own, released, lossy, beyond); what != "" {
 			say("worker %d %s: %+v, its highest ID is %d", e.Worker, what, e.Slot, highest[int64(e.Worker)])
@@ -121,7 +123,7 @@ func healthyEnd() (endState, map[int64]worker.ID) {
 		s.Term = 1
 		return coordinator.Entry{Worker: w, Slot: s}
 	}
-	at := func(ms int64) int64 { return epochMs + ms }
+	at := func(ms int64) int64 { return harness.EpochMs + ms }
 	return endState{
 		cluster: coordinator.Cluster{HighestSlot: 4},
 		slots: []coordinator.Entry{
@@ -133,7 +135,7 @@ func healthyEnd() (endState, map[int64]worker.ID) {
 			slot(3, coordinator.Slot{Node: "a", LeaseUntil: at(9), Released: true}),
 			slot(4, coordinator.Slot{Node: "e", LeaseUntil: at(60), Released: true, State: "released"}),
 		},
-	}, map[int64]worker.ID{0: idAt(49, 0, 0), 1: idAt(49, 1, 0), 2: idAt(39, 2, 0), 3: idAt(8, 3, 0), 4: idAt(59, 4, 0)}
+	}, map[int64]worker.ID{0: harness.IDAt(49, 0, 0), 1: harness.IDAt(49, 1, 0), 2: harness.IDAt(39, 2, 0), 3: harness.IDAt(8, 3, 0), 4: harness.IDAt(59, 4, 0)}
 }
 
 func TestEndState(t *testing.T) {
@@ -143,7 +145,7 @@ func TestEndState(t *testing.T) {
 		return func(s *endState, _ ids) { change(&s.slots[i].Slot) }
 	}
 	issued := func(w int64, tick worker.Tick) spoiler {
-		return func(_ *endState, h ids) { h[w] = idAt(tick, w, 0) }
+		return func(_ *endState, h ids) { h[w] = harness.IDAt(tick, w, 0) }
 	}
 	notReleased := func(s *coordinator.Slot) { s.Released = false }
 	for _, row := range []struct {
@@ -155,7 +157,7 @@ func TestEndState(t *testing.T) {
 		{"one that never issued", "", func(_ *endState, h ids) { delete(h, 2) }},
 		{"not stopped", "worker 0 was stopped", slot(0, func(s *coordinator.Slot) { s.Stopped = false })},
 		{"lost", "worker 0 was stopped", func(s *endState, _ ids) { s.slots[0].Absent = true }},
-		{"M above H", "worker 1 was stopped", slot(1, func(s *coordinator.Slot) { s.StoppedAt = epochMs + 101 })},
+		{"M above H", "worker 1 was stopped", slot(1, func(s *coordinator.Slot) { s.StoppedAt = harness.EpochMs + 101 })},
 		{"an ID at the stored end", "worker 0 has issued", issued(0, 50)},
 		{"an ID at the lease's end", "worker 2 has issued", issued(2, 40)},
 		{"an ID at the end given back", "worker 3 has issued", issued(3, 9)},
@@ -168,11 +170,11 @@ func TestEndState(t *testing.T) {
 		s, highest := healthyEnd()
 		row.spoil(&s, highest)
 		held := map[int]bool{0: false, 1: false, 4: true}
-		got := strings.Join(s.wrongWith(held, highest, newHistory(), false), "\n")
+		got := strings.Join(s.wrongWith(held, highest, harness.NewHistory(), false), "\n")
 		if (got == "") != (row.want == "") || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
-		if lossy := s.wrongWith(held, highest, newHistory(), true); row.name == "an ID at the lease's end" && len(lossy) > 0 {
+		if lossy := s.wrongWith(held, highest, harness.NewHistory(), true); row.name == "an ID at the lease's end" && len(lossy) > 0 {
 			t.Errorf("%s after a loss: %q", row.name, lossy)
 		}
 	}

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"flag"
 	"fmt"
@@ -48,14 +50,14 @@ func frozenFor() time.Duration { return 2*(*chaosLease) + 20*time.Second }
 type campaign struct {
 	*timeline
 	t        *testing.T
-	site     *site
+	site     *harness.Site
 	dir      string // of logs and the report
 	binary   string
 	zk       *zktest.Ensemble
 	copied   string // a copy of ZooKeeper's data
 	copiedAt int64
 	machines []*machine
-	loads    []*load
+	loads    []*harness.Load
 	seq      sequences
 	playing  context.Context // ends with the run
 
@@ -93,10 +95,10 @@ func TestCampaign(t *testing.T) {
 	t.Logf("seed %d", *chaosSeed)
 	binary := *chaosBinary
 	if binary == "" {
-		binary = clocked.binary(t)
+		binary = harness.Clocked.Binary(t)
 	}
-	s := &site{t: t, connect: zk.Addr(), ids: newHistory(), values: newLedger()}
-	c := &campaign{timeline: &timeline{began: s.ids.began}, t: t, site: s, dir: t.TempDir(), binary: binary, zk: zk}
+	s := &harness.Site{T: t, Connect: zk.Addr(), IDs: harness.NewHistory(), Values: harness.NewLedger()}
+	c := &campaign{timeline: &timeline{began: s.IDs.Began}, t: t, site: s, dir: t.TempDir(), binary: binary, zk: zk}
 	if *chaosReport != "" {
 		c.dir = *chaosReport
 		if err := os.MkdirAll(c.dir, 0o755); err != nil {
@@ -128,15 +130,15 @@ func (c *campaign) prepare() {
 	for i := range 5 {
 		m := c.newMachine(subnet, time.Duration(rng.IntN(301)-150)*time.Millisecond)
 		c.machines = append(c.machines, m)
-		c.note(m.name, "released on exit: %v", m.release)
+		c.note(m.Name, "released on exit: %v", m.release)
 		m.begin()
-		if i == 0 && !waits(c.t.Context(), 60*time.Second, m.serves) {
-			c.t.Fatalf("%s has not made the cluster: %s", m.name, lastLines(m.proc.log(), 1))
+		if i == 0 && !harness.Waits(c.t.Context(), 60*time.Second, m.serves) {
+			c.t.Fatalf("%s has not made the cluster: %s", m.Name, harness.LastLines(m.Proc.Log(), 1))
 		}
 	}
 	for _, m := range c.machines {
-		if !waits(c.t.Context(), 60*time.Second, m.connected) {
-			c.t.Fatalf("%s is not ready: %s", m.name, lastLines(m.proc.log(), 1))
+		if !harness.Waits(c.t.Context(), 60*time.Second, m.connected) {
+			c.t.Fatalf("%s is not ready: %s", m.Name, harness.LastLines(m.Proc.Log(), 1))
 		}
 		c.loads = append(c.loads, m.load())
 	}
@@ -163,10 +165,10 @@ func (c *campaign) play(over func()) {
 	c.stop()
 	over()
 	for _, l := range c.loads {
-		l.end()
+		l.End()
 	}
 	for _, s := range c.seq.clients {
-		s.end()
+		s.End()
 	}
 	watch.Wait()
 }
@@ -175,8 +177,8 @@ func (c *campaign) play(over func()) {
 func (c *campaign) stop() {
 	last := c.now()
 	for _, m := range c.machines {
-		if !waits(c.t.Context(), healthyWithin()-time.Duration(c.now()-last), m.connected) {
-			c.violated(m.name, "not well %s after the last fault", healthyWithin())
+		if !harness.Waits(c.t.Context(), healthyWithin()-time.Duration(c.now()-last), m.connected) {
+			c.violated(m.Name, "not well %s after the last fault", healthyWithin())
 		}
 	}
 	c.note("all", "well %s after the last fault", time.Duration(c.now()-last).Round(time.Millisecond))
@@ -184,7 +186,7 @@ func (c *campaign) stop() {
 	for _, m := range c.machines {
 		number, err := m.holds()
 		if err != nil {
-			c.violated(m.name, "is well, and holds no worker: %v", err)
+			c.violated(m.Name, "is well, and holds no worker: %v", err)
 			continue
 		}
 		c.held[number] = m.release
@@ -207,12 +209,12 @@ func (c *campaign) trueMs(at int64) int64 {
 
 // conclude checks the run and writes the report. Its error concerns files.
 func (c *campaign) conclude() error {
-	verdict := c.site.ids.judge(c.rules())
-	c.site.ids.answers = nil
-	for _, f := range verdict.findings {
-		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.check, f.text))
+	verdict := c.site.IDs.Judge(c.rules())
+	c.site.IDs.Answers = nil
+	for _, f := range verdict.Findings {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", f.Check, f.Text))
 	}
-	c.wrong = append(c.wrong, c.state.wrongWith(c.held, verdict.highest, c.site.ids, c.lossy())...)
+	c.wrong = append(c.wrong, c.state.wrongWith(c.held, verdict.Highest, c.site.IDs, c.lossy())...)
 	c.availability()
 	if err := c.endings(); err != nil {
 		return err
@@ -238,25 +240,25 @@ func (c *campaign) tracks() (all [][]showing) {
 	return all
 }
 
-func (c *campaign) rules() rules {
-	var r rules
+func (c *campaign) rules() harness.Rules {
+	var r harness.Rules
 	tracks := c.tracks()
 	for _, m := range c.machines {
-		r.unordered = append(r.unordered, steps(m)...)
+		r.Unordered = append(r.Unordered, steps(m)...)
 	}
-	r.times = func(a answer) (low, high int64) {
-		l, h := shown(tracks[a.node], a.asked, a.got)
-		return c.trueMs(a.asked) + l.Milliseconds() - earlyMs, c.trueMs(a.got) + h.Milliseconds() + leapMs
+	r.Times = func(a harness.Answer) (low, high int64) {
+		l, h := shown(tracks[a.Node], a.Asked, a.Got)
+		return c.trueMs(a.Asked) + l.Milliseconds() - earlyMs, c.trueMs(a.Got) + h.Milliseconds() + leapMs
 	}
 	for _, f := range c.faults {
 		if f.bound == 0 || f.released == 0 {
 			continue
 		}
 		_, h := shown(tracks[f.node], f.stopped, f.stopped)
-		r.forbidden = append(r.forbidden, forbidden{
-			span: span{node: uint16(f.node), from: f.stopped, to: f.released},
-			ms:   c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
-			why:  f.kind.name,
+		r.Forbidden = append(r.Forbidden, harness.Forbidden{
+			Span: harness.Span{Node: uint16(f.node), From: f.stopped, To: f.released},
+			Ms:   c.trueMs(f.stopped) + (h + f.bound).Milliseconds() + slackMs,
+			Why:  f.kind.name,
 		})
 	}
 	return r

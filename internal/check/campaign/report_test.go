@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"maps"
 	"os"
@@ -39,14 +41,14 @@ func (c *campaign) rows() [][]string {
 }
 
 // text returns the report.
-func (c *campaign) text(v *verdict, figures string) string {
+func (c *campaign) text(v *harness.Verdict, figures string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flaked fault campaign: began %s, seed %d, %s, %d faults, %s\n\n",
 		c.began.Format(time.DateTime), *chaosSeed, short(time.Duration(c.ended)), len(c.faults), v)
-	for _, check := range allChecks {
-		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.violations[check])
+	for _, check := range harness.AllChecks {
+		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.Violations[check])
 	}
-	fmt.Fprintf(&b, "%-36s %d violations\n\n", "availability, and the rest", len(c.wrong)-len(v.findings))
+	fmt.Fprintf(&b, "%-36s %d violations\n\n", "availability, and the rest", len(c.wrong)-len(v.Findings))
 	for _, w := range c.wrong {
 		fmt.Fprintf(&b, "WRONG  %s\n", w)
 	}
@@ -55,7 +57,7 @@ func (c *campaign) text(v *verdict, figures string) string {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	w.Flush()
-	fmt.Fprintf(&b, "\n%sIDs by worker: %v\n", figures, v.workers)
+	fmt.Fprintf(&b, "\n%sIDs by worker: %v\n", figures, v.Workers)
 	return b.String()
 }
 
@@ -63,7 +65,7 @@ func (c *campaign) text(v *verdict, figures string) string {
 func (c *campaign) keep(text string) error {
 	slices.SortFunc(c.events, func(a, b event) int { return int(a.at - b.at) })
 	for _, e := range c.events {
-		text += fmt.Sprintf("\n%s  %-9s  %s", moment(e.at), e.who, e.text)
+		text += fmt.Sprintf("\n%s  %-9s  %s", harness.Moment(e.at), e.who, e.text)
 	}
 	c.t.Logf("the report is in %s", c.dir)
 	return os.WriteFile(filepath.Join(c.dir, "report.txt"), []byte(text+"\n"), 0o644)

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"os"
 	"strings"
@@ -96,7 +98,7 @@ func (c *campaign) endings() error {
 	tracks := c.tracks()
 	for _, e := range c.exits {
 		if !e.asTold() && !c.documented(e, tracks) {
-			c.wrong = append(c.wrong, fmt.Sprintf("%s: at %s it %s", nodeName(e.node), moment(e.at), e))
+			c.wrong = append(c.wrong, fmt.Sprintf("%s: at %s it %s", nodeName(e.node), harness.Moment(e.at), e))
 		}
 	}
 	for _, m := range c.machines {
@@ -104,8 +106,8 @@ func (c *campaign) endings() error {
 		if err != nil {
 			return err
 		}
-		for _, line := range crashed.FindAllString(string(log), 5) {
-			c.wrong = append(c.wrong, m.name+": its log has "+line)
+		for _, line := range harness.Crashed.FindAllString(string(log), 5) {
+			c.wrong = append(c.wrong, m.Name+": its log has "+line)
 		}
 	}
 	return nil
@@ -153,7 +155,7 @@ func TestEndings(t *testing.T) {
 	}
 	for line, want := range map[string]bool{"panic: runtime error: index": true, "goes on": false,
 		"fatal error: all goroutines are asleep": true} {
-		if crashed.MatchString(line) != want {
+		if harness.Crashed.MatchString(line) != want {
 			t.Errorf("%q", line)
 		}
 	}

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"os"
 	"testing"
@@ -132,7 +134,7 @@ func (c *campaign) recoveries() string {
 			if took, limit := time.Duration(to-from), limit+margin+c.late(from, to); took > limit {
 				c.wrong = append(c.wrong,
 					fmt.Sprintf("%s: %s %s after %s at %s, within %s is right", nodeName(f.node), what, short(took),
-						f.kind.name, moment(f.injected), short(limit)))
+						f.kind.name, harness.Moment(f.injected), short(limit)))
 			}
 		}
 		too("serves", f.healed, f.served, back)

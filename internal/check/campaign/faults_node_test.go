@@ -1,4 +1,4 @@
-package e2e
+package campaign
 
 import (
 	"context"
@@ -78,15 +78,15 @@ func (x *attack) secondProcess() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), 5*time.Second)
 	defer cancel()
 	x.m.mu.Lock()
-	twin := *x.m.node
+	twin := *x.m.Node
 	x.m.mu.Unlock()
-	twin.listen = "unix:" + x.m.logFile + ".sock"
-	cmd := exec.CommandContext(ctx, x.c.binary, twin.args()...)
+	twin.Listen = "unix:" + x.m.logFile + ".sock"
+	cmd := exec.CommandContext(ctx, x.c.binary, twin.Args()...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	said, _ := cmd.CombinedOutput() // see the exit code
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(said), "in use") {
-		x.c.violated(x.m.name, "a second process on the state directory ended with %d: %s", code, said)
+		x.c.violated(x.m.Name, "a second process on the state directory ended with %d: %s", code, said)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (x *attack) outOfDescriptors() error {
 		return err
 	}
 	for range 5 {
-		if conn, err := net.DialTimeout("tcp", x.m.listen, time.Second); err == nil {
+		if conn, err := net.DialTimeout("tcp", x.m.Listen, time.Second); err == nil {
 			defer conn.Close()
 		}
 	}
@@ -184,10 +184,10 @@ func clockKinds() []*kind {
 }
 
 func linkKinds() []*kind {
-	heal := func(m *machine) { m.links.heal() }
+	heal := func(m *machine) { m.Links.Heal() }
 	links := func(name string, most time.Duration, cut func(*faultnet.Link)) *kind {
 		return lasting(kind{name: name, serves: true, back: atOnce}, time.Second, most,
-			func(m *machine) { m.links.each(cut) }, heal)
+			func(m *machine) { m.Links.Each(cut) }, heal)
 	}
 	return []*kind{
 		links("cut off", 20*time.Second, (*faultnet.Link).Cut),
@@ -198,15 +198,15 @@ func linkKinds() []*kind {
 		{name: "slow link", serves: true, back: atOnce, least: 2 * time.Second, run: func(x *attack) error {
 			d := x.between(20*time.Millisecond, 2*time.Second)
 			x.begin("by %s", d)
-			x.m.links.each(func(l *faultnet.Link) { l.Delay(d/2, d) })
+			x.m.Links.Each(func(l *faultnet.Link) { l.Delay(d/2, d) })
 			x.holdFor(2*time.Second, 10*time.Second)
-			x.m.links.each(func(l *faultnet.Link) { l.Delay(0, 0) })
+			x.m.Links.Each(func(l *faultnet.Link) { l.Delay(0, 0) })
 			return nil
 		}},
 		{name: "resets", serves: true, back: atOnce, least: time.Second, run: func(x *attack) error {
 			x.begin("")
 			for range 20 {
-				x.m.links.each((*faultnet.Link).Reset)
+				x.m.Links.Each((*faultnet.Link).Reset)
 				x.holdFor(20*time.Millisecond, 200*time.Millisecond)
 			}
 			return nil
@@ -215,9 +215,9 @@ func linkKinds() []*kind {
 			run: func(x *attack) error {
 				d, until := *chaosLease+x.between(5*time.Second, 10*time.Second), x.m.until("lease_left_ms")
 				x.begin("for %s", d)
-				x.m.links.cut()
+				x.m.Links.Cut()
 				x.bounded(*chaosLease, until, d)
-				x.m.links.heal()
+				x.m.Links.Heal()
 				return nil
 			}},
 	}
@@ -229,7 +229,7 @@ func stateKinds() []*kind {
 		k.back, k.registers = max(k.back, confirmed), true
 		k.run = func(x *attack) error {
 			x.begin("")
-			return x.m.restarted(syscall.SIGKILL, func() error { return change(x, x.m.stateFile()) })
+			return x.m.restarted(syscall.SIGKILL, func() error { return change(x, x.m.StateFile()) })
 		}
 		return &k
 	}
@@ -238,7 +238,7 @@ func stateKinds() []*kind {
 		k.atFirst, k.back, k.registers = true, max(k.back, confirmed), true
 		k.run = func(x *attack) error {
 			x.begin("")
-			if err := change(x, x.m.stateFile()); err != nil {
+			if err := change(x, x.m.StateFile()); err != nil {
 				return err
 			}
 			x.holdFor(10*time.Millisecond, 2*time.Second)
@@ -250,14 +250,14 @@ func stateKinds() []*kind {
 	remove := func(_ *attack, file string) error { return os.Remove(file) }
 	// The journal of sequences alone is put back. The state file is written more often than the hold here.
 	journal := func(x *attack) error {
-		old, err := os.ReadFile(x.m.journal())
+		old, err := os.ReadFile(x.m.Journal())
 		if err != nil {
 			return nil // the node holds nothing at present
 		}
 		x.begin("")
 		x.holdFor(5*time.Second, 10*time.Second)
 		x.mayRefuse()
-		return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.journal(), old, 0o600) })
+		return x.m.restarted(syscall.SIGKILL, func() error { return os.WriteFile(x.m.Journal(), old, 0o600) })
 	}
 	return []*kind{
 		killed(kind{name: "state lost"}, remove),
@@ -270,8 +270,8 @@ func stateKinds() []*kind {
 				return spoil(file, x.rng)
 			}),
 		killed(kind{name: "state copied from another node"}, func(x *attack, file string) error {
-			from := x.c.machines[(x.m.id+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
-			data, err := os.ReadFile(from.stateFile())
+			from := x.c.machines[(x.m.ID+1+x.rng.IntN(len(x.c.machines)-1))%len(x.c.machines)]
+			data, err := os.ReadFile(from.StateFile())
 			if err != nil {
 				data = nil // the other file was just removed: use an empty one
 			}
@@ -286,7 +286,7 @@ func stateKinds() []*kind {
 		{name: "an old copy of the state put back", atFirst: true, untilWell: true, back: confirmed, registers: true,
 			run: func(x *attack) error {
 				x.begin("")
-				old, err := os.ReadFile(x.m.stateFile())
+				old, err := os.ReadFile(x.m.StateFile())
 				if err != nil {
 					return err
 				}
@@ -294,7 +294,7 @@ func stateKinds() []*kind {
 				x.holdFor(100*time.Millisecond, 3*time.Second)
 				x.mayRefuse()
 				return x.m.restarted(syscall.SIGKILL, func() error {
-					return errors.Join(x.m.tracePutBack(copied), os.WriteFile(x.m.stateFile(), old, 0o600))
+					return errors.Join(x.m.tracePutBack(copied), os.WriteFile(x.m.StateFile(), old, 0o600))
 				})
 			}},
 	}
@@ -333,17 +333,17 @@ func diskKinds() []*kind {
 	}
 	return []*kind{
 		lasting(kind{name: "disk full", serves: true, back: atOnce}, 2*time.Second, 10*time.Second,
-			func(m *machine) { m.disk.Fill() }, func(m *machine) { m.disk.Free() }),
+			func(m *machine) { m.Disk.Fill() }, func(m *machine) { m.Disk.Free() }),
 		{name: "disk full, kill -9, restart", fromDisk: true, back: resumed, run: func(x *attack) error {
 			x.begin("")
-			x.m.disk.Fill()
+			x.m.Disk.Fill()
 			x.holdFor(10*time.Millisecond, 2*time.Second)
 			err := x.m.restarted(syscall.SIGKILL, nil)
 			x.holdFor(time.Second, 10*time.Second)
-			x.m.disk.Free()
+			x.m.Disk.Free()
 			return err
 		}},
-		failing("disk read-only", func(m *machine) { m.disk.ReadOnly() }, func(m *machine) { m.disk.ReadWrite() }),
-		failing("disk stalls", func(m *machine) { m.disk.Freeze() }, func(m *machine) { m.disk.Thaw() }),
+		failing("disk read-only", func(m *machine) { m.Disk.ReadOnly() }, func(m *machine) { m.Disk.ReadWrite() }),
+		failing("disk stalls", func(m *machine) { m.Disk.Freeze() }, func(m *machine) { m.Disk.Thaw() }),
 	}
 }

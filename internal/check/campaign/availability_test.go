@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"cmp"
 	"slices"
 	"strings"
@@ -53,18 +55,18 @@ const underWay = 200 * time.Millisecond
 // excused reports whether one of the windows covers all requests of the miss. The first request
 // may have been sent up to underWay, and the lateness of the machine, before the window. The
 // last one must have been sent before the end of the window.
-func excused(windows []window, m miss, late func(from, to int64) time.Duration) bool {
+func excused(windows []window, m harness.Miss, late func(from, to int64) time.Duration) bool {
 	return slices.ContainsFunc(windows, func(w window) bool {
-		return w.from <= m.given && m.last <= w.to &&
-			(w.from <= m.first || w.from-m.first <= int64(underWay+late(m.first, w.from)))
+		return w.from <= m.Given && m.Last <= w.to &&
+			(w.from <= m.First || w.from-m.First <= int64(underWay+late(m.First, w.from)))
 	})
 }
 
 // lapsed reports whether the refusal is one of a node whose lease has ended.
-func (m miss) lapsed() bool {
+func lapsed(m harness.Miss) bool {
 	return slices.ContainsFunc([]string{"-FENCED ", "-NOTREADY starting", "-NOTREADY confirming"},
 		func(begin string) bool {
-			return strings.HasPrefix(m.text, begin)
+			return strings.HasPrefix(m.Text, begin)
 		})
 }
 
@@ -72,8 +74,8 @@ func (m miss) lapsed() bool {
 // machine stood still. The nodes and the ZooKeeper servers share that disk. So the machine must have
 // been late by more than half of reserve in the time before the refusal, or during it. The text of the
 // refusal does not tell: a process of two workers may give the reason of the one that waits.
-func (m miss) stoodStill(late func(from, to int64) time.Duration) bool {
-	return late(m.first-int64(reserve), m.last) > reserve/2
+func stoodStill(m harness.Miss, late func(from, to int64) time.Duration) bool {
+	return late(m.First-int64(reserve), m.Last) > reserve/2
 }
 
 // availability records a finding for each miss that has no excuse.
@@ -81,15 +83,15 @@ func (c *campaign) availability() {
 	tracks := c.tracks()
 	for _, l := range c.loads {
 		over := window{c.ended, c.ended + int64(time.Hour)}
-		windows, longer := append(excuses(c.faults, l.node.id, c.ended, false), over),
-			append(excuses(c.faults, l.node.id, c.ended, true), over)
-		for _, m := range l.misses {
+		windows, longer := append(excuses(c.faults, l.Node.ID, c.ended, false), over),
+			append(excuses(c.faults, l.Node.ID, c.ended, true), over)
+		for _, m := range l.Misses {
 			switch {
-			case excused(windows, m, c.late), m.lapsed() && excused(longer, m, c.late), m.stoodStill(c.late):
-			case strings.HasPrefix(m.text, "-CLOCK most voters say that this node's clock is wrong") &&
-				c.outvoted(tracks, m.node, m.first, m.first) && c.outvoted(tracks, m.node, m.last, m.last):
+			case excused(windows, m, c.late), lapsed(m) && excused(longer, m, c.late), stoodStill(m, c.late):
+			case strings.HasPrefix(m.Text, "-CLOCK most voters say that this node's clock is wrong") &&
+				c.outvoted(tracks, m.Node, m.First, m.First) && c.outvoted(tracks, m.Node, m.Last, m.Last):
 			default:
-				c.wrong = append(c.wrong, nodeName(m.node)+": had to serve, and "+m.String())
+				c.wrong = append(c.wrong, nodeName(m.Node)+": had to serve, and "+m.String())
 			}
 		}
 	}
@@ -155,15 +157,15 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 		if strings.HasPrefix(row.name, "under way") {
 			given = 10 * s
 		}
-		if got := excused(windows, miss{first: row.first, given: given, last: row.last}, never); got != row.want {
+		if got := excused(windows, harness.Miss{First: row.first, Given: given, Last: row.last}, never); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}
-	if !excused(longer, miss{first: 28 * s, given: 28 * s, last: 28 * s}, never) {
+	if !excused(longer, harness.Miss{First: 28 * s, Given: 28 * s, Last: 28 * s}, never) {
 		t.Error("its lease had ended")
 	}
 	if late := func(int64, int64) time.Duration { return time.Second }; !excused(windows,
-		miss{first: 9 * s, given: 10 * s, last: 11 * s}, late) {
+		harness.Miss{First: 9 * s, Given: 10 * s, Last: 11 * s}, late) {
 		t.Error("under way for long on a machine that was late")
 	}
 	for text, want := range map[string]bool{
@@ -171,7 +173,7 @@ func TestExcusesCoverOnlyOwnFaults(t *testing.T) {
 		"-NOTREADY starting reason=x":                      true,
 		"-NOTREADY refusing reason=reserved-bound-reached": false, "-CLOCK the clock is behind": false, "": false,
 	} {
-		if (miss{text: text}).lapsed() != want {
+		if lapsed((harness.Miss{Text: text})) != want {
 			t.Errorf("%q", text)
 		}
 	}
@@ -188,7 +190,7 @@ func TestSuspendedRefusalNeedsLateMachine(t *testing.T) {
 				}
 				return 0
 			}
-			if got := (miss{first: 10 * s, last: 12 * s}).stoodStill(late); got != (want && enough) {
+			if got := stoodStill((harness.Miss{First: 10 * s, Last: 12 * s}), late); got != (want && enough) {
 				t.Errorf("late by %s at %s: %v", by, time.Duration(at), got)
 			}
 		}

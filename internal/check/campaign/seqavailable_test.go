@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"fmt"
 	"math"
 	"slices"
@@ -87,14 +89,14 @@ func (c *campaign) frozenWindows() (all []window) {
 }
 
 // neverExpected reports whether no fault of the campaign is a reason for the refusal of a sequence.
-func (m miss) neverExpected(kind int) bool {
-	if kind == strictKind && (strings.HasPrefix(m.text, "-ERR reason=frozen") ||
-		strings.HasPrefix(m.text, "-NOTREADY reason=unknown")) {
+func neverExpected(m harness.Miss, kind int) bool {
+	if kind == strictKind && (strings.HasPrefix(m.Text, "-ERR reason=frozen") ||
+		strings.HasPrefix(m.Text, "-NOTREADY reason=unknown")) {
 		return false
 	}
 	return !slices.ContainsFunc([]string{"", "-NOTREADY ", "-ERR reason=no-sequence", "-FENCED", "-CLOCK"},
 		func(begin string) bool {
-			return m.text == begin || begin != "" && strings.HasPrefix(m.text, begin)
+			return m.Text == begin || begin != "" && strings.HasPrefix(m.Text, begin)
 		})
 }
 
@@ -114,7 +116,7 @@ func (c *campaign) sequenceExcuses(node int) (windows, empty []window) {
 
 // ownerBack is the longest time without an owner, after the last one has ended: its lease, the steps of the others, who
 // read the record with their heartbeats, and a margin.
-const ownerBack = ownerLease + 2*slowest + time.Second
+const ownerBack = harness.OwnerLease + 2*slowest + time.Second
 
 // unowned returns the windows in which a node may have to wait for the owner of an ordered sequence, because of faults
 // of any node: it may be the owner. A node that cannot reach ZooKeeper or its disk well may lose its ownership at any
@@ -147,18 +149,18 @@ func meeting(all, others []window) (met []window) {
 // or for a reason that does not apply. due is the number of answers that were due, by kind.
 func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceKinds)]int) {
 	answered := map[[2]int][]int64{} // by node and kind: when the requests were sent
-	for _, r := range c.site.values.all("") {
+	for _, r := range c.site.Values.All("") {
 		if key := [2]int{r.Node, kindOf(r.Name)}; r.Lost == 0 {
 			answered[key] = append(answered[key], r.Sent)
 		}
 	}
 	for _, client := range c.seq.clients {
-		full, empty := c.sequenceExcuses(client.node.id)
+		full, empty := c.sequenceExcuses(client.Node.ID)
 		ordered := sequenceKinds[client.kind].ordered()
 		if ordered {
 			full = join(append(c.unowned(), empty...))
 		}
-		for _, sent := range answered[[2]int{client.node.id, client.kind}] {
+		for _, sent := range answered[[2]int{client.Node.ID, client.kind}] {
 			if (client.kind < slowKind || ordered) && !touches(full, sent, sent) {
 				due[client.kind]++
 			}
@@ -172,15 +174,15 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceK
 		case lifeKind:
 			windows = join(append(slices.Clone(c.seq.gone), empty...))
 		}
-		for _, m := range client.misses {
-			late := c.late(m.given-int64(sequenceTimeout), m.last) > time.Second // the machine's disk is ZooKeeper's, too
+		for _, m := range client.Misses {
+			late := c.late(m.Given-int64(sequenceTimeout), m.Last) > time.Second // the machine's disk is ZooKeeper's, too
 			waited := m
-			waited.first = m.given // a node lets requests wait for values: the first one may have been sent long before
-			slow := client.kind == slowKind && strings.HasPrefix(m.text, "-NOTREADY reason=ceiling")
-			expected := !m.neverExpected(client.kind) && (slow || late || excused(windows, waited, c.late))
+			waited.First = m.Given // a node lets requests wait for values: the first one may have been sent long before
+			slow := client.kind == slowKind && strings.HasPrefix(m.Text, "-NOTREADY reason=ceiling")
+			expected := !neverExpected(m, client.kind) && (slow || late || excused(windows, waited, c.late))
 			// Of a campaign below a minute, nearly all is an edge: two dozen answers are due.
 			if !expected && *chaosFor >= time.Minute {
-				f.found("availability", "%s: %s: %s", nodeName(m.node), sequenceKinds[client.kind].name, m.String())
+				f.found("availability", "%s: %s: %s", nodeName(m.Node), sequenceKinds[client.kind].name, m.String())
 			}
 		}
 	}
@@ -188,11 +190,11 @@ func (c *campaign) sequenceAvailability(f *sequenceFindings) (due [len(sequenceK
 }
 
 // shortReason returns the reason of a refusal, or why there was no answer.
-func (m miss) shortReason() string {
-	if _, reason, ok := strings.Cut(m.text, "reason="); ok {
+func shortReason(m harness.Miss) string {
+	if _, reason, ok := strings.Cut(m.Text, "reason="); ok {
 		return strings.Fields(reason)[0]
 	}
-	return m.reason()
+	return m.Reason()
 }
 
 // judgeSequences checks what was answered of sequences, and returns a paragraph of the report.
@@ -204,24 +206,24 @@ func (c *campaign) judgeSequences() string {
 	var refused [len(sequenceKinds)]map[string]int
 	var answered [len(sequenceKinds)]int64
 	for _, client := range c.seq.clients {
-		for _, m := range client.misses {
+		for _, m := range client.Misses {
 			if refused[client.kind] == nil {
 				refused[client.kind] = map[string]int{}
 			}
-			refused[client.kind][m.shortReason()] += m.count
+			refused[client.kind][shortReason(m)] += m.Count
 		}
 		asked[client.kind] += client.asked
-		answered[client.kind] += client.answered
+		answered[client.kind] += client.Answered
 	}
 	var f sequenceFindings
-	ledger := c.site.values
-	for _, v := range ledger.violations() {
+	ledger := c.site.Values
+	for _, v := range ledger.Violations() {
 		f.found(v.Rule, "%s; then %s", v.Before, v.After)
 	}
-	for _, w := range ledger.wrong {
+	for _, w := range ledger.Wrong {
 		f.found("answers", "%s", w)
 	}
-	_, lost := order.Missing(ledger.all(""), sequenceKinds[strictKind].name, 0, math.MaxInt64)
+	_, lost := order.Missing(ledger.All(""), sequenceKinds[strictKind].name, 0, math.MaxInt64)
 	due := c.sequenceAvailability(&f)
 	if answered == [len(sequenceKinds)]int64{} {
 		f.found("answers", "no node has answered a value")
@@ -233,16 +235,16 @@ func (c *campaign) judgeSequences() string {
 			answered[kind], asked[kind], due[kind], refused[kind])
 	}
 	return text + fmt.Sprintf("strict: requests for %d numbers were not answered, %d keys were used\n", lost,
-		c.seq.keys.Load()-int64(len(ledger.jumps))*staleKey) +
+		c.seq.keys.Load()-int64(len(ledger.Jumps))*staleKey) +
 		fmt.Sprintf("%d commands of operators, who said %d times where a strict sequence goes on\n", c.seq.done,
-			len(ledger.jumps)) +
+			len(ledger.Jumps)) +
 		fmt.Sprintf("violations: %v\n", f.count)
 }
 
 func TestRefusalsThatNoFaultExplains(t *testing.T) {
 	for text, want := range map[string]bool{"": false, "-NOTREADY reason=ceiling x": false,
 		"-ERR reason=frozen x": true, "-EXHAUSTED x": true, "-ERR reason=no-sequence x": false} {
-		if (miss{text: text}).neverExpected(0) != want {
+		if neverExpected((harness.Miss{Text: text}), 0) != want {
 			t.Errorf("%q", text)
 		}
 	}

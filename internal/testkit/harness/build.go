@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
-// build is one way to build the binary, and the result. The first test that calls binary builds
+// Build is one way to build the binary, and the result. The first test that calls binary builds
 // it, once per test process.
-type build struct {
-	name string
-	args []string
-	tree func() (string, error) // returns the directory of the source; nil for this one
+type Build struct {
+	Name string
+	Args []string
+	Tree func() (string, error) // returns the directory of the source; nil for this one
 
 	once sync.Once
 	path string
@@ -26,13 +26,13 @@ type build struct {
 
 // These are package-level because they live as long as the test process.
 var (
-	// shipped is built like `make build` does. It ignores the arguments of testTimes.
-	shipped = &build{name: "flaked",
-		args: []string{"-trimpath", "-ldflags", "-X main.version=" + testVersion}}
-	// clocked is shipped with the tag that lets a test shorten times (testTimes) and step the wall clock (ownclock).
-	clocked = &build{name: "flaked-clocked", args: append([]string{"-tags", ownclock.Tag}, shipped.args...)}
-	// buildDir returns the directory of the builds.
-	buildDir = sync.OnceValues(func() (string, error) {
+	// Shipped is built like `make build` does. It ignores the arguments of testTimes.
+	Shipped = &Build{Name: "flaked",
+		Args: []string{"-trimpath", "-ldflags", "-X main.version=" + TestVersion}}
+	// Clocked is shipped with the tag that lets a test shorten times (testTimes) and step the wall clock (ownclock).
+	Clocked = &Build{Name: "flaked-clocked", Args: append([]string{"-tags", ownclock.Tag}, Shipped.Args...)}
+	// BuildDir returns the directory of the builds.
+	BuildDir = sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "flaked-e2e-")
 		if err == nil {
 			err = os.Chmod(dir, 0o755)
@@ -41,7 +41,7 @@ var (
 	})
 )
 
-const testVersion = "v0.0.0-e2e"
+const TestVersion = "v0.0.0-e2e"
 
 // emulators name the programs that run binaries of other processors. FLAKED_TEST_GOARCH chooses
 // one of these processors for the shipped binary. 386 needs no emulator on amd64.
@@ -49,7 +49,7 @@ var emulators = map[string]string{
 	"386": "", "arm": "qemu-arm-static", "arm64": "qemu-aarch64-static", "s390x": "qemu-s390x-static",
 }
 
-func (b *build) binary(t testing.TB) string {
+func (b *Build) Binary(t testing.TB) string {
 	t.Helper()
 	b.once.Do(func() { b.path, b.err = b.make() })
 	if b.err != nil {
@@ -58,30 +58,30 @@ func (b *build) binary(t testing.TB) string {
 	return b.path
 }
 
-func (b *build) make() (string, error) {
-	dir, err := buildDir()
+func (b *Build) make() (string, error) {
+	dir, err := BuildDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, b.name)
-	args := append([]string{"build", "-o", path}, b.args...)
+	path := filepath.Join(dir, b.Name)
+	args := append([]string{"build", "-o", path}, b.Args...)
 	cmd := exec.Command("go", append(args, "github.com/flaked/flaked/cmd/flaked")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b.tree != nil {
-		if cmd.Dir, err = b.tree(); err != nil {
+	if b.Tree != nil {
+		if cmd.Dir, err = b.Tree(); err != nil {
 			return "", err
 		}
 	}
 	arch := os.Getenv("FLAKED_TEST_GOARCH")
 	emulator, known := emulators[arch]
 	if arch != "" && !known {
-		return "", fmt.Errorf("e2e: FLAKED_TEST_GOARCH=%s is unknown", arch)
+		return "", fmt.Errorf("harness: FLAKED_TEST_GOARCH=%s is unknown", arch)
 	}
 	if arch != "" {
 		cmd.Env = append(cmd.Env, "GOARCH="+arch)
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("e2e: go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
+		return "", fmt.Errorf("harness: go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
 	}
 	if emulator == "" {
 		return path, nil
@@ -96,8 +96,8 @@ func emulated(path, emulator string) (string, error) {
 	return script, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec %s '%s' \"$@\"\n", emulator, path), 0o755)
 }
 
-func removeBuilds() {
-	if dir, err := buildDir(); err == nil {
+func RemoveBuilds() {
+	if dir, err := BuildDir(); err == nil {
 		os.RemoveAll(dir)
 	}
 }

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +23,7 @@ import (
 // itself is started again after a second. A node's flags that differ between the machines, and between the
 // starts of one machine, are drawn: safety must not depend on them.
 type machine struct {
-	*node
+	*harness.Node
 	c       *campaign
 	base    time.Duration // the clock's offset without a fault
 	clock   *ownclock.Clock
@@ -36,7 +38,7 @@ type machine struct {
 	sent   syscall.Signal // sent to end the process; 0: none
 	clocks []clockAt
 
-	probe     *client // only for the goroutine that runs faultTrack
+	probe     *harness.Client // only for the goroutine that runs faultTrack
 	supervise sync.WaitGroup
 }
 
@@ -50,19 +52,19 @@ type clockAt struct {
 
 // newMachine returns a machine whose node has not run. subnet is the beginning of its address.
 func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
-	m := &machine{node: c.site.node(), c: c, base: base}
-	m.rng = rand.New(rand.NewPCG(*chaosSeed, 200+uint64(m.id)))
+	m := &machine{Node: c.site.Node(), c: c, base: base}
+	m.rng = rand.New(rand.NewPCG(*chaosSeed, 200+uint64(m.ID)))
 	m.release = m.rng.IntN(5) < 2
-	m.listen = fmt.Sprintf("%s%d:7609", subnet, m.id+1)
-	m.logFile = filepath.Join(c.dir, m.name+".log")
+	m.Listen = fmt.Sprintf("%s%d:7609", subnet, m.ID+1)
+	m.logFile = filepath.Join(c.dir, m.Name+".log")
 	_, _ = os.Remove(m.logFile), os.Remove(m.traceFile()) // of an earlier run
-	m.probe = &client{node: m.node, timeout: clientTimeout}
+	m.probe = &harness.Client{Node: m.Node, Timeout: clientTimeout}
 	m.clock = new(ownclock.Clock)
 	if os.Geteuid() == 0 {
-		m.disk = faultdisk.New(c.t)
-		m.dir = filepath.Join(m.disk.Dir(), "state")
+		m.Disk = faultdisk.New(c.t)
+		m.Dir = filepath.Join(m.Disk.Dir(), "state")
 	}
-	m.network()
+	m.Network()
 	m.set(base)
 	c.t.Cleanup(func() {
 		m.signal(syscall.SIGCONT)
@@ -97,7 +99,7 @@ func (m *machine) forStart() (flags, env []string) {
 		"--confirm-time", confirm.String(), "--lease", chaosLease.String(), "--log-format", "text",
 		"--heartbeat", []time.Duration{slowest / 4, slowest / 2, slowest}[m.rng.IntN(3)].String(),
 	}
-	if m.rng.IntN(2) == 0 || m.id == 0 && m.starts == 0 { // the run's first start creates the cluster
+	if m.rng.IntN(2) == 0 || m.ID == 0 && m.starts == 0 { // the run's first start creates the cluster
 		flags = append(flags, "--bootstrap")
 	}
 	if m.release {
@@ -120,32 +122,32 @@ func (m *machine) begin() {
 // launch starts the process once. The caller holds mu.
 func (m *machine) launch() {
 	var env []string
-	m.flags, env = m.forStart()
+	m.Flags, env = m.forStart()
 	began := m.clock.Offset()
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: began, exact: true})
-	p, err := spawn(m.c.t, env, m.name, m.logFile, m.clock, exec.Command(m.c.binary, m.args()...))
+	p, err := harness.Spawn(m.c.t, env, m.Name, m.logFile, m.clock, exec.Command(m.c.binary, m.Args()...))
 	if err != nil {
-		m.c.violated(m.name, "cannot be started: %v", err)
+		m.c.violated(m.Name, "cannot be started: %v", err)
 		return
 	}
 	ended := make(chan struct{})
-	m.proc, m.ended, m.sent = p, ended, 0
+	m.Proc, m.ended, m.sent = p, ended, 0
 	m.supervise.Go(func() {
-		<-p.done
+		<-p.Done
 		m.mu.Lock()
-		status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-		m.c.exited(exit{node: m.id, at: m.c.now(), offset: began, sent: m.sent, status: status,
-			said: lastLines(p.log(), 1)})
-		asked := !m.wanted || m.proc != p
+		status := p.Cmd.ProcessState.Sys().(syscall.WaitStatus)
+		m.c.exited(exit{node: m.ID, at: m.c.now(), offset: began, sent: m.sent, status: status,
+			said: harness.LastLines(p.Log(), 1)})
+		asked := !m.wanted || m.Proc != p
 		m.mu.Unlock()
 		close(ended)
 		if asked {
 			return
 		}
-		pass(m.c.playing, time.Second)
+		harness.Pass(m.c.playing, time.Second)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.wanted && m.proc == p && m.c.playing.Err() == nil {
+		if m.wanted && m.Proc == p && m.c.playing.Err() == nil {
 			m.launch()
 		}
 	})
@@ -156,19 +158,19 @@ func (m *machine) launch() {
 func (m *machine) end(sig syscall.Signal) {
 	m.mu.Lock()
 	m.wanted, m.sent = false, sig
-	p, ended := m.proc, m.ended
+	p, ended := m.Proc, m.ended
 	m.mu.Unlock()
 	if p == nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(sig) // it may have ended by itself
+	_ = p.Cmd.Process.Signal(sig) // it may have ended by itself
 	late := time.NewTimer(30 * time.Second)
 	defer late.Stop()
 	select {
 	case <-ended:
 	case <-late.C:
-		m.c.violated(m.name, "has not ended 30 s after %s", sig)
-		p.kill()
+		m.c.violated(m.Name, "has not ended 30 s after %s", sig)
+		p.Kill()
 		<-ended
 	}
 }
@@ -187,15 +189,15 @@ func (m *machine) restarted(sig syscall.Signal, change func() error) error {
 func (m *machine) signal(sig syscall.Signal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.proc != nil {
-		_ = m.proc.cmd.Process.Signal(sig)
+	if m.Proc != nil {
+		_ = m.Proc.Cmd.Process.Signal(sig)
 	}
 }
 
 func (m *machine) pid() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.proc.cmd.Process.Pid
+	return m.Proc.Cmd.Process.Pid
 }
 
 // clientTimeout is the time after which a client gives up a request and closes the connection.
@@ -204,29 +206,29 @@ const clientTimeout = 2 * time.Second
 // load starts the three clients of a node. Two ask for one ID about a thousand times a second,
 // and send a pipeline of fifty requests every hundredth time. The third asks for 800 IDs a
 // hundred times a second, and every fiftieth time for 10,000, which is more than a tick has.
-func (m *machine) load() *load {
-	l := m.newLoad()
+func (m *machine) load() *harness.Load {
+	l := m.NewLoad()
 	pipeline := strings.Repeat("GET\n", 50)
-	single := func(c *client, round int) (int, error) {
+	single := func(c *harness.Client, round int) (int, error) {
 		if round%100 == 0 {
-			return c.counted(pipeline, 50)
+			return c.Counted(pipeline, 50)
 		}
-		return c.counted("GET\n", 1)
+		return c.Counted("GET\n", 1)
 	}
-	l.add(time.Millisecond, clientTimeout, single)
-	l.add(1100*time.Microsecond, clientTimeout, single)
-	l.add(10*time.Millisecond, clientTimeout, func(c *client, round int) (int, error) {
+	l.Add(time.Millisecond, clientTimeout, single)
+	l.Add(1100*time.Microsecond, clientTimeout, single)
+	l.Add(10*time.Millisecond, clientTimeout, func(c *harness.Client, round int) (int, error) {
 		if round%50 == 0 {
-			return c.counted("GET 10000\n", 10_000)
+			return c.Counted("GET 10000\n", 10_000)
 		}
-		return c.counted("GET 800\n", 800)
+		return c.Counted("GET 800\n", 800)
 	})
 	return l
 }
 
 // serves reports whether the node would answer a GET with an ID.
 func (m *machine) serves() bool {
-	answer, err := m.probe.ask("READY")
+	answer, err := m.probe.Ask("READY")
 	return err == nil && answer == "OK"
 }
 
@@ -245,7 +247,7 @@ func (m *machine) connected() bool {
 
 // figure returns a figure of STATS, or -1 if STATS does not have it or fails.
 func (m *machine) figure(name string) int64 {
-	text, err := m.probe.stat(name)
+	text, err := m.probe.Stat(name)
 	n, bad := strconv.ParseInt(text, 10, 64)
 	if err != nil || bad != nil {
 		return -1
@@ -263,19 +265,19 @@ func (m *machine) until(figure string) int64 {
 
 // holds returns the worker that the node holds.
 func (m *machine) holds() (int, error) {
-	id, err := m.tryIdentity()
-	if err == nil && id.worker < 0 {
+	id, err := m.TryIdentity()
+	if err == nil && id.Worker < 0 {
 		err = errors.New("no worker")
 	}
-	return id.worker, err
+	return id.Worker, err
 }
 
 // leavesNothing returns findings if a state file or a journal is left after a stop with --release-on-exit. A
 // node could use a released worker, or values that it has given back, again from such a file.
 func (m *machine) leavesNothing() (wrong []string) {
-	for _, file := range []string{m.stateFile(), m.journal()} {
+	for _, file := range []string{m.StateFile(), m.Journal()} {
 		if _, err := os.Stat(file); m.release && !os.IsNotExist(err) {
-			wrong = append(wrong, fmt.Sprintf("%s: its worker is released, and %s is still there (%v)", m.name, file, err))
+			wrong = append(wrong, fmt.Sprintf("%s: its worker is released, and %s is still there (%v)", m.Name, file, err))
 		}
 	}
 	return wrong

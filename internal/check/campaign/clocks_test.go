@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"sort"
 	"testing"
 	"time"
@@ -63,11 +65,11 @@ func shown(all []showing, from, to int64) (low, high time.Duration) {
 
 // steps returns the spans in which a machine's IDs may go down. Its clock went back by more than
 // the node waits for, so that the node may have acquired another worker.
-func steps(m *machine) (spans []span) {
+func steps(m *machine) (spans []harness.Span) {
 	for i := 1; i < len(m.clocks); i++ {
 		if back := m.clocks[i-1].offset - m.clocks[i].offset; back > 5*time.Millisecond {
 			at := m.clocks[i].at
-			spans = append(spans, span{node: uint16(m.id), from: at - slackMs*1e6, to: at + int64(6*time.Second)})
+			spans = append(spans, harness.Span{Node: uint16(m.ID), From: at - slackMs*1e6, To: at + int64(6*time.Second)})
 		}
 	}
 	return spans

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +32,7 @@ func (c *campaign) flakedSeq(args ...string) error {
 // values that nodes have issued or hold.
 func (c *campaign) createSequence(kind int) error {
 	k := sequenceKinds[kind]
-	c.site.values.made(k.name, k.mode)
+	c.site.Values.Made(k.name, k.mode)
 	args := []string{"create", k.name}
 	for flag, value := range map[string]int64{"--ceiling": k.ceiling, "--sections": int64(k.sections)} {
 		if value > 0 {
@@ -48,7 +50,7 @@ func (c *campaign) createSequence(kind int) error {
 	}
 	err := c.flakedSeq(args...)
 	if err != nil && strings.Contains(err.Error(), "needs a start") {
-		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.site.values.highest(k.name)+100_000_000))...)
+		err = c.flakedSeq(append(args, "--start", fmt.Sprint(c.site.Values.Highest(k.name)+100_000_000))...)
 	}
 	return err
 }
@@ -57,7 +59,7 @@ func (c *campaign) createSequence(kind int) error {
 func (c *campaign) prepareSequences() {
 	for kind := range sequenceKinds {
 		var err error
-		if !waits(c.t.Context(), 30*time.Second, func() bool { err = c.createSequence(kind); return err == nil }) {
+		if !harness.Waits(c.t.Context(), 30*time.Second, func() bool { err = c.createSequence(kind); return err == nil }) {
 			c.t.Fatal(err)
 		}
 	}
@@ -69,7 +71,7 @@ func (c *campaign) prepareSequences() {
 func (c *campaign) operate(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*chaosSeed, 400))
 	for ctx.Err() == nil {
-		pass(ctx, time.Second+time.Duration(rng.IntN(8000))*time.Millisecond)
+		harness.Pass(ctx, time.Second+time.Duration(rng.IntN(8000))*time.Millisecond)
 		if touches(c.recentLosses(), c.now(), c.now()) {
 			continue
 		}
@@ -96,9 +98,9 @@ func (c *campaign) vouch() error {
 		return err
 	})
 	if err == nil && frozen {
-		next := c.site.values.highest(name) + 1_000_000
+		next := c.site.Values.Highest(name) + 1_000_000
 		c.note("operator", "%s goes on at %d", name, next)
-		c.site.values.jump(next) // also if the command has an unknown outcome
+		c.site.Values.Jump(next) // also if the command has an unknown outcome
 		c.seq.keys.Add(staleKey) // the nodes may have lost the keys
 		err = c.flakedSeq("set", name, "--next", fmt.Sprint(next), "--vouch-after-loss", "--confirm",
 			fmt.Sprintf("%s is unused from %d on in incarnation %d", name, next, incarnation))
@@ -149,7 +151,7 @@ func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
 	c.note("operator", "%s is deleted, and created again", life)
 	err := c.flakedSeq("delete", life, "--confirm", "delete sequence "+life)
 	if rng.IntN(2) == 0 {
-		pass(ctx, time.Duration(rng.IntN(3000))*time.Millisecond)
+		harness.Pass(ctx, time.Duration(rng.IntN(3000))*time.Millisecond)
 	}
 	if created := c.createSequence(lifeKind); created != nil && !strings.Contains(created.Error(), "exists already") {
 		return errors.Join(err, created)
@@ -178,7 +180,7 @@ func (c *campaign) nextOf(name string) (next int64, err error) {
 // awaitFollowers blocks until all nodes that run report that they have followed the operator.
 func (c *campaign) awaitFollowers() {
 	var last error
-	ok := waits(c.t.Context(), healthyWithin(), func() bool {
+	ok := harness.Waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
 			_, st, err := seq.Operator{Store: zk}.Show(ctx, "none")
 			if err != nil && !errors.Is(err, seq.ErrNotFound) {

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"context"
 	"errors"
 	"strings"
@@ -79,9 +81,9 @@ func dataKinds() []*kind {
 			if err != nil {
 				return nil // the node has no worker at present
 			}
-			x.begin("worker %d, of %s", number, m.name)
+			x.begin("worker %d, of %s", number, m.Name)
 			return x.c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-				err := zk.Delete(ctx, slotPath(number), store.AnyVersion)
+				err := zk.Delete(ctx, harness.SlotPath(number), store.AnyVersion)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
@@ -101,7 +103,7 @@ func (k *kind) loses() bool {
 // has noticed the loss. After 30 s without one it records a finding. It always returns nil.
 func (c *campaign) noticed(ctx context.Context) error {
 	var last error
-	ok := waits(context.WithoutCancel(ctx), 30*time.Second, func() bool {
+	ok := harness.Waits(context.WithoutCancel(ctx), 30*time.Second, func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
 			cl, err := coordinator.ReadCluster(ctx, zk)
 			switch {
@@ -123,7 +125,7 @@ func (c *campaign) noticed(ctx context.Context) error {
 // withZooKeeper calls do with a connection of its own to ZooKeeper. All of it must end within
 // 10 s.
 func (c *campaign) withZooKeeper(do func(context.Context, *store.ZK) error) error {
-	zk, stop, err := connect(c.zk.Addr(), 10*time.Second)
+	zk, stop, err := harness.Connect(c.zk.Addr(), 10*time.Second)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
-package e2e
+package campaign
 
 import (
+	"github.com/flaked/flaked/internal/testkit/harness"
+
 	"cmp"
 	"context"
 	"math/rand/v2"
@@ -31,7 +33,7 @@ func (c *campaign) chosen(kinds []*kind) []*kind {
 	return slices.DeleteFunc(kinds, func(k *kind) bool {
 		wanted := slices.ContainsFunc(strings.Split(*chaosOnly, ","),
 			func(part string) bool { return strings.Contains(k.name, part) })
-		return !wanted || strings.HasPrefix(k.name, "disk") && c.machines[0].disk == nil
+		return !wanted || strings.HasPrefix(k.name, "disk") && c.machines[0].Disk == nil
 	})
 }
 
@@ -44,10 +46,10 @@ func fits(ctx context.Context, k *kind) bool {
 // faultTrack makes one fault after the other on a machine until ctx ends. After each fault it waits
 // until the node is well.
 func (c *campaign) faultTrack(ctx context.Context, m *machine) {
-	rng := rand.New(rand.NewPCG(*chaosSeed, uint64(m.id)+1))
+	rng := rand.New(rand.NewPCG(*chaosSeed, uint64(m.ID)+1))
 	d := &deck{rng: rng, kinds: c.chosen(nodeKinds(m.release))}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
-		pass(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
+		harness.Pass(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
 		k := d.deal()
 		if !fits(ctx, k) {
 			continue
@@ -60,13 +62,13 @@ func (c *campaign) faultTrack(ctx context.Context, m *machine) {
 		if x.fault == nil {
 			continue
 		}
-		if !waits(c.t.Context(), healthyWithin(), c.serving(m, &x.fault.served)) {
-			c.violated(m.name, "does not serve %s after %s", healthyWithin(), k.name)
+		if !harness.Waits(c.t.Context(), healthyWithin(), c.serving(m, &x.fault.served)) {
+			c.violated(m.Name, "does not serve %s after %s", healthyWithin(), k.name)
 		}
-		if waits(c.t.Context(), healthyWithin(), m.connected) {
+		if harness.Waits(c.t.Context(), healthyWithin(), m.connected) {
 			m.caughtUp()
 		} else {
-			c.violated(m.name, "not well %s after %s", healthyWithin(), k.name)
+			c.violated(m.Name, "not well %s after %s", healthyWithin(), k.name)
 		}
 		c.set(&x.fault.well)
 		if k.untilWell || k.fromDisk && c.away(x.fault.injected, x.fault.served) {
@@ -109,17 +111,17 @@ func (c *campaign) zkFaultTrack(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*chaosSeed, 100))
 	d := &deck{rng: rng, kinds: c.chosen(zkKinds())}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
-		pass(ctx, time.Second+time.Duration(rng.IntN(5000))*time.Millisecond)
+		harness.Pass(ctx, time.Second+time.Duration(rng.IntN(5000))*time.Millisecond)
 		k := d.deal()
 		if !fits(ctx, k) {
 			continue
 		}
 		x := &attack{ctx: ctx, rng: rng, kind: k, c: c}
 		if k.loses() {
-			waits(ctx, healthyWithin(), c.nobodyHeldUp)
+			harness.Waits(ctx, healthyWithin(), c.nobodyHeldUp)
 			c.calm.Lock()
 		}
-		if !k.loses() || waits(ctx, 20*time.Second, c.witnessed) {
+		if !k.loses() || harness.Waits(ctx, 20*time.Second, c.witnessed) {
 			c.done(x, k.run(x))
 		}
 		if k.loses() {
@@ -130,11 +132,11 @@ func (c *campaign) zkFaultTrack(ctx context.Context) {
 		}
 		// All leases must be fresh before the next fault.
 		var short []string
-		ok := waits(ctx, healthyWithin(), func() bool {
+		ok := harness.Waits(ctx, healthyWithin(), func() bool {
 			short = nil
 			for _, m := range c.machines {
-				if c.hasToServe(m.id) && !c.leaseIsFresh(m) {
-					short = append(short, m.name)
+				if c.hasToServe(m.ID) && !c.leaseIsFresh(m) {
+					short = append(short, m.Name)
 				}
 			}
 			return short == nil
@@ -191,7 +193,7 @@ func (c *campaign) frozen(from, to int64) bool {
 func (c *campaign) witnessed() bool {
 	well := 0
 	for _, m := range c.machines {
-		if !c.anyFault(func(f *fault) bool { return f.node == m.id && f.well == 0 }) {
+		if !c.anyFault(func(f *fault) bool { return f.node == m.ID && f.well == 0 }) {
 			well++
 		}
 	}
@@ -200,7 +202,7 @@ func (c *campaign) witnessed() bool {
 
 // leaseIsFresh is machine.freshLease for other goroutines than that of faultTrack.
 func (c *campaign) leaseIsFresh(m *machine) bool {
-	other := &machine{node: m.node, c: c, probe: &client{node: m.node, timeout: clientTimeout}}
-	defer other.probe.close()
+	other := &machine{Node: m.Node, c: c, probe: &harness.Client{Node: m.Node, Timeout: clientTimeout}}
+	defer other.probe.Close()
 	return other.freshLease()
 }

@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"slices"
@@ -49,11 +49,11 @@ var ledgerRows = []struct {
 	{"a lower strict one of another node", []order.Request{strictAnswer(0, 5, 6, 1, 2), strictAnswer(1, 1, 4, 3, 4)},
 		order.InOrder},
 	{"strict ones that overlap", []order.Request{strictAnswer(0, 5, 6, 1, 3), strictAnswer(1, 1, 4, 2, 4)}, ""},
-	{"a lower ordered one of another node", named(plain, answerOf(0, 5, 6, 1, 2), answerOf(1, 1, 4, 3, 4)),
+	{"a lower ordered one of another node", named(Plain, answerOf(0, 5, 6, 1, 2), answerOf(1, 1, 4, 3, 4)),
 		order.InOrder},
-	{"values of two names of a family", append(named(members[0], answerOf(0, 5, 6, 1, 2)),
-		named(members[1], answerOf(1, 1, 6, 3, 4))...), ""},
-	{"a value of a name of a family, twice", named(members[0], answerOf(0, 5, 6, 1, 3), answerOf(1, 6, 6, 2, 4)),
+	{"values of two names of a family", append(named(Members[0], answerOf(0, 5, 6, 1, 2)),
+		named(Members[1], answerOf(1, 1, 6, 3, 4))...), ""},
+	{"a value of a name of a family, twice", named(Members[0], answerOf(0, 5, 6, 1, 3), answerOf(1, 6, 6, 2, 4)),
 		order.InOrder},
 	{"a gap", []order.Request{strictAnswer(0, 1, 6, 1, 2), noAnswer(3), strictAnswer(0, 11, 30, 4, 5)}, order.InOrder},
 	{"a gap of a request without an answer",
@@ -71,10 +71,10 @@ var ledgerRows = []struct {
 func TestLedgerFindsEachViolation(t *testing.T) {
 	good := []order.Request{answerOf(0, 1, 10, 1, 2), answerOf(1, 21, 30, 1, 2), answerOf(0, 11, 12, 3, 4)}
 	for _, row := range ledgerRows {
-		l := newLedger()
-		l.modes = map[string]string{"invoices": "strict", plain: "ordered", family: "ordered", "voucher": scattered}
-		l.jumps, l.requests = []int64{1000}, append(slices.Clone(good), row.values...)
-		found := l.violations()
+		l := NewLedger()
+		l.modes = map[string]string{"invoices": "strict", Plain: "ordered", Family: "ordered", "voucher": scattered}
+		l.Jumps, l.requests = []int64{1000}, append(slices.Clone(good), row.values...)
+		found := l.Violations()
 		if (row.want == "") != (len(found) == 0) ||
 			row.want != "" && !slices.ContainsFunc(found, func(v order.Violation) bool { return v.Rule == row.want }) {
 			t.Errorf("%s: %v, want %q", row.name, found, row.want)

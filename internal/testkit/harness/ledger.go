@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"errors"
@@ -14,29 +14,29 @@ import (
 	"github.com/flaked/flaked/internal/check/order"
 )
 
-// These are ordered sequences: a plain one and a family. ownerLease is how long an owner may count without ZooKeeper.
+// These are ordered sequences: a plain one and a family. OwnerLease is how long an owner may count without ZooKeeper.
 const (
-	plain, family = "ticks", "msg:*"
-	ownerLease    = 3 * time.Second
+	Plain, Family = "ticks", "msg:*"
+	OwnerLease    = 3 * time.Second
 )
 
-// members are the names of the family that clients ask for.
-var members = []string{"msg:alice", "msg:bob", "msg:carol", "msg:dave", "msg:erin"}
+// Members are the names of the family that clients ask for.
+var Members = []string{"msg:alice", "msg:bob", "msg:carol", "msg:dave", "msg:erin"}
 
 // ledger holds all requests for values of named sequences that a site's clients have made. It judges them as history
 // judges IDs.
 type ledger struct {
 	mu       sync.Mutex        // guards the fields below
 	modes    map[string]string // by name, or by the pattern of a template or family
-	jumps    []int64           // values at which operators let strict sequences go on
+	Jumps    []int64           // values at which operators let strict sequences go on
 	requests []order.Request
-	wrong    []string // answers that do not fit their requests
+	Wrong    []string // answers that do not fit their requests
 }
 
 // scattered is the mode of a sequence whose values have no order.
 const scattered = "scattered"
 
-func newLedger() *ledger { return &ledger{modes: map[string]string{}} }
+func NewLedger() *ledger { return &ledger{modes: map[string]string{}} }
 
 // mode returns the mode of the sequence of that name. "" is segment.
 func (l *ledger) mode(name string) string {
@@ -51,102 +51,102 @@ func (l *ledger) mode(name string) string {
 	return ""
 }
 
-// made notes the mode of a sequence or template.
-func (l *ledger) made(name, mode string) {
+// Made notes the mode of a sequence or template.
+func (l *ledger) Made(name, mode string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.modes[name] = mode
 }
 
-// jump notes that an operator lets a strict sequence go on at a value.
-func (l *ledger) jump(next int64) {
+// Jump notes that an operator lets a strict sequence go on at a value.
+func (l *ledger) Jump(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.jumps = append(l.jumps, next)
+	l.Jumps = append(l.Jumps, next)
 }
 
-// add adds requests.
-func (l *ledger) add(more ...order.Request) {
+// Add adds requests.
+func (l *ledger) Add(more ...order.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests = append(l.requests, more...)
 }
 
-// all returns the requests of one name, or all of them for "".
-func (l *ledger) all(name string) []order.Request {
+// All returns the requests of one name, or all of them for "".
+func (l *ledger) All(name string) []order.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.requests), func(r order.Request) bool { return name != "" && r.Name != name })
 }
 
-// highest returns the highest value of a sequence that was answered, or 0.
-func (l *ledger) highest(name string) (v int64) {
-	for _, r := range l.all(name) {
+// Highest returns the highest value of a sequence that was answered, or 0.
+func (l *ledger) Highest(name string) (v int64) {
+	for _, r := range l.All(name) {
 		v = max(v, r.Last)
 	}
 	return v
 }
 
-// question is a request for n values.
-type question struct {
+// Question is a request for n values.
+type Question struct {
 	name  string
 	text  string
 	n     int
 	key   string // "": none
-	step  int64  // the increment; 0: 1
+	Step  int64  // the increment; 0: 1
 	pair  bool   // the answer is the first value and the last one
 	lines int    // of the answer
-	// stale reports, after the answer, that nodes may have forgotten the key. nil: they have not.
-	stale func() bool
+	// Stale reports, after the answer, that nodes may have forgotten the key. nil: they have not.
+	Stale func() bool
 }
 
-// next asks for one value, list for several, valuesFrom for a range.
-func next(name string) question {
-	return question{name: name, text: "NEXT " + name + "\n", n: 1, lines: 1}
+// Next asks for one value, List for several, ValuesFrom for a range.
+func Next(name string) Question {
+	return Question{name: name, text: "NEXT " + name + "\n", n: 1, lines: 1}
 }
 
-func list(name string, n int) question {
-	return question{name: name, text: fmt.Sprintf("NEXT %s %d\n", name, n), n: n, lines: n}
+func List(name string, n int) Question {
+	return Question{name: name, text: fmt.Sprintf("NEXT %s %d\n", name, n), n: n, lines: n}
 }
 
-func valuesFrom(name string, n int) question {
-	return question{name: name, text: fmt.Sprintf("RANGE %s %d\n", name, n), n: n, lines: 1, pair: true}
+func ValuesFrom(name string, n int) Question {
+	return Question{name: name, text: fmt.Sprintf("RANGE %s %d\n", name, n), n: n, lines: 1, pair: true}
 }
 
-func withKey(name, key string) question {
-	return question{name: name, text: fmt.Sprintf("NEXT %s %s\n", name, key), n: 1, lines: 1, key: key}
+func WithKey(name, key string) Question {
+	return Question{name: name, text: fmt.Sprintf("NEXT %s %s\n", name, key), n: 1, lines: 1, key: key}
 }
 
-// request sends a request over a connection, and records what came of it. It returns the numbers of the reply, also
+// Request sends a request over a connection, and records what came of it. It returns the numbers of the reply, also
 // those before an error.
-func (s *site) request(c *client, q question) ([]int64, error) {
-	r := order.Request{Name: q.name, Node: c.node.id, Sent: s.ids.now(), Key: q.key}
+func (s *Site) Request(c *Client, q Question) ([]int64, error) {
+	r := order.Request{Name: q.name, Node: c.Node.ID, Sent: s.IDs.Now(), Key: q.key}
 	got, err := q.exchange(c)
-	r.Answered = s.ids.now()
-	s.values.record(r, q, got, err)
+	r.Answered = s.IDs.Now()
+	s.Values.record(r, q, got, err)
 	return got, err
 }
 
-// values is request, and returns the number of values.
-func (c *client) values(q question) (int, error) {
-	got, err := c.node.site.request(c, q)
+// Values is request, and returns the number of values.
+func (c *Client) Values(q Question) (int, error) {
+	got, err := c.Node.Site.Request(c, q)
 	if err != nil {
 		return len(got), err
 	}
 	return q.n, nil
 }
 
-func (l *ledger) record(r order.Request, q question, got []int64, err error) {
+func (l *ledger) record(r order.Request, q Question, got []int64, err error) {
 	asked := q.n
 	if err != nil {
 		q.n = len(got)
 	}
 	parts, fits := q.split(got)
-	stale := q.stale != nil && q.stale()
+	stale := q.Stale != nil && q.Stale()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !fits {
-		l.wrong = append(l.wrong, fmt.Sprintf("node %d answers %q with %.200v", r.Node, q.text, got))
+		l.Wrong = append(l.Wrong, fmt.Sprintf("node %d answers %q with %.200v", r.Node, q.text, got))
 	}
 	if stale {
 		r.Lost, r.Key = int64(asked), ""
@@ -164,12 +164,12 @@ func (l *ledger) record(r order.Request, q question, got []int64, err error) {
 }
 
 // exchange sends a request and returns the numbers of the reply, also those before an error.
-func (q question) exchange(c *client) (got []int64, err error) {
+func (q Question) exchange(c *Client) (got []int64, err error) {
 	if err := c.send(q.text); err != nil {
 		return nil, err
 	}
 	for range q.lines {
-		line, err := c.line()
+		line, err := c.Line()
 		if err != nil {
 			return got, err
 		}
@@ -185,8 +185,8 @@ func (q question) exchange(c *client) (got []int64, err error) {
 }
 
 // split splits the numbers of the reply into parts without gaps. It reports whether they are what the request asks for.
-func (q question) split(got []int64) (all []order.Request, fits bool) {
-	step := max(1, q.step)
+func (q Question) split(got []int64) (all []order.Request, fits bool) {
+	step := max(1, q.Step)
 	if q.pair && q.n > 0 {
 		if len(got) != 2 || got[1]-got[0] != int64(q.n-1)*step {
 			return nil, false
@@ -213,17 +213,17 @@ func mayHaveBeenServed(err error) bool {
 	return !notSent && (!isRefusal(err) || strings.Contains(err.Error(), "reason=unknown"))
 }
 
-// violations finds values that were answered twice, and answers that are not above all those that had been given before
+// Violations finds values that were answered twice, and answers that are not above all those that had been given before
 // their request was sent. Values of a segment rise on each node, over all its connections and processes, the others
 // over all nodes.
-func (l *ledger) violations() []order.Violation {
+func (l *ledger) Violations() []order.Violation {
 	type counter struct {
 		name string
 		node int
 	}
 	var once, segments, ordered []order.Request
 	strict := map[string][]order.Request{}
-	for _, r := range l.all("") {
+	for _, r := range l.All("") {
 		switch l.mode(r.Name) {
 		case "ordered":
 			ordered = append(ordered, r)
@@ -239,17 +239,17 @@ func (l *ledger) violations() []order.Violation {
 		order.Rising(segments, func(r order.Request) counter { return counter{r.Name, r.Node} }),
 		order.Rising(ordered, func(r order.Request) string { return r.Name }))
 	for _, mine := range strict {
-		found = append(found, order.Strict(mine, l.jumps)...)
+		found = append(found, order.Strict(mine, l.Jumps)...)
 	}
 	return found
 }
 
 // check fails the test for violations. A few say enough.
 func (l *ledger) check(t testing.TB) {
-	for _, v := range firstOf(l.violations(), 5) {
+	for _, v := range firstOf(l.Violations(), 5) {
 		t.Error(v)
 	}
-	for _, w := range firstOf(l.wrong, 5) {
+	for _, w := range firstOf(l.Wrong, 5) {
 		t.Error(w)
 	}
 }
