@@ -136,6 +136,7 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	# cost time.
 	if [[ $(PKG) == ./... ]]; then
 	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/node -run '^TestSimulation$$' -sim.count=3000
+	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/node -run '^TestSimulationOfOtherWorlds$$' -sim.count=40
 	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/seq -run '^TestSimulation$$' -sim.count=500
 	  # With 32 bits: an int has no room for an ID. An amd64 runs these programs.
 	  if [[ $$($(GO) env GOARCH) == amd64 ]]; then

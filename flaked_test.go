@@ -326,7 +326,7 @@ func TestStartWaitsForItsStateDirectory(t *testing.T) {
 		t.Errorf("ready: %v, live: %v", err, next.Live())
 	}
 	s := next.Sequence("order")
-	if _, err := s.Next(within(t, 20*time.Second)); err == nil || !strings.Contains(err.Error(), "NOTREADY") {
+	if _, err := s.Next(within(t, time.Second)); err == nil || !strings.Contains(err.Error(), "NOTREADY") {
 		t.Errorf("a request for a sequence: %v", err)
 	}
 	if err := first.Close(t.Context()); err != nil {

@@ -33,7 +33,7 @@ func game(t *testing.T, world string) histories.Game {
 	if world != "" {
 		flags = " -sim.world='" + world + "'"
 	}
-	n := uint64(600)
+	n := uint64(100)  // `make test` plays thousands
 	if race.Enabled { // one goroutine: the detector only costs time
 		n = 40
 	}

@@ -176,7 +176,7 @@ func TestSimulationOfOtherWorlds(t *testing.T) {
 	for _, other := range otherWorlds {
 		t.Run(other.name, func(t *testing.T) {
 			g := game(t, other.name)
-			g.Count = 40
+			g.Count = 5
 			if race.Enabled {
 				g.Count = 2
 			}

@@ -15,7 +15,7 @@ var simStaged = flag.Int("sim.staged", 0, "play so many scenarios in each histor
 // game has random histories of nodes that take blocks, with faults. It checks that no value is issued twice, that each
 // node's values ascend, and that the ceiling holds.
 var game = histories.Game{
-	Package: "./internal/core/seq", File: "sequences", Count: 100, Of: "positions",
+	Package: "./internal/core/seq", File: "sequences", Count: 30, Of: "positions",
 	Play: func(_ *testing.T, seed uint64) histories.History { return playHistory(seed) },
 	// Operators draw IDs of sequences and nonces at random.
 	Drawn: regexp.MustCompile(`"[0-9a-f]{16}"|/seq/k/[0-9a-f]{16}`),
@@ -28,7 +28,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-func TestSameSeedGivesTheSameHistory(t *testing.T) { game.SameSeed(t, 8) }
+func TestSameSeedGivesTheSameHistory(t *testing.T) { game.SameSeed(t, 4) }
 
 // playHistory plays the history of a seed.
 func playHistory(seed uint64) (h *history) {
