@@ -120,9 +120,9 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 	}
 }
 
-// A holder finds a freeze that came back with older data. The holder's clock is a minute behind the leader's. The
-// freeze outlasts all leases by the holder's clock, but not by the leader's. So the holder must make it longer.
-func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
+// slowHolder returns a lab with a holder, whose clock is a minute behind the leader's, and whose record was lost after
+// its last heartbeat.
+func slowHolder(t *testing.T) (*lab, *member) {
 	l := newLab(t, 2)
 	l.leases(10 * time.Minute)
 	a := l.serving("A")
@@ -131,17 +131,47 @@ func TestFreezeThatIsTooShortByTheLeadersClock(t *testing.T) {
 	l.pass(3 * time.Second)
 	a.mustBeat()
 	l.remove(SlotPath(0))
-	if err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
-		cl.Incarnation, cl.FrozenUntil = l.now, l.now+cl.LeaseMs+35_000
-		return true
-	}); err != nil {
-		t.Fatal(err)
+	return l, a
+}
+
+// A holder finds a freeze that came back with older data. The freeze outlasts all leases by the holder's clock, which
+// is behind. If it does not by the leader's, the holder must make it longer.
+func TestFoundFreezeIsLongByTheLeadersClock(t *testing.T) {
+	for _, left := range []int64{0, -1} {
+		l, a := slowHolder(t)
+		gap := 40 * time.Second
+		until := l.cl.FreezeEnd(l.now+millis(gap)) + left
+		if err := updateCluster(t.Context(), l.admin, func(cl *Cluster) bool {
+			cl.Incarnation, cl.FrozenUntil = l.now, until
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		l.forget()
+		l.pass(gap)
+		a.mustBeat()
+		if cl := l.cluster(); left == 0 && cl.FrozenUntil != until || left < 0 && cl.FrozenUntil <= until {
+			t.Errorf("%d ms: the freeze ends at %d, which was %d", left, cl.FrozenUntil, until)
+		}
 	}
-	l.forget()
-	l.pass(40 * time.Second)
-	a.mustBeat()
-	if cl := l.cluster(); cl.FrozenUntil < l.now+cl.LeaseMs {
-		t.Errorf("the freeze ends %d ms before leases of now", l.now+cl.LeaseMs-cl.FrozenUntil)
+}
+
+// A holder freezes registration after a loss, by its clock, which is behind. If the freeze is too short by the leader's
+// clock, the holder must write it again.
+func TestOwnFreezeIsLongByTheLeadersClock(t *testing.T) {
+	enough := FreezeLasts(10*time.Minute, labConfirm) - 10*time.Minute - 10*time.Second
+	for gap, raised := range map[time.Duration]int64{enough: 1, enough + time.Millisecond: 2} {
+		l, a := slowHolder(t)
+		from := l.now // the leader's time that the holder has seen last
+		l.pass(gap)
+		a.mustBeat()
+		if raised == 2 {
+			from = l.now
+		}
+		if cl := l.cluster(); cl.Incarnation != raised || cl.FrozenUntil != l.cl.nextHorizon(from) {
+			t.Errorf("after %s: incarnation %d, frozen for %d ms more, want %d and %d", gap, cl.Incarnation,
+				cl.FrozenUntil-from, raised, l.cl.nextHorizon(from)-from)
+		}
 	}
 }
 

@@ -186,6 +186,21 @@ func (c Cluster) nextHorizon(now int64) int64 {
 // lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
 func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + clocksApart }
 
+// FreezeEnd returns the end of a freeze of registration after a loss that shows at now, Unix ms by any clock in use. No
+// holder can have a lease then: the latest bounds are those of the horizon, and of now.
+func (c Cluster) FreezeEnd(now int64) int64 {
+	//mutant:c21-freeze-ends-early by TestFreezeEnd -> return max(c.Horizon, c.lastLease(now)) - 60_000
+	return max(c.Horizon, c.lastLease(now))
+}
+
+// FreezeLasts returns how long a node freezes registration after a loss, in a cluster with this longest lease and
+// confirming time: until the horizon that it writes then.
+func FreezeLasts(lease, confirm time.Duration) time.Duration {
+	c := Cluster{LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds()}
+	c.Horizon = c.nextHorizon(0)
+	return time.Duration(c.FreezeEnd(0)) * time.Millisecond
+}
+
 // withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.
 // now is not of a clock that is ahead. A lease of 0 means that the clock is not trusted.
 func (c Cluster) withHorizon(now int64, lease time.Duration) Cluster {

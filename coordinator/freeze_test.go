@@ -7,6 +7,21 @@ import (
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
+// A freeze lasts for the longest lease and 10 s, or until the horizon, which is a 64th of the lease and two and a half
+// confirming times later when it is written with the freeze.
+func TestFreezeEnd(t *testing.T) {
+	for _, row := range []struct{ horizon, now, want int64 }{
+		{0, 5_000, 75_000}, {75_000, 5_000, 75_000}, {75_001, 5_000, 75_001},
+	} {
+		if got := (Cluster{LeaseMs: 60_000, Horizon: row.horizon}).FreezeEnd(row.now); got != row.want {
+			t.Errorf("horizon %d: ends at %d, want %d", row.horizon, got, row.want)
+		}
+	}
+	if got := FreezeLasts(64*time.Second, 2*time.Second); got != 80*time.Second {
+		t.Errorf("lasts for %s", got)
+	}
+}
+
 func TestLossAfter(t *testing.T) {
 	const now, lease = int64(1_000_000), int64(64_000)
 	mine := Cluster{UUID: "c", Slots: 16, LeaseMs: lease, HighestSlot: 7, Horizon: now + 500}
@@ -37,9 +52,9 @@ func TestLossAfter(t *testing.T) {
 		"another, confirmed":      {other(true), true, nil},
 		"frozen by an operator":   {found(7, 5, now, now+5, "op"), true, found(7, 6, far, far, "")},
 		"frozen for longer":       {found(7, 5, now, far+9, "op"), true, found(7, 6, far, far+9, "")},
-		"noticed by another":      {found(7, 6, now, mine.lastLease(now), ""), true, nil},
+		"noticed by another":      {found(7, 6, now, mine.FreezeEnd(now), ""), true, nil},
 		"noticed, the freeze ends early": {
-			found(7, 6, now, mine.lastLease(now)-1, ""), true, found(7, 6, far, far, ""),
+			found(7, 6, now, mine.FreezeEnd(now)-1, ""), true, found(7, 6, far, far, ""),
 		},
 		"noticed, and thawed":              {found(7, 6, now, 0, ""), true, found(7, 6, far, far, "")},
 		"noticed and thawed, no lease":     {found(7, 6, now, 0, ""), false, nil},

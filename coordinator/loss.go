@@ -60,19 +60,19 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 		empty := found == nil || !found.InUse
 		next.Horizon = next.nextHorizon(now)
 		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
-		next.FrozenUntil, next.FrozenBy = next.Horizon, ""
+		next.FrozenUntil, next.FrozenBy = next.FreezeEnd(now), ""
 		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, empty
 		return next, empty && l.MayRecreate
 	}
 	raised := found.Incarnation > l.Known
-	if raised && (!leased || found.FrozenUntil >= max(mine.Horizon, mine.lastLease(now))) {
+	if raised && (!leased || found.FrozenUntil >= mine.FreezeEnd(now)) {
 		return *found, false
 	}
 	next.InUse = next.InUse || found.InUse
 	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
 	next.Horizon = max(found.Horizon, next.nextHorizon(now))
 	//mutant:c21-loss-freezes-nothing -> next.FrozenUntil, next.FrozenBy = found.FrozenUntil, ""
-	next.FrozenUntil, next.FrozenBy = max(found.FrozenUntil, next.Horizon), ""
+	next.FrozenUntil, next.FrozenBy = max(found.FrozenUntil, next.FreezeEnd(now)), ""
 	if raised {
 		next.Incarnation, next.FrozenBy = found.Incarnation, found.FrozenBy
 	}
@@ -84,16 +84,18 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 // not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
 func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
-	mine := c.mine
-	mine.Horizon = c.horizon.known
+	mine := c.ownCluster()
 	leased := c.Now() < l.LeaseUntil
 	for now := max(c.Now(), c.latest.Mtime); ; {
 		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
-		//mutant:c21-loss-freezes-nothing -> if _ = stamp; true {
-		if err != nil || stamp == 0 || cl.FrozenUntil >= mine.lastLease(stamp) {
+		//mutant:c21-own-freeze-ends-early by TestOwnFreezeIsLongByTheLeadersClock -> long := cl.FrozenUntil >= mine.FreezeEnd(stamp)-1
+		long := cl.FrozenUntil >= mine.FreezeEnd(stamp)
+		//mutant:c21-loss-freezes-nothing -> if _ = long; true {
+		if err != nil || stamp == 0 || long {
 			c.saw(cl)
 			if err == nil && cl.UUID != "" {
-				c.Trace.Step("loss", "known", l.Known, "inc", cl.Incarnation, "frozen", cl.FrozenUntil, "now", now)
+				c.Trace.Step("loss", "known", l.Known, "inc", cl.Incarnation, "frozen", cl.FrozenUntil, "now", now,
+					"must", leased || stamp != 0)
 			}
 			return cl, err
 		}
@@ -102,6 +104,13 @@ func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
 		// of incarnations counts.
 		l.Known, now = cl.Incarnation, stamp
 	}
+}
+
+// ownCluster returns the cluster's record as this node knows it.
+func (c *Coordinator) ownCluster() Cluster {
+	mine := c.mine
+	mine.Horizon = c.horizon.known
+	return mine
 }
 
 // writeLoss writes what Loss.after returns. stamp is the leader's time of that write, 0 if there was nothing to write.
@@ -193,7 +202,7 @@ func (h *Hold) PutClusterBack(ctx context.Context) (Cluster, error) {
 // run (C21). why says how the loss was noticed.
 func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
 	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Elapsed.Now().Boot)
-	l := h.lossOf(v.cl, why)
+	l, mine := h.lossOf(v.cl, why), h.co.ownCluster()
 	cl, err := h.co.raise(ctx, l)
 	switch {
 	case err != nil:
@@ -206,7 +215,9 @@ func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat,
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := h.co.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
 	clock, err := h.co.touchTicket(ctx, &h.Claim)
-	if err == nil && cl.FrozenUntil < cl.lastLease(clock.Stamp) {
+	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
+	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
+	if err == nil && early {
 		cl, err = h.co.raise(ctx, l)
 	}
 	if err != nil {

@@ -88,7 +88,7 @@ func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 		until := now.late + d.Milliseconds()
 		if d == 0 {
 			cl.Horizon = cl.nextHorizon(now.late)
-			until = cl.Horizon
+			until = cl.FreezeEnd(now.late)
 		}
 		if now.early >= cl.FrozenUntil {
 			cl.FrozenBy = o.By

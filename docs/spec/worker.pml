@@ -27,7 +27,7 @@
 /* SKEW: a node's clock is ahead by so much at some readings, and right at others. */
 #define LEASE 3
 #define CONFIRM 1
-#define FREEZE (LEASE + SKEW * rule(C23))
+#define FREEZE (LEASE + SKEW * rule(C23))  /* Cluster.FreezeEnd in package coordinator */
 #define max(a, b) (((a) > (b)) -> (a) : (b))
 #define min(a, b) (((a) < (b)) -> (a) : (b))
 mtype = { off, alone, seeking, confirming, holding };

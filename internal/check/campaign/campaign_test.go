@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -42,10 +43,12 @@ const (
 func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 
 // frozenFor returns the longest time for which registration can be frozen after a loss of data.
-// A freeze lasts for the lease and 10 s. A holder that was cut off can notice the loss while its
-// lease runs, and freezes registration from then on. After the freeze a lost slot stays with its
-// holder for 5 s more. 5 s are added for ZooKeeper's leader, whose clock may be ahead.
-func frozenFor() time.Duration { return 2*(*chaosLease) + 20*time.Second }
+// A holder that was cut off can notice the loss while its lease runs, and freezes registration
+// from then on. After the freeze a lost slot stays with its holder for 5 s more. 5 s are added
+// for ZooKeeper's leader, whose clock may be ahead.
+func frozenFor() time.Duration {
+	return *chaosLease + coordinator.FreezeLasts(*chaosLease, confirm) + 10*time.Second
+}
 
 type campaign struct {
 	*timeline

@@ -39,7 +39,7 @@ func (c *campaign) judgeTraces() (report string, err error) {
 		traces[filepath.Base(m.traceFile())] = file
 	}
 	v, err := trace.Judge(traces, trace.Cluster{
-		Confirm: confirm, Grace: min(limits.ClocksAgree, *chaosLease/limits.GraceParts), Cooldown: limits.Cooldown,
+		Lease: *chaosLease, Confirm: confirm, Grace: min(limits.ClocksAgree, *chaosLease/limits.GraceParts), Cooldown: limits.Cooldown,
 	})
 	if err != nil {
 		return "", err

@@ -3,6 +3,8 @@ package trace
 import (
 	"fmt"
 	"slices"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // process is the state of one process, by its trace.
@@ -138,6 +140,11 @@ func (x *at) ended() {
 	if t := x.tenure; t != nil && t.worker == x.int("worker") {
 		t.end, t.high = x.Line, min(t.high, x.int("end"))
 	}
+}
+
+// freezeEnd returns the earliest end of a freeze that is long enough after a loss at now, Unix ms.
+func (w *world) freezeEnd(now int64) int64 {
+	return coordinator.Cluster{LeaseMs: w.cluster.Lease.Milliseconds()}.FreezeEnd(now)
 }
 
 // freeze notes a freeze of registration.

@@ -11,8 +11,8 @@ import (
 
 var kept = flag.String("trace.dir", "", "judge the traces that a campaign has left in this `directory`")
 
-// Campaign are the times of the fault campaign.
-var campaign = Cluster{Confirm: 2 * time.Second, Grace: 5 * time.Second, Cooldown: 10 * time.Second}
+// campaign has the times of the fault campaign.
+var campaign = Cluster{Lease: time.Minute, Confirm: 2 * time.Second, Grace: 5 * time.Second, Cooldown: 10 * time.Second}
 
 func TestKeptTraces(t *testing.T) {
 	if *kept == "" {

@@ -88,7 +88,7 @@ var brokenRules = []struct{ rule, change string }{
 	{"C13", "a8 version=5"}, {"C15", "s2 found_nonce=m1"},
 	{"C16", "d1 now=64200"}, {"C16", "d1 ever=false"}, {"C18", "d0 file=a; d1 file=a"},
 	{"C19", "a8 found_nonce=m1"}, {"C19", "d3 -"},
-	{"C20", "l1 inc=0"}, {"C21", "l1 frozen=0"}, {"C21", "l1 frozen=63299"}, {"C21", "a2 frozen=11"},
+	{"C20", "l1 inc=0"}, {"C21", "l1 frozen=0"}, {"C21", "l1 frozen=63299"}, {"C21", "l1 frozen=79999"}, {"C21", "a2 frozen=11"},
 	{"C21", "b5 frozen=5201"},
 	{"C21", "b0 boot=9m; l1 boot=10m inc=0 known=-1 frozen=3101"},
 	{"C24", "r1 own_lease=10010"}, {"C24", "r1 ever=false"},

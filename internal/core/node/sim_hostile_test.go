@@ -3,6 +3,8 @@ package node
 import (
 	"slices"
 	"time"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // Events and scenarios about clocks and processes that are worse than usual when ZooKeeper loses data.
@@ -102,7 +104,7 @@ func (s *sim) playAhead() bool {
 		s.cutOff(b)
 	}
 	// The freeze is longer than a lease by the margin, and the clock does not end the lease at once.
-	margin := 10*time.Second + s.confirm*5/2 + s.lease/64
+	margin := coordinator.FreezeLasts(s.lease, s.confirm) - s.lease
 	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second),
 		margin+s.upTo(time.Minute))))
 	for range s.between(1, 6) {
