@@ -139,7 +139,7 @@ func (h *Hearing) says(s Slot, r store.Record, incarnation int64) speech {
 	case r.Stat.Mzxid <= h.first.Zxid:
 		return silent
 	//mutant:c14-word-before-comparing by TestHeard -> case true:
-	case s.Incarnation == incarnation && (s.Compared == 0 || s.Compared == incarnation+1):
+	case s.Incarnation == incarnation && s.hasCompared(incarnation):
 		return compared
 	}
 	return compares

@@ -16,7 +16,7 @@ func TestHeard(t *testing.T) {
 	const confirm, beat = 12 * time.Second, 3 * time.Second
 	const stamp, clock = int64(1_000_000), int64(5_000_000)
 	window := (confirm + 2*beat).Milliseconds()
-	holder := Slot{Node: "b", Term: 1, Nonce: "n", LeaseUntil: 1 << 50, Incarnation: 2, Followed: Followed{Compared: 3}}
+	holder := Slot{Node: "b", Term: 1, Nonce: "n", LeaseUntil: 1 << 50, Incarnation: 2, Followed: Followed{Compared: new(int64(2))}}
 	with := func(change func(*Slot)) Slot { s := holder; change(&s); return s }
 	for name, row := range map[string]struct {
 		slot        Slot
@@ -25,9 +25,9 @@ func TestHeard(t *testing.T) {
 		early, late bool // whether the node waits
 	}{
 		"has compared":         {slot: holder, zxid: 51, mtime: stamp + 1},
-		"no named sequences":   {slot: with(func(s *Slot) { s.Compared = 0 }), zxid: 51, mtime: stamp + 1},
-		"compares":             {slot: with(func(s *Slot) { s.Compared = NotCompared }), zxid: 51, mtime: stamp, early: true, late: true},
-		"compared before":      {slot: with(func(s *Slot) { s.Compared = 2 }), zxid: 51, mtime: stamp, early: true, late: true},
+		"no named sequences":   {slot: with(func(s *Slot) { s.Compared = nil }), zxid: 51, mtime: stamp + 1},
+		"compares":             {slot: with(func(s *Slot) { s.Compares, s.Compared = true, nil }), zxid: 51, mtime: stamp, early: true, late: true},
+		"compared before":      {slot: with(func(s *Slot) { s.Compared = new(int64(1)) }), zxid: 51, mtime: stamp, early: true, late: true},
 		"in an earlier one":    {slot: with(func(s *Slot) { s.Incarnation = 1 }), zxid: 51, mtime: stamp, early: true, late: true},
 		"silent":               {slot: holder, zxid: 50, mtime: stamp - window, early: true},
 		"silent for longer":    {slot: holder, zxid: 50, mtime: stamp - window - 1},

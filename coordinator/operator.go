@@ -296,7 +296,7 @@ func (o Operator) Roster(ctx context.Context) (all Roster, err error) {
 
 // NotFollowed returns the workers of nodes that run and have not followed the changes of named sequences as far as at.
 // A node that is cut off does not count: it issues by what it knew before for the sequence's --hold, and no longer.
-func (all Roster) NotFollowed(at Followed) (behind []Entry) {
+func (all Roster) NotFollowed(at Change) (behind []Entry) {
 	for _, e := range all.Entries {
 		//mutant:s29-by-live-locks by TestNotFollowed -> if e.Live && !e.Slot.Followed.Reaches(at) {
 		if (e.Live || all.Reports(e)) && !e.Slot.Followed.Reaches(at) {
@@ -316,8 +316,8 @@ func (all Roster) Reports(e Entry) bool {
 }
 
 // Reaches reports whether f has the changes as far as at.
-func (f Followed) Reaches(at Followed) bool {
-	return f.Incarnation >= at.Incarnation && f.Changes >= at.Changes
+func (f Followed) Reaches(at Change) bool {
+	return f.Last != nil && f.Last.Incarnation >= at.Incarnation && f.Last.Number >= at.Number
 }
 
 // Absent returns the workers whose last holder is not connected, but may come back with its lease. By either clock the

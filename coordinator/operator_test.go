@@ -276,8 +276,8 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 // The change is number 6, made in incarnation 2. Worker 2 has followed it. The confirming time is 12 s.
 func TestNotFollowed(t *testing.T) {
 	const now, clock, window = int64(1_000_000), int64(5_000_000), int64(18_000)
-	at := Followed{Changes: 7, Incarnation: 2}
-	late := Followed{Changes: 6, Incarnation: 2}
+	followed := func(number, incarnation int64) Followed { return Followed{Last: &Change{number, incarnation}} }
+	at, late := Change{6, 2}, followed(5, 2)
 	all := Roster{Cluster: Cluster{ConfirmMs: 12_000}, Now: clock, LeaderNow: now}
 	holder := func(f Followed) Entry {
 		return Entry{Worker: 3, Stat: store.Stat{Mtime: now - window - 1},
@@ -300,19 +300,19 @@ func TestNotFollowed(t *testing.T) {
 		node   Entry
 		behind bool
 	}{
-		{"followed", live(at), false},
-		{"followed more", live(Followed{Changes: 9, Incarnation: 2}), false},
+		{"followed", live(followed(6, 2)), false},
+		{"followed more", live(followed(8, 2)), false},
 		{"not yet", live(late), true},
 		{"of a version without sequences", live(Followed{}), true},
-		{"has counted more in an incarnation whose changes were lost", live(Followed{Changes: 9, Incarnation: 1}), true},
-		{"in an incarnation after the change", live(Followed{Changes: 7, Incarnation: 3}), false},
-		{"in an incarnation after the change, which it lacks", live(Followed{Changes: 5, Incarnation: 3}), true},
-		{"started again and has not read the changes", live(Followed{Changes: 1}), true},
+		{"has counted more in an incarnation whose changes were lost", live(followed(8, 1)), true},
+		{"in an incarnation after the change", live(followed(6, 3)), false},
+		{"in an incarnation after the change, which it lacks", live(followed(4, 3)), true},
+		{"started again and has not read the changes", live(followed(0, 0)), true},
 		{"cut off", holder(late), false},
 		{"its live lock is missing for a moment", reported(window, func(*Slot) {}), true},
 		{"the same, by the clocks of nodes: the leader has leapt",
 			reported(1e9, func(s *Slot) { s.ReportedClock = clock - window }), true},
-		{"the same, and it has followed", reported(0, func(s *Slot) { s.Followed = at }), false},
+		{"the same, and it has followed", reported(0, func(s *Slot) { s.Followed = followed(6, 2) }), false},
 		{"stopped a moment ago", reported(0, func(s *Slot) { s.Stopped = true }), false},
 		{"released a moment ago", reported(0, func(s *Slot) { s.Released = true }), false},
 		{"taken from it a moment ago", reported(0, func(s *Slot) { s.Released, s.ReleasedBy = true, "op" }), true},
@@ -320,9 +320,9 @@ func TestNotFollowed(t *testing.T) {
 		{"lost long ago", reported(window+1, func(s *Slot) { *s = Slot{Lost: true} }), false},
 		{"missing", missing, false},
 	} {
-		followed := live(at)
-		followed.Worker = 2
-		all.Entries = []Entry{followed, row.node}
+		other := live(followed(6, 2))
+		other.Worker = 2
+		all.Entries = []Entry{other, row.node}
 		got := all.NotFollowed(at)
 		if len(got) > 0 != row.behind || row.behind && got[0].Worker != 3 {
 			t.Errorf("%s: %+v", row.name, got)

@@ -155,22 +155,32 @@ type Slot struct {
 	History  History `json:"history,omitempty"`
 }
 
-// Followed says how far a node has followed the changes of named sequences.
+// Followed says what a process has read of named sequences in its present session.
 type Followed struct {
-	// Changes is the number of changes plus 1. 0: none is known.
-	Changes int64 `json:"followed,omitempty"`
-	// Incarnation is that of the cluster in which the node has counted them.
-	Incarnation int64 `json:"followed_incarnation,omitempty"`
-	// Compared is the incarnation plus 1 in which the process has compared all records that it knows, in its present
-	// session, and has put back what it knew better. 0: it serves no named sequences, or knows none. NotCompared: it
-	// has not yet.
-	Compared int64 `json:"compared,omitempty"`
+	// Last is the last change that the process has followed, with all before. nil: it serves no named sequences.
+	Last *Change `json:"followed,omitempty"`
+	// Compares: the process knows records, and has not compared all of them. Compared is the incarnation in which it has,
+	// and has put back what it knew better. If neither is set, it knows none.
+	Compares bool   `json:"compares,omitempty"`
+	Compared *int64 `json:"compared,omitempty"`
 	// Takes: the process may take values of named sequences. A node that has just started goes by it: see OthersTake.
 	Takes bool `json:"takes,omitempty"`
 }
 
-// NotCompared is Followed.Compared of a process that has not compared its records yet.
-const NotCompared = -1
+// Change is a change of named sequences: its number, as counted in an incarnation of the cluster. The zero value comes
+// before the first one.
+type Change struct {
+	Number      int64 `json:"change,omitempty"`
+	Incarnation int64 `json:"incarnation,omitempty"`
+}
+
+// hasCompared reports whether the process has compared all records that it knows, in this incarnation, or knows none.
+func (f Followed) hasCompared(incarnation int64) bool {
+	if f.Compared != nil {
+		return *f.Compared == incarnation
+	}
+	return !f.Compares
+}
 
 // freeSlot returns the record of a slot that was never held.
 func freeSlot() Slot { return Slot{Released: true} }

@@ -89,7 +89,7 @@ func (w *seqWorld) behind() {
 	w.t.Helper()
 	put(w.t, w.store, coordinator.SlotPath(0), coordinator.Slot{Released: true}, true)
 	w.holds(coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1,
-		Followed: coordinator.Followed{Changes: 1}})
+		Followed: coordinator.Followed{Last: &coordinator.Change{}}})
 	if _, err := w.mem.Session().Create(w.t.Context(), "/live/0001", nil, store.Ephemeral); err != nil {
 		w.t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestSeqSetIsInterrupted(t *testing.T) {
 	w := newSeqWorld(t)
 	w.call("create", "order").wants(t, exitOK, "created", "")
 	w.behind()
-	s := coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1, Followed: coordinator.Followed{Changes: 2}}
+	s := coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1, Followed: coordinator.Followed{Last: &coordinator.Change{Number: 1}}}
 	put(t, w.store, coordinator.SlotPath(1), s, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	seqClock = interrupted{cancel}
@@ -153,7 +153,7 @@ func TestSeqSetIsInterrupted(t *testing.T) {
 	seqClock = &leaping{time.Now()}
 	call(t, "", args...).wants(t, exitFailure, "", "the change was made, but not all nodes have followed it within 30s: "+
 		"worker 1. Connect them")
-	s.Changes = 3
+	s.Followed.Last.Number = 2
 	put(t, w.store, coordinator.SlotPath(1), s, false)
 	call(t, "", args...).wants(t, exitOK, "has these settings already", "")
 }

@@ -188,7 +188,7 @@ func (c *campaign) awaitFollowers() {
 			}
 			now := func() int64 { return time.Now().UnixMilli() }
 			all, err := coordinator.Operator{Store: zk, Now: now}.Roster(ctx)
-			at := coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}
+			at := coordinator.Change{Number: st.Changes, Incarnation: st.Incarnation}
 			for _, b := range all.NotFollowed(at) {
 				return fmt.Errorf("worker %d has followed %+v, not %+v", b.Worker, b.Slot.Followed, at)
 			}

@@ -77,13 +77,13 @@ func (o Operator) guard(ctx context.Context, name string, v seen, far bool) erro
 		return nil // there is no last change
 	}
 	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
-	at := coordinator.Followed{Changes: v.state.lastChange(name) + 1, Incarnation: v.incarnation()}
+	at := coordinator.Change{Number: v.state.lastChange(name), Incarnation: v.incarnation()}
 	return o.await(ctx, at, far, false)
 }
 
 // await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
 // Before that, it does not wait for absent nodes.
-func (o Operator) await(ctx context.Context, at coordinator.Followed, far, made bool) error {
+func (o Operator) await(ctx context.Context, at coordinator.Change, far, made bool) error {
 	began, said := o.clock().Now(), false
 	for {
 		late, err := o.late(ctx, at, far, made)
@@ -109,7 +109,7 @@ func (o Operator) await(ctx context.Context, at coordinator.Followed, far, made 
 // late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
 // absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
 func (o Operator) late(
-	ctx context.Context, at coordinator.Followed, far, made bool,
+	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {
 	all, err := coordinator.Operator{Store: o.Store, Now: o.Now, By: o.By}.Roster(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o Operator) late(
 // Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
 // far jump, unless they are connected in time.
 func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
-	late, err := o.late(ctx, coordinator.Followed{}, true, false)
+	late, err := o.late(ctx, coordinator.Change{}, true, false)
 	return late.Absent, err
 }
 
@@ -157,7 +157,7 @@ func (o Operator) AllHave(ctx context.Context, n Named, st State) error {
 	if !n.Record.GoesOnAlone() {
 		return nil
 	}
-	at := coordinator.Followed{Changes: st.lastChange(n.Name) + 1, Incarnation: st.Incarnation}
+	at := coordinator.Change{Number: st.lastChange(n.Name), Incarnation: st.Incarnation}
 	return o.await(ctx, at, true, true)
 }
 

@@ -58,7 +58,7 @@ func (f *follower) show() {
 
 // follow writes that the node has followed so many changes.
 func (f *follower) follow(changes, incarnation int64) {
-	f.slot.Followed = coordinator.Followed{Changes: changes + 1, Incarnation: incarnation}
+	f.slot.Followed = coordinator.Followed{Last: &coordinator.Change{Number: changes, Incarnation: incarnation}}
 	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), mustMarshal(f.slot),
 		store.AnyVersion); err != nil {
 		f.t.Error(err)

@@ -175,10 +175,11 @@ type Issuer struct {
 	keep   func(Witness) error
 	beside func(func())
 	// saving is the write of the witness file that runs now, nil for none. saved is the time at which the last write
-	// began, in ns of AtMost. savedAs says how far the node had followed the changes before the last successful write.
+	// began, in ns of AtMost. savedAs says how far the node had followed the changes before the last successful write, nil
+	// for none.
 	saving  *saving
 	saved   int64
-	savedAs following
+	savedAs *following
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
 	// swept is the time at which this node last forgot unused names, in ns of AtMost.
@@ -297,25 +298,26 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 }
 
 type following struct {
-	coordinator.Followed
+	coordinator.Change
 	session int64
 	state   State // as it was read
 }
 
-// Followed returns how far this node has followed the changes of operators. Heartbeats carry it. Changes is 1 if the
-// node has not read /seq in this session, because ZooKeeper may have lost changes since.
+// Followed returns how far this node has followed the changes of operators in its present session. Heartbeats carry it.
+// Before the session, ZooKeeper may have lost changes.
 func (i *Issuer) Followed() coordinator.Followed {
-	session, now := i.cfg.Store.SessionID(), coordinator.Followed{Changes: 1, Compared: coordinator.NotCompared}
+	session := i.cfg.Store.SessionID()
+	now := coordinator.Followed{Last: new(coordinator.Change), Takes: i.cfg.Tenure.Hold(session).mayTake()}
 	if f := i.followed.Load(); f != nil && f.session == session {
-		now = f.Followed
+		now.Last = &f.Change
 	}
 	if f := i.compared.Load(); f != nil && f.session == session {
-		now.Compared = f.Incarnation + 1
-		//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared -> } else if !i.informed.Load() {
-	} else if !i.informed.Load() && (i.journal == nil || !i.journal.raises.Load()) {
-		now.Compared = 0 // in a new cluster all nodes would wait for each other
+		now.Compared = &f.Incarnation
+		return now
 	}
-	now.Takes = i.cfg.Tenure.Hold(session).mayTake()
+	// A node that knows nothing has nothing to compare: in a new cluster all nodes would wait for each other.
+	//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared -> now.Compares = i.informed.Load()
+	now.Compares = i.informed.Load() || i.journal != nil && i.journal.raises.Load()
 	return now
 }
 

@@ -3,8 +3,6 @@ package seq
 import (
 	"testing"
 	"time"
-
-	"github.com/flaked/flaked/coordinator"
 )
 
 // All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost, or a disk had no room for
@@ -99,34 +97,34 @@ func forgetful(t *testing.T) (*stage, *actor, uint64) {
 // first round, and does not wait for anybody.
 func TestJournalIsSaidToBeCompared(t *testing.T) {
 	s, a, count := forgetful(t)
-	says := func(want int64) {
+	compares := func(want bool) {
 		t.Helper()
-		if got := a.is.Followed().Compared; got != want {
-			t.Errorf("says %d, want %d", got, want)
+		if f := a.is.Followed(); f.Compares != want || f.Compared != nil {
+			t.Errorf("says %s", told(f))
 		}
 	}
-	says(coordinator.NotCompared)
+	compares(true)
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	a.hold = func() Hold { return Hold{Wait: time.Second} } // it waits for its peers
 	s.run(time.Second)
-	says(coordinator.NotCompared)
+	compares(true)
 	s.run(3 * time.Second)
-	says(0)
+	compares(false)
 	if next := s.view("order").record.Next; next < 500_010 {
 		t.Errorf("the next position is %d", next)
 	}
 	_, a, _ = forgetful(t)
-	says(coordinator.NotCompared)
+	compares(true)
 	a.cluster.Resumed = false // nothing of it counts
 	_ = a.round()
-	says(0)
+	compares(false)
 	s, a, count = forgetful(t)
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	s.mem.Wipe() // there is nothing to compare
 	createCluster(s.mem.Session(), 0)
 	s.raise(0)
 	_ = a.round()
-	says(0)
+	compares(false)
 }
 
 func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
@@ -134,7 +132,7 @@ func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
 	s.write(recordPath("aa"), []byte("rubbish"))
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	s.run(4 * time.Second)
-	if next := s.view("order").record.Next; next < 500_010 || a.is.Followed().Compared != 0 {
-		t.Errorf("the next position is %d, and the node says %d", next, a.is.Followed().Compared)
+	if next := s.view("order").record.Next; next < 500_010 || a.is.Followed().Compares {
+		t.Errorf("the next position is %d, and the node says %s", next, told(a.is.Followed()))
 	}
 }

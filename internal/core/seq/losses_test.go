@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -162,16 +161,16 @@ func TestNewNodeHasNothingToCompare(t *testing.T) {
 	s := newStage(t)
 	a := s.newNode()
 	a.restart()
-	if got := a.is.Followed().Compared; got != 0 {
-		t.Errorf("it has compared %d", got)
+	if f := a.is.Followed(); f.Compares || f.Compared != nil {
+		t.Errorf("it says %s", told(f))
 	}
 	s.run(stageConfirm)
-	if got := a.is.Followed().Compared; got != 1 {
-		t.Errorf("it has compared %d", got)
+	if f := a.is.Followed(); f.Compared == nil || *f.Compared != 0 {
+		t.Errorf("it says %s", told(f))
 	}
 	a.store.Expire()
-	if got := a.is.Followed().Compared; got != coordinator.NotCompared {
-		t.Errorf("in a new session it has compared %d", got)
+	if f := a.is.Followed(); !f.Compares || f.Compared != nil {
+		t.Errorf("in a new session it says %s", told(f))
 	}
 }
 

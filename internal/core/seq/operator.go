@@ -141,7 +141,7 @@ func (o Operator) update(
 		}
 		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {
 		if err == nil && v.far(name, after) {
-			at := coordinator.Followed{Changes: v.state.Changes + 2, Incarnation: v.incarnation()}
+			at := coordinator.Change{Number: v.state.Changes + 1, Incarnation: v.incarnation()}
 			err = o.await(ctx, at, true, true)
 			if err != nil && !errors.As(err, new(*NotFollowedError)) {
 				err = fmt.Errorf("%w: %w", ErrMade, err)

@@ -55,7 +55,7 @@ type Use struct {
 // Report returns what the node knows now. It may be called by any goroutine.
 func (i *Issuer) Report() Report {
 	now := i.now()
-	r := Report{Changes: i.Followed().Changes - 1, ReadAgo: -1, Refused: make(map[Reason]int64)}
+	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[Reason]int64)}
 	if f := i.followed.Load(); f != nil {
 		r.State = f.state
 	}

@@ -120,7 +120,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (i *Issuer) hasFollowed(sent int64) {
 	f := following{session: i.session, state: i.known.seq().state}
-	f.Followed = coordinator.Followed{Changes: f.state.Changes + 1, Incarnation: i.known.incarnation}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: i.known.incarnation}
 	i.compared.Store(&f)
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
 	if !i.known.hasSettled() { // it has not read all records again since the loss (S36)

@@ -118,7 +118,7 @@ func (h *history) able(at int64) (able []*simNode) {
 	for _, n := range h.nodes {
 		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && n.elapsed.AtLeast() >= n.confirmed
 		f := n.is.Followed()
-		knows := f.Changes > v.state.Changes && f.Incarnation == v.cluster.Incarnation && n.disk.witness != nil &&
+		knows := f.Last.Number >= v.state.Changes && f.Last.Incarnation == v.cluster.Incarnation && n.disk.witness != nil &&
 			n.owed == 0
 		if here && knows && n.claim.incarnation == v.cluster.Incarnation &&
 			n.claim.sent > at+2*h.heartbeat.Milliseconds() {
@@ -164,7 +164,7 @@ func (h *history) checkLives() {
 	if err != nil {
 		return
 	}
-	at := coordinator.Followed{Changes: v.state.Changes + 1, Incarnation: v.incarnation()}
+	at := coordinator.Change{Number: v.state.Changes, Incarnation: v.incarnation()}
 	for _, n := range h.nodes {
 		if !n.is.Followed().Reaches(at) {
 			continue

@@ -201,7 +201,7 @@ func (h *history) wait() {
 	defer func() { h.staged = staged }()
 	state, err := h.operator(h.mem.Session()).State(context.Background())
 	lags := func(n *simNode) bool {
-		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Changes <= state.Changes
+		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Last.Number < state.Changes
 	}
 	h.run(h.heartbeat.Milliseconds() + 500)
 	for err == nil && slices.ContainsFunc(h.nodes, lags) {

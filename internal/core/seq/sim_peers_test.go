@@ -19,9 +19,9 @@ type simPeers struct {
 	shownIn int64 // the session of the live lock that the node has seen last
 	// delay, if not nil, returns how long a call takes, ms. Other nodes go on meanwhile.
 	delay func(memzk.Call) int64
-	// mustNotice is Followed.Compared as the node must not report it, because it knows a record that was lost. 0: it
+	// mustNotice is Followed.Compared as the node must not report it, because it knows a record that was lost. nil: it
 	// may report all.
-	mustNotice int64
+	mustNotice *int64
 }
 
 // content returns the record of the slot, as the next heartbeat writes it.
@@ -35,7 +35,7 @@ func (n *simNode) content(incarnation int64) string {
 	if err != nil {
 		n.h.violated("slot", "%v", err)
 	}
-	if n.mustNotice != 0 && s.Compared == n.mustNotice {
+	if n.mustNotice != nil && s.Compared != nil && *s.Compared == *n.mustNotice {
 		n.h.violated("unnoticed", "node %d has compared its records, and has found nothing", n.id)
 	}
 	return string(data)
@@ -130,7 +130,7 @@ func (h *history) loseSecond() {
 	defer func() { h.inside = false }()
 	h.calm()
 	name, x, how := h.names[h.rng.IntN(len(h.names))], h.nodes[h.rng.IntN(2)], simReturn(h.rng.IntN(3))
-	defer func() { x.delay, x.mustNotice = nil, 0 }()
+	defer func() { x.delay, x.mustNotice = nil, nil }()
 	if how == comparesOn {
 		name = h.meet(x, 30)
 	}
@@ -162,7 +162,7 @@ func (h *history) loseSecond() {
 	h.now += h.rng.Int64N(away) // without ZooKeeper
 	h.putBack(c, x)
 	h.note("node %d knows that, and comes back in way %d", x.id, how)
-	x.mustNotice = incarnation + 1
+	x.mustNotice = &incarnation
 	h.orphansUntil = h.now + confirm/2
 	if how == comesLate {
 		h.orphansUntil = h.now + h.rng.Int64N(confirm/2)

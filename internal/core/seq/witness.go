@@ -81,8 +81,8 @@ type saving struct {
 
 // isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
 // last jump of the sequence time (S24).
-func (f following) isIn(saved following) bool {
-	return f.Followed == saved.Followed && f.state.Jumped == saved.state.Jumped
+func (f following) isIn(saved *following) bool {
+	return saved != nil && f.Change == saved.Change && f.state.Jumped == saved.state.Jumped
 }
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
@@ -115,7 +115,7 @@ func (i *Issuer) endSave() {
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	i.savedAs = s.as
+	i.savedAs = &s.as
 	k, as := i.known, s.as
 	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.seq().state.Jumped {
 		i.followed.Store(&s.as)

@@ -33,9 +33,9 @@ func notFollowed(all coordinator.Roster, st seq.State) []Finding {
 	now := all.LeaderNow
 	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string
-	for _, b := range all.NotFollowed(coordinator.Followed{Changes: st.Changes + 1, Incarnation: st.Incarnation}) {
+	for _, b := range all.NotFollowed(coordinator.Change{Number: st.Changes, Incarnation: st.Incarnation}) {
 		s := b.Slot
-		late := s.Followed.Changes != 0 && now > changed+view.ReportPatience(s.HeartbeatMs)
+		late := s.Followed.Last != nil && now > changed+view.ReportPatience(s.HeartbeatMs)
 		if !b.Absent && late {
 			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, view.Clean(s.Name)))
 		}

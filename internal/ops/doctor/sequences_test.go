@@ -10,12 +10,13 @@ import (
 
 func TestNodesThatHaveNotFollowed(t *testing.T) {
 	const now = 1_790_000_000_000
-	entry := func(followed int64, live bool) coordinator.Entry {
+	followed := func(number int64) *coordinator.Change { return &coordinator.Change{Number: number, Incarnation: 1} }
+	entry := func(last *coordinator.Change, live bool) coordinator.Entry {
 		return coordinator.Entry{Worker: 3, Live: live,
-			Slot: coordinator.Slot{Followed: coordinator.Followed{Changes: followed, Incarnation: 1},
+			Slot: coordinator.Slot{Followed: coordinator.Followed{Last: last},
 				HeartbeatMs: 3000, Labels: coordinator.Labels{Name: "ids-3"}}}
 	}
-	reports := entry(7, false)
+	reports := entry(followed(6), false)
 	reports.Slot.Node, reports.Stat.Mtime = "n", now-6000
 	for _, tc := range []struct {
 		name  string
@@ -23,12 +24,12 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 		ago   time.Duration // since the last change
 		want  bool
 	}{
-		{"all changes", entry(8, true), time.Hour, false},
-		{"not the last one", entry(7, true), time.Hour, true},
-		{"not yet", entry(7, true), 9 * time.Second, false},
-		{"too late", entry(7, true), 11 * time.Second, true},
-		{"no sequences", entry(0, true), time.Hour, false},
-		{"not connected", entry(7, false), time.Hour, false},
+		{"all changes", entry(followed(7), true), time.Hour, false},
+		{"not the last one", entry(followed(6), true), time.Hour, true},
+		{"not yet", entry(followed(6), true), 9 * time.Second, false},
+		{"too late", entry(followed(6), true), 11 * time.Second, true},
+		{"no sequences", entry(nil, true), time.Hour, false},
+		{"not connected", entry(followed(6), false), time.Hour, false},
 		{"its live lock is missing for a moment", reports, time.Hour, true},
 	} {
 		found := notFollowed(coordinator.Roster{Entries: []coordinator.Entry{tc.entry}, Now: now, LeaderNow: now},
