@@ -204,6 +204,7 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		}
 		s.last = v.after(t)
 		if others := s.others(now); others > 0 {
+			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> pause = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
 	case notMade(err):

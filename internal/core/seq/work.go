@@ -304,6 +304,7 @@ func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	woken, pause := s.mode.wrote(t, v, sent, now, err)
 	s.mu.Unlock()
 	i.nextAlarm(s)
+	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if pause < 0 {
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}

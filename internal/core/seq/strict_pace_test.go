@@ -1,0 +1,94 @@
+package seq
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/memzk"
+)
+
+// A node whose write was faster leaves the sequence to the other nodes that write it, for at most a second. One that was
+// slower tries again soon.
+func TestPausesOfAStrictSequence(t *testing.T) {
+	const took = 3 * time.Millisecond
+	for name, row := range map[string]struct {
+		others int
+		took   time.Duration
+		err    error
+		ago    time.Duration // when the others were seen
+		leaves time.Duration
+		again  time.Duration
+	}{
+		"alone":              {0, took, nil, 0, 0, strictPause},
+		"with one more":      {1, took, nil, 0, 6*time.Millisecond + time.Microsecond, strictPause},
+		"with three more":    {3, took, nil, 0, 18*time.Millisecond + time.Microsecond, 3 * strictPause},
+		"a slow write":       {1, time.Minute, nil, 0, sharedFor, strictPause},
+		"others of long ago": {2, took, nil, sharedFor, 0, strictPause},
+		"others of just now": {1, took, nil, sharedFor - took - 1, 6*time.Millisecond + time.Microsecond, strictPause},
+		"outcome unknown":    {1, took, errors.New("no answer"), 0, 0, strictPause},
+	} {
+		s, v, e := strictly(50, 3)
+		t1 := s.nextWrite(v, e)
+		sent := int64(time.Hour)
+		now := sent + int64(row.took)
+		s.writers = map[string]int64{}
+		for k := range row.others {
+			s.writers[string(rune('a'+k))] = sent - int64(row.ago)
+			if row.took > sharedFor {
+				s.writers[string(rune('a'+k))] = now
+			}
+		}
+		again := s.pause(sent)
+		if _, leaves := s.wrote(*t1, v, sent, now, row.err); leaves != row.leaves || again != row.again && row.ago == 0 {
+			t.Errorf("%s: leaves it for %s, tries again within %s, want %s and %s", name, leaves, again, row.leaves,
+				row.again)
+		}
+	}
+}
+
+// A node that has written a strict sequence beside another one writes it again only after the pause, however many
+// requests wait.
+func TestStrictSequenceIsLeftToOthersAfterAWrite(t *testing.T) {
+	s, a, b := strictStage(t)
+	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
+	b.ask("invoice", 1, true).first()
+	a.ask("invoice", 1, true).first() // learns that b writes
+	s.now++
+	b.ask("invoice", 1, true).first()
+	a.calls = func(c memzk.Call) memzk.Fault {
+		if c.Write() {
+			s.now += 5 // a write takes 5 ms
+		}
+		return memzk.NoFault
+	}
+	writes := 0
+	a.store.SetDone(func(c memzk.Call, result, _ error) {
+		if c.Write() && result == nil {
+			writes++
+		}
+	})
+	round := func() {
+		if err := a.round(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.now += 100 // the pause after the write above ends
+	a.ask("invoice", 1, true)
+	round()
+	if writes != 1 {
+		t.Fatalf("%d writes", writes)
+	}
+	written := s.now
+	for range 20 {
+		a.ask("invoice", 1, true)
+		round()
+		if writes > 1 {
+			break
+		}
+		s.now++
+	}
+	if pause := s.now - 5 - written; writes != 2 || pause != 11 { // 2 times 5 ms and 1 µs
+		t.Errorf("%d writes, the second after %d ms", writes, pause)
+	}
+}
