@@ -94,6 +94,7 @@ type Coordinator struct {
 	strayLock int
 	noted     *Loss // to be written by WriteNoted; nil: none
 	roster    roster
+	seen      PeersSeen
 	met       met
 	// locked is the live lock that this process has seen last.
 	locked  lock
@@ -110,7 +111,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}}
+	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}, seen: PeersSeen{OthersTake: true}}
 }
 
 func randomNonce() string {

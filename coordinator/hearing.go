@@ -207,20 +207,12 @@ func (h *Hold) Waits() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// RelyOn returns the session in which this node may rely on ZooKeeper, and the time until it may look again whether it
-// does: 0 if it may rely on ZooKeeper now.
-func (h *Hold) RelyOn() (session int64, wait time.Duration) {
-	return h.hearing.first.Session, h.Waits()
-}
-
 // manyTake is the number of nodes that take values of named sequences, beyond which the readiness of one node does not
 // matter to sequences.
 const manyTake = 64
 
-// OthersTake reports whether a peer may take values of named sequences, as far as this node has read: then this node
-// may leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
-// slots in its session, and false if more than manyTake take values.
-func (h *Hold) OthersTake() bool {
+// othersTake returns PeersSeen.OthersTake.
+func (h *Hold) othersTake() bool {
 	n := 0
 	for _, takes := range h.hearing.takes {
 		if takes {

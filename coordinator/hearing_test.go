@@ -85,8 +85,11 @@ func TestHearingBeginsWithTheSession(t *testing.T) {
 	a.sess.Expire()
 	a.mustBeat()
 	waits(true)
-	if session, wait := a.h.RelyOn(); session != a.sess.SessionID() || wait != limits.DefaultHeartbeat/3 {
-		t.Errorf("relies in %s", wait)
+	if _, err := a.co.Peers(a.ctx(), a.claim.Worker); err != nil {
+		t.Fatal(err)
+	}
+	if p := a.h.View().Peers; p.RelyIn != a.sess.SessionID() || p.RelyAfter != limits.DefaultHeartbeat/3 {
+		t.Errorf("%+v", p)
 	}
 	b.mustBeat()
 	waits(false)
@@ -124,8 +127,8 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 		return memzk.NoFault
 	}
 	a.must(a.h.hearPeers(t.Context()))
-	if read != mostRunning || !(a.h.Waits() > 0) || a.h.OthersTake() {
-		t.Errorf("read %d, others take: %t", read, a.h.OthersTake())
+	if read != mostRunning || !(a.h.Waits() > 0) || a.h.othersTake() {
+		t.Errorf("read %d, others take: %t", read, a.h.othersTake())
 	}
 	for i := range peers {
 		l.put(i+1, Slot{Node: fmt.Sprint(i), Term: 1, Nonce: "n", LeaseUntil: 1 << 50})

@@ -183,7 +183,7 @@ func (h *Hold) Accept(b Beat, end int64) error {
 		h.becomeConfirming(h.confirmAt)
 		return nil
 	}
-	if h.stage != confirmed {
+	if h.stage != Confirmed {
 		if _, err := h.co.Ledger.Save(claim); err != nil {
 			return err
 		}

@@ -37,18 +37,26 @@ func (c *Coordinator) Recall(claim Claim) *Hold {
 	return c.hold
 }
 
+// View is what a node holds at one moment, and what it may rely on. It must not be changed: goroutines share it.
+type View struct {
+	// Claim is that on the slot that the node holds. IDs are issued under it if it is EverConfirmed.
+	Claim Claim
+	// Stage is that of the process. The claim may be confirmed in any: by an earlier process, whose lease bound counts.
+	Stage Stage
+	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
+	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.
+	Next  *Claim
+	Peers PeersSeen
+}
+
+// View returns what the hold is now.
+func (h *Hold) View() *View { return &View{Claim: h.Claim, Stage: h.stage, Peers: h.co.seen} }
+
 // Held returns the claim.
 func (h *Hold) Held() Claim { return h.Claim }
 
 // Pending reports whether a grant was saved whose outcome is not known.
 func (h *Hold) Pending() bool { return h.PendingNonce != "" }
-
-// IsConfirmed reports whether this process has confirmed the record in ZooKeeper. The claim may be confirmed before: by
-// an earlier process, whose lease bound counts.
-func (h *Hold) IsConfirmed() bool { return h.stage == confirmed }
-
-// Alone reports whether ZooKeeper does not know of this process yet: see BecomeAlone.
-func (h *Hold) Alone() bool { return h.stage == alone }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
 func (h *Hold) ConfirmAt() int64 { return h.confirmAt }

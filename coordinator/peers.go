@@ -65,6 +65,29 @@ type listVersion struct {
 // The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
 // reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
+	readings, err := c.readPeers(ctx, own)
+	if err == nil {
+		c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.hold.Waits(),
+			OthersTake: c.hold.othersTake()}
+	}
+	return readings, err
+}
+
+// PeersSeen is what a node has found out about its peers when it last called Peers. It outlives a hold.
+type PeersSeen struct {
+	// Live is how many nodes of the cluster are connected, 0 if that is not known.
+	Live int
+	// RelyIn is the session in which the node may rely on ZooKeeper, and RelyAfter the time until it may look again
+	// whether it does: 0 if it may rely on ZooKeeper now.
+	RelyIn    int64
+	RelyAfter time.Duration
+	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave
+	// them to that peer for a while, before it says that it is ready. It is true until the node has read all slots in
+	// its session, and false if more than manyTake take values.
+	OthersTake bool
+}
+
+func (c *Coordinator) readPeers(ctx context.Context, own int) ([]Reading, error) {
 	if h := c.hold; h != nil && h.Waits() > 0 {
 		if err := h.hearPeers(ctx); err != nil {
 			return nil, err
@@ -96,9 +119,6 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	c.roster.fewReadings = 2*len(readings) < len(found.records)
 	return readings, nil
 }
-
-// Live returns how many workers were live when a heartbeat or Peers last looked.
-func (c *Coordinator) Live() int { return c.roster.live }
 
 // list reads the list of live workers. version is the list's version before that.
 func (c *Coordinator) list(ctx context.Context, version listVersion) error {

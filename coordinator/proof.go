@@ -17,25 +17,25 @@ import (
 // whether that may confirm the slot. It does no I/O: a heartbeat reads, asks plan, and tells sent and acked what became
 // of the write.
 //
-//	seeking ──a write of the slot is acknowledged──> confirming
-//	seeking ──BecomeAlone──> alone ──the restart is reported──> confirming
-//	confirming ──a confirmed record is acknowledged, and saved──> confirmed
-//	confirmed ──the lease had run out──> confirming
-//	any but seeking ──a lost record is put back──> confirmed
+//	Seeking ──a write of the slot is acknowledged──> Confirming
+//	Seeking ──BecomeAlone──> Alone ──the restart is reported──> Confirming
+//	Confirming ──a confirmed record is acknowledged, and saved──> Confirmed
+//	Confirmed ──the lease had run out──> Confirming
+//	any but Seeking ──a lost record is put back──> Confirmed
 //
-// A restart that goes on in its chain writes its record confirmed. It is in the stage confirming all the same, until
+// A restart that goes on in its chain writes its record confirmed. It is in the stage Confirming all the same, until
 // the first heartbeat has been accepted.
 //
 // Invariant: only becomeConfirmed raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim,
-// from its floor up to its lease bound. In the stages alone and confirming that is the bound of an earlier process, or
+// from its floor up to its lease bound. In the stages Alone and Confirming that is the bound of an earlier process, or
 // of the lease before.
 type proof struct {
 	// Claim is what is also on the disk.
 	Claim
-	stage stage
+	stage Stage
 	// granted are the nonces of all grants that this process has begun for the slot.
 	granted []string
-	// startedFrom is the generation of the local record that the process went on from. It is valid in the stage alone.
+	// startedFrom is the generation of the local record that the process went on from. It is valid in the stage Alone.
 	startedFrom uint64
 	// confirmAt is the earliest time at which the slot may be confirmed (C10), in ns of AtLeast. In the past: at once.
 	// A record that is confirmed earlier must be written again, unconfirmed.
@@ -53,14 +53,14 @@ type sinceGrant struct {
 	hearing  Hearing
 }
 
-// stage is one of the stages that the comment of proof shows.
-type stage int
+// Stage is one of the stages that the comment of proof shows.
+type Stage int
 
 const (
-	seeking    stage = iota // ZooKeeper has no record of this process
-	alone                   // likewise, and the process issues under the lease of the process before
-	confirming              // ZooKeeper has this process's record, which this process has not confirmed
-	confirmed               // and which it has confirmed
+	Seeking    Stage = iota // ZooKeeper has no record of this process
+	Alone                   // likewise, and the process issues under the lease of the process before
+	Confirming              // ZooKeeper has this process's record, which this process has not confirmed
+	Confirmed               // and which it has confirmed
 )
 
 // expiry says whether the lease had run out by the leader's clock, although not by ours (C26). Another node may have
@@ -85,14 +85,14 @@ const (
 // The transitions. Each method enters the state that it names.
 
 // seek returns the proof of a process that has a claim, from its directory or new.
-func seek(claim Claim) proof { return proof{Claim: claim, stage: seeking} }
+func seek(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }
 
 // BecomeAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
 // there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
 // must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
 // (C26).
 func (p *proof) BecomeAlone(reserved int64, generation uint64) {
-	p.stage, p.startedFrom, p.Floor = alone, generation, max(p.Floor, reserved)
+	p.stage, p.startedFrom, p.Floor = Alone, generation, max(p.Floor, reserved)
 }
 
 // becomePending: a grant is saved, whose write may reach ZooKeeper from now on.
@@ -105,10 +105,10 @@ func (p *proof) becomePending(saved Claim, generation uint64) {
 func (p *proof) becomeGranted() { p.Claim, p.sinceGrant = p.nextClaim(), sinceGrant{} }
 
 // becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
-func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = confirming, from }
+func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = Confirming, from }
 
 // becomeConfirmed: ZooKeeper has the confirmed record, and the claim that says so is saved.
-func (p *proof) becomeConfirmed(claim Claim) { p.stage, p.Claim = confirmed, claim }
+func (p *proof) becomeConfirmed(claim Claim) { p.stage, p.Claim = Confirmed, claim }
 
 // becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
 func (p *proof) becomeExpired(ours, leaders int64) {
@@ -226,10 +226,10 @@ func (p proof) plan(v view, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
 	// A record that this process wrote without an acknowledgement proves no later copy.
-	case p.stage == alone && found.Generation > p.startedFrom && !slices.Contains(p.granted, found.Nonce):
+	case p.stage == Alone && found.Generation > p.startedFrom && !slices.Contains(p.granted, found.Nonce):
 		return decision{action: giveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
 			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, p.startedFrom)}
-	case p.stage == alone:
+	case p.stage == Alone:
 		return decision{action: writeNextTerm}
 	case !p.EverConfirmed && v.cl.Frozen(e.earliest()):
 		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
@@ -247,7 +247,7 @@ func (p proof) plan(v view, e evidence, r Report) decision {
 	}
 	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A lapsed lease
 	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
-	d.confirms = p.stage != confirmed && (d.lapsed || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
+	d.confirms = p.stage != Confirmed && (d.lapsed || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
 		!p.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.lapsed || d.confirms

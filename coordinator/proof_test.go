@@ -28,7 +28,7 @@ func planned() (proof, view, evidence, Report) {
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := proof{Claim: claim, stage: confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
+	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
 	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
@@ -59,13 +59,13 @@ var plans = map[string]planRow{
 		r.Lease = 0
 	}, confirmed: true, h: 40_000},
 	"an old copy of its state": {change: func(t *proof, v view, _ *evidence, _ *Report) {
-		t.stage, t.startedFrom, v.slot.Generation = alone, 4, 5
+		t.stage, t.startedFrom, v.slot.Generation = Alone, 4, 5
 	},
 		fenced: "old copy of its state"},
-	"a restart": {change: func(t *proof, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = alone, 4 },
+	"a restart": {change: func(t *proof, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
 		renew: true},
 	"a restart whose write was not acknowledged": {change: func(t *proof, v view, _ *evidence, _ *Report) {
-		t.stage, t.startedFrom, v.slot.Generation, t.granted = alone, 4, 5, []string{"m", "n"}
+		t.stage, t.startedFrom, v.slot.Generation, t.granted = Alone, 4, 5, []string{"m", "n"}
 	}, renew: true},
 	"a newcomer in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
@@ -80,12 +80,12 @@ var plans = map[string]planRow{
 	"a holder in a freeze": {change: func(_ *proof, v view, _ *evidence, _ *Report) { frozen(v) },
 		confirmed: true, h: 60_000},
 	"a newcomer that confirms": {change: func(t *proof, v view, _ *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, confirming
+		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, Confirming
 	},
 		confirmed: true, confirms: true, h: 60_000},
 	"a restart that confirms in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
-		v.slot.Confirmed, t.stage = false, confirming
+		v.slot.Confirmed, t.stage = false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a lease that would pass the horizon": {change: func(_ *proof, _ view, e *evidence,
 		_ *Report) {
@@ -104,34 +104,34 @@ var plans = map[string]planRow{
 	}, confirmed: true, h: 40_000},
 	"the same after an expiry": {change: func(t *proof, v view, _ *evidence, _ *Report) {
 		frozen(v)
-		v.slot.Confirmed, t.stage = false, confirming
+		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow)
 	}, h: 60_000},
 	"an expiry after which it would begin long from now": {change: func(t *proof, v view, _ *evidence, _ *Report) {
-		v.slot.Confirmed, t.stage = false, confirming
+		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow+60_000)
 	}, h: 60_000},
 	"and that most do not believe": {change: func(t *proof, v view, e *evidence, _ *Report) {
-		v.slot.Confirmed, t.stage, e.agreed = false, confirming, true
+		v.slot.Confirmed, t.stage, e.agreed = false, Confirming, true
 		t.becomeExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a lease that had run out": {change: func(t *proof, v view, _ *evidence, _ *Report) {
-		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, confirming
+		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
 	"and the clock is not trusted by then": {change: func(t *proof, v view, _ *evidence, r *Report) {
-		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, confirming, 0
+		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, Confirming, 0
 	}, lapsed: true, h: -5, waits: planConfirm},
 	"and that has not waited yet": {change: func(t *proof, _ view, e *evidence, _ *Report) {
-		t.confirmAt, t.stage = e.at.Least+1, confirming
+		t.confirmAt, t.stage = e.at.Least+1, Confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
 	"and that has": {change: func(t *proof, v view, e *evidence, _ *Report) {
-		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, confirming
+		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a newcomer that waits": {change: func(t *proof, v view, e *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 	}, h: 60_000},
 	"and whose boot clock is fast": {change: func(t *proof, v view, e *evidence, _ *Report) {
-		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, confirming, e.at.Least+1
+		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
 }
@@ -184,7 +184,7 @@ func TestAcked(t *testing.T) {
 		change func(t *proof, p *decision, v view, after *store.Stat, e *evidence)
 
 		confirmed, again bool
-		stage            stage // 0: confirmed
+		stage            Stage // 0: Confirmed
 		expiry           expiryState
 		lo               int64 // after planNow
 	}{
@@ -197,7 +197,7 @@ func TestAcked(t *testing.T) {
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
-		}, stage: confirming, expiry: expired, lo: -9_000},
+		}, stage: Confirming, expiry: expired, lo: -9_000},
 		"a leader that most find ahead": {change: func(_ *proof, _ *decision, _ view, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
@@ -229,9 +229,9 @@ func TestAcked(t *testing.T) {
 			row.change(&hold, &p, v, &after, &e)
 		}
 		beat, err := hold.acked(p, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: after.Mtime}, after, e)
-		want := cmp.Or(row.stage, confirmed)
+		want := cmp.Or(row.stage, Confirmed)
 		if again := err != nil; again != row.again || hold.stage != want || hold.expiry.state != row.expiry ||
-			(hold.stage == confirming) != (beat.Wait > 0) {
+			(hold.stage == Confirming) != (beat.Wait > 0) {
 			t.Errorf("%s: %v, stage %d, expiry %d, waits %s", name, err, hold.stage, hold.expiry.state, beat.Wait)
 		}
 		if err != nil {
@@ -267,7 +267,7 @@ func TestPlanProperties(t *testing.T) {
 			}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
-		hold.stage = rapid.SampledFrom([]stage{confirming, confirmed}).Draw(t, "state")
+		hold.stage = rapid.SampledFrom([]Stage{Confirming, Confirmed}).Draw(t, "state")
 		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
 		if p.action == giveUp {

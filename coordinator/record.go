@@ -163,7 +163,7 @@ type Followed struct {
 	// and has put back what it knew better. If neither is set, it knows none.
 	Compares bool   `json:"compares,omitempty"`
 	Compared *int64 `json:"compared,omitempty"`
-	// Takes: the process may take values of named sequences. A node that has just started goes by it: see OthersTake.
+	// Takes: the process may take values of named sequences. A node that has just started goes by it: see PeersSeen.
 	Takes bool `json:"takes,omitempty"`
 }
 

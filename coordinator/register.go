@@ -67,7 +67,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
 	c.roster.sampled = nil // a heartbeat before has read it
-	peers, err := c.Peers(ctx, own)
+	peers, err := c.readPeers(ctx, own)
 	if err != nil {
 		return err
 	}

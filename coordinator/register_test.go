@@ -90,7 +90,7 @@ func TestNothingIsWrittenThatIsNotStored(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) || !same(l.slot(0), was) {
 		t.Fatalf("%v, %+v", err, l.slot(0))
 	}
-	a.h.stage = confirming
+	a.h.stage = Confirming
 	l.remove(SlotPath(0))
 	if _, err := a.beat(); !errors.Is(err, a.disk.err) {
 		t.Fatal(err)

@@ -259,10 +259,10 @@ func (n *Node) beginTenure() error {
 	if err != nil {
 		return err
 	}
-	if n.next != nil {
-		n.reservedUntil, n.next = n.next.ReservedUntil, nil
+	if next := n.view.Load().Next; next != nil {
+		n.reservedUntil = next.ReservedUntil
 	}
-	n.claim, n.confirmed, n.alone = claim, n.hold.IsConfirmed(), n.hold.Alone()
+	n.follow()
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
 	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil

@@ -100,7 +100,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	old, gen := n.claim, n.held.gen
+	old, gen := n.view.Load().Claim, n.held.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: old.Node, Worker: old.Worker + 1}, PendingTerm: 1,
@@ -138,7 +138,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	}
 	n.stop()
 	n.mu.Lock()
-	old, claim := n.held, n.claim
+	old, claim := n.held, n.view.Load().Claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.Close())
 	if err := n.acknowledged(coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}); err != nil {
@@ -179,7 +179,7 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 	entries, err := coordinator.ReadSlots(t.Context(), admin, cl)
 	held := 0
 	for _, e := range entries {
-		if e.Slot.Node == n.peek().claim.Node && !e.Slot.Released {
+		if e.Slot.Node == n.view.Load().Claim.Node && !e.Slot.Released {
 			held++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/replies"
@@ -83,10 +84,11 @@ var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 func (n *Node) atBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	lease := n.view.Load().Claim.LeaseUntil
 	switch {
-	case n.now() >= n.claim.LeaseUntil:
+	case n.now() >= lease:
 		return newRefusal(Refusal{Cause: CauseLeaseExpired})
-	case n.borrow > 0 && n.claim.LeaseUntil <= n.reservedUntil:
+	case n.borrow > 0 && lease <= n.reservedUntil:
 		return newRefusal(Refusal{Cause: CauseLeaseBorrowed})
 	case n.stalled():
 		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundStalled})
@@ -138,9 +140,9 @@ func (n *Node) waitsForSequences() bool {
 // leavesSequencesToOthers reports whether another node takes values of named sequences, and this one has to wait before
 // it does. If nodes are restarted one after the other, each when the one before is ready, one of them can always take
 // values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
-func (s *state) leavesSequencesToOthers(session int64, wait time.Duration) bool {
-	cutOff := session == 0 || s.alone || s.store.err != nil
-	return !cutOff && s.othersTake && wait > 0
+func (s moment) leavesSequencesToOthers(session int64, wait time.Duration) bool {
+	cutOff := session == 0 || s.Stage == coordinator.Alone || s.store.err != nil
+	return !cutOff && s.Peers.OthersTake && wait > 0
 }
 
 // Issues returns nil if a request would get an ID, now or after a short wait. Otherwise it returns the *Refusal. It
@@ -219,7 +221,7 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 // or resumed one: before that, the record of a cluster that ZooKeeper has lost may replace that of a new one.
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
-	if s.confirmed || s.resumed || n.servedAt.Load() != 0 {
+	if s.Stage == coordinator.Confirmed || s.resumed || n.servedAt.Load() != 0 {
 		uuid = s.cluster.UUID
 	}
 	return n.cfg.Cluster, uuid
@@ -240,6 +242,7 @@ func (n *Node) Worker() string {
 	if n.held != nil {
 		number = strconv.Itoa(n.held.Worker)
 	}
-	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, n.claim.Term, n.claim.Node,
+	claim := n.view.Load().Claim
+	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, claim.Term, claim.Node,
 		n.cfg.Labels.Name, n.phase)
 }

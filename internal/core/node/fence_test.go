@@ -94,7 +94,7 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	other := coordinator.Claim{Owner: coordinator.Owner{Node: n.claim.Node, Worker: 7}, Term: 3, PendingTerm: 4,
+	other := coordinator.Claim{Owner: coordinator.Owner{Node: n.view.Load().Claim.Node, Worker: 7}, Term: 3, PendingTerm: 4,
 		PendingNonce: "p", Floor: n.now() + 9000}
 	n.mu.Unlock()
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
@@ -115,7 +115,7 @@ func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
 	n.stop()
 	n.mu.Lock()
 	floor := n.now() + 9000
-	n.claim.Floor = floor
+	n.changeClaim(func(c *coordinator.Claim) { c.Floor = floor })
 	n.mu.Unlock()
 	n.Node.stop(context.Background())
 	rec, err := DecodeRecord(r.loaded().Record)

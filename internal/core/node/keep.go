@@ -100,7 +100,8 @@ func (n *Node) passLoss() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.loss != nil {
-		n.loss.MayRecreate, n.loss.LeaseUntil = n.claim.EverConfirmed, n.claim.LeaseUntil
+		claim := n.view.Load().Claim
+		n.loss.MayRecreate, n.loss.LeaseUntil = claim.EverConfirmed, claim.LeaseUntil
 		n.coord.Note(*n.loss)
 		n.loss = nil
 	}
@@ -123,11 +124,12 @@ func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
 func (n *Node) acknowledged(beat coordinator.Beat) error {
 	n.noteBeat(beat)
 	end, lapsed := n.closeIfLapsed(beat.Floor)
-	first := beat.Confirmed && !n.hold.IsConfirmed()
+	before := n.hold.View().Stage
 	if err := n.hold.Accept(beat, end); err != nil {
 		return err
 	}
-	raised := n.hold.Held().Incarnation != n.peek().claim.Incarnation
+	first := beat.Confirmed && before != coordinator.Confirmed
+	raised := n.hold.Held().Incarnation != n.view.Load().Claim.Incarnation
 	n.publishHold()
 	if first || raised { // after a loss of data, sequences wait for a heartbeat (S24)
 		n.cfg.WakeSequences()
@@ -146,7 +148,7 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 	}
 	n.mu.Lock()
 	defer n.unlock()
-	if n.alone {
+	if n.view.Load().Stage == coordinator.Alone {
 		n.say(n.log.Info, "reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
 	}
 	if beat.FrozenUntil != 0 && n.store.frozen == 0 {
@@ -174,7 +176,7 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	if old == nil || floor <= old.floor && !old.lapsed {
 		return 0, false
 	}
-	if n.claim.EverConfirmed { // else the tenure never issued, and its refusal stays
+	if n.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
 		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.lapsed = true
@@ -186,7 +188,7 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 func (n *Node) publishHold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim, n.confirmed, n.alone = n.hold.Held(), n.hold.IsConfirmed(), n.hold.Alone()
+	n.follow()
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
@@ -196,7 +198,7 @@ func (n *Node) publishHold() {
 // showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease
 // has ended, showLive deletes the lock instead: while it exists, no other node can take the slot.
 func (n *Node) showLive(ctx context.Context, shown bool) error {
-	claim := n.peek().claim
+	claim := n.view.Load().Claim
 	if claim.EverConfirmed && n.now() >= claim.LeaseUntil {
 		return n.hold.Hide(ctx)
 	}
@@ -211,7 +213,8 @@ func (n *Node) showLive(ctx context.Context, shown bool) error {
 func (n *Node) noteStore(err error) {
 	n.mu.Lock()
 	defer n.unlock()
-	expired := n.now() >= n.claim.LeaseUntil
+	claim := n.view.Load().Claim
+	expired := n.now() >= claim.LeaseUntil
 	switch {
 	case errors.Is(err, store.ErrLocalSession): // the heartbeat itself was acknowledged
 		if n.store.err == nil {
@@ -223,10 +226,10 @@ func (n *Node) noteStore(err error) {
 		n.say(n.log.Warn, "heartbeat failed, and no lease runs", "error", err)
 	case err != nil && n.store.err == nil:
 		n.say(n.log.Warn, "heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
-			"error", err, "lease_left_s", n.leaseLeftS(n.claim))
+			"error", err, "lease_left_s", n.leaseLeftS(claim))
 	case err != nil && expired && !n.store.expired:
 		n.say(n.log.Error, "the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
-			"worker", n.claim.Worker, "error", err)
+			"worker", claim.Worker, "error", err)
 	case err == nil && n.store.err != nil:
 		n.say(n.log.Info, "heartbeats succeed again")
 	}
@@ -253,7 +256,7 @@ func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	s := n.peek()
-	if left := time.Duration(n.hold.ConfirmAt() - n.elapsed.AtLeast()); !s.confirmed && left > 0 {
+	if left := time.Duration(n.hold.ConfirmAt() - n.elapsed.AtLeast()); s.Stage != coordinator.Confirmed && left > 0 {
 		next = min(next, left)
 	}
 	if wait := n.hold.Waits(); wait > 0 {

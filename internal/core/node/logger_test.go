@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/flaked/flaked/coordinator"
 )
 
 // blockingWriter is where the log of an embedding program goes. While it is blocked, writes hang.
@@ -34,7 +36,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 		},
 		"mayPublish": func(n *Node) {
 			n.held = &tenure{floor: n.now() + 9000}
-			n.claim.EverConfirmed, n.claim.LeaseUntil = true, n.now()+99_000
+			n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed, c.LeaseUntil = true, n.now()+99_000 })
 			n.publish()
 		},
 	} {

@@ -30,6 +30,11 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
+	// view is what the hold was when it last counted. IDs, refusals, named sequences, snapshots and the local record go
+	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the goroutine
+	// that runs keep stores it, with mu held: see follow. If there is a tenure, View.Claim is of its slot.
+	view atomic.Pointer[coordinator.View]
+
 	// sequencesReady: Ready need not look at named sequences any more.
 	sequencesReady atomic.Bool
 
@@ -99,30 +104,14 @@ type state struct {
 	// cluster is the cluster's record as joinCluster or adoptCluster last took it over. Of what changes later, only
 	// HighestSlot is kept up to date. Who needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
+	// Only the goroutine of keep writes cluster and rules, so that goroutine may read them without mu.
 	rules
-	// claim, confirmed and alone are what the hold was when publishHold was last called. IDs and the next local
-	// record go by them. ledger.Save sets the claim, too: no later record must lack a grant that is pending.
-	// Only the goroutine of keep writes claim, next, cluster and rules, so that goroutine may read them without mu.
-	//
-	// If there is a tenure, claim is of its slot.
-	claim            coordinator.Claim
-	confirmed, alone bool
 	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record. Only
 	// these are current: Claim has both as of its last read, grant or heartbeat.
 	reservedUntil int64
 	generation    uint64
-	// next is the claim on another slot that rotateIfBehind is acquiring, nil if there is none. The local record is
-	// about next then, with its reserved bound. So the bound of claim cannot rise meanwhile.
-	next *coordinator.Claim
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
-	// relyIn and relyAfter are of coordinator.Hold.RelyOn.
-	relyIn    int64
-	relyAfter time.Duration
-	// othersTake is coordinator.Hold.OthersTake.
-	othersTake bool
-	// live is how many nodes of the cluster are connected, as far as this node knows.
-	live int
 	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
 	loss *coordinator.Loss
 	// resumed: this process began with the claim of its state directory, and has not become a newcomer since. It may
@@ -132,7 +121,7 @@ type state struct {
 	journal uint64
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
 	rotations []int64
-	// held is the tenure of the claim, whether or not serving has it. nil: no tenure.
+	// held is the tenure of View.Claim, whether or not serving has it. nil: no tenure.
 	held *tenure
 
 	disk  diskState
@@ -180,12 +169,21 @@ type storeState struct {
 	frozen int64
 }
 
+// moment is the state and the view at one moment.
+type moment struct {
+	state
+	*coordinator.View
+}
+
 // peek returns a copy of the state at this moment.
-func (n *Node) peek() state {
+func (n *Node) peek() moment {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.state
+	return moment{n.state, n.view.Load()}
 }
+
+// follow makes what the hold is now count, for IDs and for the next local record. mu is held.
+func (n *Node) follow() { n.view.Store(n.hold.View()) }
 
 // tenure is one holding of one slot by this process. A request may still be using a tenure
 // after another has replaced it, so a tenure that has ended must have its generator closed.
@@ -227,12 +225,12 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Logger.Named("node"), clock: timeguard.NewIssuing(cfg.Clock),
 		elapsed:    timeguard.NewElapsed(cfg.Clock),
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
-	n.othersTake = true
 	n.started = cfg.Clock.Wall() / 1e6
 	n.coord = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
+	n.view.Store(n.coord.Enlist("").View())
 	n.refuse(Starting, CauseNoWorkerYet)
 	return n, nil
 }

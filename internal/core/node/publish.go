@@ -31,7 +31,8 @@ func (n *Node) publish() {
 		n.servedAt.Store(n.mono())
 		close(n.began)
 	})
-	n.say(n.log.Info, "serving", "worker", t.Worker, "term", n.claim.Term, "lease_left_s", n.leaseLeftS(n.claim))
+	claim := n.view.Load().Claim
+	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
 
 // mayPublish sets the refusal of a tenure that waits to be published and may not serve, unless another refusal stands
@@ -39,13 +40,13 @@ func (n *Node) publish() {
 // clock is below the floor, it wakes the disk loop, which looks again in time. mayPublish reports whether the tenure
 // may serve. mu is held.
 func (n *Node) mayPublish() bool {
-	t, now := n.held, n.now()
+	t, claim, now := n.held, n.view.Load().Claim, n.now()
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		return false
 	// (C10) The wall clock is enough here, because the IDs carry it: coordinator.Claim.Leased also asks the boot clock.
 	// A lease that expired while the node was disconnected counts again once the slot is confirmed again.
-	case !n.claim.EverConfirmed || now >= n.claim.LeaseUntil:
+	case !claim.EverConfirmed || now >= claim.LeaseUntil:
 		if n.phase != Confirming {
 			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
 		}

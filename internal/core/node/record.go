@@ -78,9 +78,10 @@ type ledger struct{ n *Node }
 
 var _ coordinator.Ledger = ledger{}
 
-// Save writes a claim to the disk and returns the generation of the record. Once the claim is durable, it is the
-// node's claim, or the next one if a tenure holds another slot. A claim on another slot brings its own reserved bound.
-// For the same slot the bound stays. Either is raised to the claim's floor if it is below.
+// Save writes a claim to the disk and returns the generation of the record. Once the claim is durable, it is that of
+// the node's view, or the next one there if a tenure holds another slot: no later record must lack a grant that is
+// pending. A claim on another slot brings its own reserved bound. For the same slot the bound stays. Either is raised to
+// the claim's floor if it is below.
 func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n := l.n
 	n.saveMu.Lock()
@@ -95,22 +96,24 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.generation = gen
+	v := *n.view.Load()
 	if n.held != nil && claim.Owner != n.held.Owner {
-		n.next = &rec.Claim
+		v.Next = &rec.Claim
 	} else {
-		n.claim, n.reservedUntil = claim, rec.Claim.ReservedUntil
+		v.Claim, n.reservedUntil = claim, rec.Claim.ReservedUntil
 	}
+	n.view.Store(&v)
 	return gen, nil
 }
 
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
-	reserved := c.ReservedUntil
+	v, reserved := n.view.Load(), c.ReservedUntil
 	switch {
-	case c.Owner == n.claim.Owner:
+	case c.Owner == v.Claim.Owner:
 		reserved = n.reservedUntil
-	case n.next != nil && c.Owner == n.next.Owner:
-		reserved = n.next.ReservedUntil
+	case v.Next != nil && c.Owner == v.Next.Owner:
+		reserved = v.Next.ReservedUntil
 	}
 	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = reserved

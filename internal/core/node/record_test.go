@@ -163,11 +163,11 @@ func TestForeignRecordIsRefused(t *testing.T) {
 func TestNodeGoesOnFromEitherCopyOfItsRecord(t *testing.T) {
 	for _, lost := range []int64{0, localcache.FileSize / 2} {
 		r := newRig(t)
-		before := r.confirmedAndStopped().peek().claim
+		before := r.confirmedAndStopped().view.Load().Claim
 		r.disk.Damage(lost, make([]byte, localcache.FileSize/2))
 		again := r.start()
 		again.until("the worker at its second term", func() bool {
-			claim := again.peek().claim
+			claim := again.view.Load().Claim
 			if claim.Node != "" && claim.Node != before.Node {
 				t.Fatalf("the copy at %d is lost: %s, it was node %s", lost, again.Worker(), before.Node)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/replies"
 )
 
@@ -141,22 +142,22 @@ func TestReserveAllocatesNothing(t *testing.T) {
 // A node that has just started leaves named sequences to another one until it takes values itself.
 func TestNodeLeavesSequencesToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*state)
+		change  func(*moment)
 		session int64
 		wait    time.Duration
 		want    bool
 	}{
 		"another node takes values":        {session: 1, wait: time.Second, want: true},
 		"it takes values itself":           {session: 1},
-		"no other node takes values":       {change: func(s *state) { s.othersTake = false }, session: 1, wait: 1},
+		"no other node takes values":       {change: func(s *moment) { s.Peers.OthersTake = false }, session: 1, wait: 1},
 		"it is not connected to ZooKeeper": {wait: 1},
 		"ZooKeeper does not answer": {
-			change: func(s *state) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
-		"it started from its directory alone": {change: func(s *state) { s.alone = true }, session: 1, wait: 1},
+			change: func(s *moment) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
+		"it started from its directory alone": {change: func(s *moment) { s.Stage = coordinator.Alone }, session: 1, wait: 1},
 	} {
-		s := &state{othersTake: true}
+		s := moment{View: &coordinator.View{Peers: coordinator.PeersSeen{OthersTake: true}}}
 		if c.change != nil {
-			c.change(s)
+			c.change(&s)
 		}
 		if got := s.leavesSequencesToOthers(c.session, c.wait); got != c.want {
 			t.Errorf("%s: %v", name, got)

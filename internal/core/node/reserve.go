@@ -88,17 +88,17 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t := n.held
-	if t == nil || !n.claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+	t, v := n.held, n.view.Load()
+	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
 		return LocalRecord{}, false
 	}
 	//mutant:c9-record-over-a-pending-grant by TestOldTenureIsReportedDuringWorkerChange -> if false {
-	if n.next != nil { // the record must keep the grant that is pending (C9)
+	if v.Next != nil { // the record must keep the grant that is pending (C9)
 		return LocalRecord{}, false
 	}
-	rec = n.record(n.claim)
+	rec = n.record(v.Claim)
 	now := n.now() + ahead.Milliseconds()
-	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, now, n.claim.LeaseUntil, n.window())
+	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, now, v.Claim.LeaseUntil, n.window())
 	//mutant:c5-not-durable by sim -> n.reservedUntil = rec.Claim.ReservedUntil; n.applyBounds(); return rec, true
 	return rec, true
 }
@@ -186,8 +186,8 @@ func (n *Node) applyBounds() {
 	if n.held == nil {
 		return
 	}
-	//mutant:c1-no-reserved-bound by sim -> bound := n.claim.LeaseUntil
-	bound := min(n.reservedUntil, n.claim.LeaseUntil) // (C1)
+	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
+	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // (C1)
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
 	limit := n.layout.FloorTick(bound)
 	if limit > n.held.gen.Limit() {
@@ -204,7 +204,7 @@ func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
 // shortOfBound returns how much higher the reserved bound could be now, by the clock and the
 // lease bound. It is negative if the clock went back. mu is held.
 func (n *Node) shortOfBound() time.Duration {
-	return ms(min(n.now()+n.window().Milliseconds(), n.claim.LeaseUntil) - n.reservedUntil)
+	return ms(min(n.now()+n.window().Milliseconds(), n.view.Load().Claim.LeaseUntil) - n.reservedUntil)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -36,7 +36,8 @@ func TestNextExtensionIsDueInTime(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			n := starting(t, func(c *Config) { c.Reserve, c.Clock = reserve, still{} })
 			now := n.now()
-			n.reservedUntil, n.claim.LeaseUntil = now+row.left.Milliseconds(), now+row.lease.Milliseconds()
+			n.reservedUntil = now + row.left.Milliseconds()
+			n.changeClaim(func(c *coordinator.Claim) { c.LeaseUntil = now + row.lease.Milliseconds() })
 			if row.failed {
 				n.disk.err = errors.New("failed")
 			}

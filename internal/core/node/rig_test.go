@@ -174,7 +174,7 @@ func (r *running) cause() Cause {
 func (n *Node) isConfirmed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.confirmed
+	return n.view.Load().Stage == coordinator.Confirmed
 }
 
 // stop stops the node cleanly and returns Run's error.
@@ -183,4 +183,11 @@ func (r *running) stop() error {
 	err := <-r.done
 	r.done <- err
 	return err
+}
+
+// changeClaim changes the claim of the node's view. mu is held, or nothing runs.
+func (n *Node) changeClaim(change func(*coordinator.Claim)) {
+	v := *n.view.Load()
+	change(&v.Claim)
+	n.view.Store(&v)
 }

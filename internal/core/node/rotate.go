@@ -24,7 +24,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	if old == nil {
 		return nil
 	}
-	claim := n.peek().claim
+	claim := n.view.Load().Claim
 	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
@@ -92,11 +92,13 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 // given that slot to this node. Otherwise one lost answer after the other would take all slots.
 func (n *Node) keepOld(unanswered bool) {
 	n.mu.Lock()
-	changed := n.next != nil
+	v := *n.view.Load()
+	changed := v.Next != nil
 	if !(changed && unanswered) {
 		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
 	}
-	n.next = nil
+	v.Next = nil
+	n.view.Store(&v)
 	n.mu.Unlock()
 	if !changed {
 		return

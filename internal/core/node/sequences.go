@@ -20,11 +20,11 @@ func (t seqTenure) Hold(session int64) seq.Hold {
 		return seq.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seq.Hold{
-		Record: coordinator.SlotPath(s.held.Worker), Version: s.claim.Chain.Version, Incarnation: s.claim.Incarnation,
+		Record: coordinator.SlotPath(s.held.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
-	h.Wait = max(0, s.cluster.ConfirmTime()-s.claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
-	h.Wait = max(h.Wait, s.relyAfter) // any heartbeat may end it
-	if !s.confirmed || s.phase == Stopping || s.relyIn != session {
+	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
+	h.Wait = max(h.Wait, s.Peers.RelyAfter) // any heartbeat may end it
+	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.RelyIn != session {
 		h.Wait = max(h.Wait, soon)
 	}
 	return h
@@ -49,8 +49,8 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 		return seq.ClusterInfo{}, false
 	}
 	return seq.ClusterInfo{
-		UUID: s.cluster.UUID, ConfirmTime: s.cluster.ConfirmTime(), Nodes: s.live,
-		Self: s.claim.Node, Resumed: s.resumed, Journal: s.journal,
+		UUID: s.cluster.UUID, ConfirmTime: s.cluster.ConfirmTime(), Nodes: s.Peers.Live,
+		Self: s.Claim.Node, Resumed: s.resumed, Journal: s.journal,
 	}, true
 }
 

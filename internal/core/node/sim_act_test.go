@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -124,7 +125,7 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	mayConfirm := !p.n.confirmed && p.n.hold != nil && p.n.elapsed.AtLeast() >= p.n.hold.ConfirmAt()
+	mayConfirm := p.n.view.Load().Stage != coordinator.Confirmed && p.n.hold != nil && p.n.elapsed.AtLeast() >= p.n.hold.ConfirmAt()
 	if s.now >= p.keepAt || p.acquiring || mayConfirm || len(p.n.wakeKeeper) > 0 {
 		drain(p.n.wakeKeeper)
 		if !s.chance(8) {

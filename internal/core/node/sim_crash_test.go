@@ -183,7 +183,7 @@ func (s *sim) playOldFile() bool {
 	}
 	s.extend(a)
 	s.keep(a)
-	if r := s.workers[w].record; a.dead || r.node != a.n.claim.Node || r.generation <= generation+1 {
+	if r := s.workers[w].record; a.dead || r.node != a.n.view.Load().Claim.Node || r.generation <= generation+1 {
 		return false
 	}
 	for range s.between(1, 10) { // the last report is from before that

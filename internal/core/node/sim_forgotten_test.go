@@ -42,12 +42,12 @@ func (s *sim) playForgotten() bool {
 		return false
 	}
 	b := s.queue(s.other(a.machine), w, 10*time.Second)
-	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.EverConfirmed || a.dead || a.held() != w ||
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.view.Load().Claim.EverConfirmed || a.dead || a.held() != w ||
 		s.snapshot == nil {
 		return false
 	}
 	s.watch(s.upTo(2 * time.Second))
-	if b.dead || b.n.claim.LeaseUntil-b.n.now() < s.confirm.Milliseconds() {
+	if b.dead || b.n.view.Load().Claim.LeaseUntil-b.n.now() < s.confirm.Milliseconds() {
 		return false // it could not put its record back
 	}
 	if s.chance(3) {

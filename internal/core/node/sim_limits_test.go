@@ -156,7 +156,7 @@ func (s *sim) playGrowth() bool {
 	}
 	w := s.between(known+1, s.layout.Workers()-1)
 	b := s.queue(s.other(first), w, 20*time.Second)
-	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.claim.EverConfirmed {
+	if b == nil || !s.serves(b, s.confirm+5*time.Second) || !b.n.view.Load().Claim.EverConfirmed {
 		return false
 	}
 	s.cutOff(b)
@@ -173,7 +173,7 @@ func (s *sim) playGrowth() bool {
 		}
 		s.heal(a)
 		if !stopped && stops { // before its next heartbeat
-			must = wiped && s.now >= first.paused && a.n.claim.EverConfirmed && a.n.now() < a.n.claim.LeaseUntil
+			must = wiped && s.now >= first.paused && a.n.view.Load().Claim.EverConfirmed && a.n.now() < a.n.view.Load().Claim.LeaseUntil
 			s.stop(a)
 			return
 		}
@@ -221,7 +221,7 @@ func (s *sim) playThawedTooEarly() bool {
 		}
 	}
 	a := s.witness(m)
-	if a == nil || b.dead || b.held() != w || !b.n.claim.EverConfirmed {
+	if a == nil || b.dead || b.held() != w || !b.n.view.Load().Claim.EverConfirmed {
 		return false
 	}
 	b.n.cfg.ReleaseOnExit = false

@@ -50,7 +50,7 @@ func (s *sim) playLoss() bool {
 func (s *sim) keepBounds(of []*process) {
 	s.keptBounds = map[string]int64{}
 	for _, p := range of {
-		claim, kept := p.n.peek().claim, int64(0)
+		claim, kept := p.n.view.Load().Claim, int64(0)
 		data, _, err := s.admin.Get(context.Background(), slotPath(p.held()))
 		if err == nil && text(data, "node") == claim.Node {
 			kept = number(data, "lease_until")
@@ -68,7 +68,7 @@ func beyond(claim coordinator.Claim, bound int64) bool { return claim.LeaseUntil
 // node has lost a record, its lease runs, and it still knows of a later bound than ZooKeeper: a
 // restarted process knows only the bound on its disk.
 func (s *sim) mustNotice(p *process) bool {
-	claim := p.n.peek().claim
+	claim := p.n.view.Load().Claim
 	kept, lost := s.keptBounds[claim.Node]
 	return lost && beyond(claim, kept) && claim.EverConfirmed && claim.LeaseUntil > max(p.n.now(), s.now/1e6)+6000 &&
 		!p.acquiring
@@ -225,8 +225,8 @@ func (s *sim) taken() (*process, int) {
 	s.watch(s.upTo(2 * time.Second))
 	// With another holder in between, a new node's term after the loss would be lower than this node's. A record of a
 	// lower term counts as an older copy, and the promise does not hold if nobody notices the loss.
-	if b.dead || b.held() != w || b.n.claim.Term != given.term+1 || b.n.serving.Load() == nil ||
-		!b.n.claim.EverConfirmed || b.cut || s.snapshot == nil {
+	if b.dead || b.held() != w || b.n.view.Load().Claim.Term != given.term+1 || b.n.serving.Load() == nil ||
+		!b.n.view.Load().Claim.EverConfirmed || b.cut || s.snapshot == nil {
 		return nil, 0
 	}
 	return b, w

@@ -33,7 +33,7 @@ func (s *sim) playPausedPeer() bool {
 	copied := s.mem.Snapshot()
 	s.pause(p.machine, time.Hour, s.chance(2))
 	c := s.queue(s.other(p.machine), w, 5*time.Second)
-	if c == nil || !s.serves(c, s.confirm+6*time.Second) || !c.n.claim.EverConfirmed {
+	if c == nil || !s.serves(c, s.confirm+6*time.Second) || !c.n.view.Load().Claim.EverConfirmed {
 		p.machine.wake()
 		return false
 	}

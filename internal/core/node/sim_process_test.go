@@ -270,7 +270,7 @@ func (s *sim) keep(p *process) {
 			}
 			return
 		}
-		phase, term, at := p.n.phase, p.n.claim.Term, p.held()
+		phase, term, at := p.n.phase, p.n.view.Load().Claim.Term, p.held()
 		err := p.n.step(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
@@ -280,7 +280,7 @@ func (s *sim) keep(p *process) {
 			p.attempt, p.acquiring = p.n.newcomer(), true
 		case err != nil:
 			s.exits(p, err)
-		case phase != p.n.phase || term != p.n.claim.Term || at != p.held():
+		case phase != p.n.phase || term != p.n.view.Load().Claim.Term || at != p.held():
 			s.note("%s: %s", p.name, p.n.Worker())
 		}
 	})

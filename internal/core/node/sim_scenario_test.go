@@ -115,8 +115,8 @@ func (s *sim) holders() (holders []*process) {
 	for _, m := range s.machines {
 		if p := m.proc; p != nil && !p.acquiring && !p.keeping && !p.extending && !p.saving && s.now >= m.paused &&
 			!p.cut &&
-			p.n.serving.Load() != nil && p.n.claim.EverConfirmed &&
-			p.n.claim.LeaseUntil-p.n.now() > s.lease.Milliseconds()/4 {
+			p.n.serving.Load() != nil && p.n.view.Load().Claim.EverConfirmed &&
+			p.n.view.Load().Claim.LeaseUntil-p.n.now() > s.lease.Milliseconds()/4 {
 			holders = append(holders, p)
 		}
 	}

@@ -81,11 +81,13 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 // row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the peers'
 // clocks.
 func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
-	peers, err := n.coord.Peers(ctx, n.peek().claim.Worker)
+	peers, err := n.coord.Peers(ctx, n.view.Load().Claim.Worker)
 	if err != nil {
 		return err
 	}
-	n.notePeers()
+	n.mu.Lock()
+	n.follow() // for named sequences
+	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if n.followLeap(offset, voters) {
 		return nil // measured before the leap: the next round counts
@@ -106,15 +108,6 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	}
 	n.skew.wrong = wrong
 	return nil
-}
-
-// notePeers takes over what the coordinator has learned of the peers, for named sequences.
-func (n *Node) notePeers() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.live = n.coord.Live()
-	n.relyIn, n.relyAfter = n.hold.RelyOn()
-	n.othersTake = n.hold.OthersTake()
 }
 
 // followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it

@@ -128,10 +128,10 @@ func (n *Node) Snapshot() Snapshot {
 	session := n.cfg.Store.SessionID() != 0
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := n.now()
+	v, now := n.view.Load(), n.now()
 	s := Snapshot{
-		Name: n.cfg.Labels.Name, Term: n.claim.Term, Node: n.claim.Node, Phase: n.phase,
-		Ready: ready == nil, Confirmed: n.confirmed, FromCache: n.alone, ServedMs: n.served.Milliseconds(), NowMs: now,
+		Name: n.cfg.Labels.Name, Term: v.Claim.Term, Node: v.Claim.Node, Phase: n.phase,
+		Ready: ready == nil, Confirmed: v.Stage == coordinator.Confirmed, FromCache: v.Stage == coordinator.Alone, ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{
 			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
 			CoastingMs: n.clock.Lead().Milliseconds(),
@@ -153,8 +153,8 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	if n.held != nil {
 		s.Worker = new(n.held.Worker)
-		if n.claim.LeaseUntil != 0 { // else it has not been confirmed yet
-			s.LeaseEndsMs, s.LeaseLeftMs = new(n.claim.LeaseUntil), new(n.claim.LeaseUntil-now)
+		if lease := v.Claim.LeaseUntil; lease != 0 { // else it has not been confirmed yet
+			s.LeaseEndsMs, s.LeaseLeftMs = new(lease), new(lease-now)
 			s.ReservedLeftMs = new(n.reservedUntil - now)
 		}
 		if n.serving.Load() == n.held {

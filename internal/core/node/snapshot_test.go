@@ -63,7 +63,7 @@ func TestSnapshotBeforeTheFirstLease(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	n.claim.LeaseUntil = 0
+	n.view.Load().Claim.LeaseUntil = 0
 	n.mu.Unlock()
 	s := n.Snapshot()
 	if s.Worker == nil || s.LeaseLeftMs != nil || s.LeaseEndsMs != nil || s.ReservedLeftMs != nil {

@@ -86,7 +86,7 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 		cfg.Cache = noting{cfg.Cache, func(rec localcache.Record) {
 			if n := node.Load(); n != nil && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) &&
 				saved.Add(1) == 1 {
-				early.Store(n.peek().claim.LeaseUntil)
+				early.Store(n.view.Load().Claim.LeaseUntil)
 			}
 		}}
 		cfg.Store.(*memzk.Session).Partition()

@@ -89,7 +89,8 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	n.hold = n.coord.Recall(claim)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.claim, n.reservedUntil, n.generation = claim, claim.ReservedUntil, claim.Generation
+	n.follow()
+	n.reservedUntil, n.generation = claim.ReservedUntil, claim.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.resumed, n.journal = true, rec.Journal
 }

@@ -6,8 +6,9 @@ import "context"
 func (n *Node) stop(ctx context.Context) {
 	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
-	t, claim, next := n.held, n.claim, n.next
+	t, v := n.held, n.view.Load()
 	n.mu.Unlock()
+	claim := v.Claim
 	if t == nil {
 		return
 	}
@@ -16,7 +17,7 @@ func (n *Node) stop(ctx context.Context) {
 	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
 	end := n.end(t)
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
-	if next != nil {
+	if v.Next != nil {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
 		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
 			"worker", t.Worker)
@@ -53,7 +54,7 @@ func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
 // at once after that. It returns false if the record could not be made invalid: the slot is not released then.
 func (n *Node) release(ctx context.Context, end int64) bool {
-	claim := n.peek().claim
+	claim := n.view.Load().Claim
 	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
 	if err := n.invalidate(); err != nil { // (C29)
 		n.log.Error("could not release the worker: the state directory is not writable", "error", err)

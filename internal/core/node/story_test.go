@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/story"
 	"github.com/flaked/flaked/worker"
@@ -130,7 +131,7 @@ func (a *tale) keeps(p *process) {
 		return
 	}
 	p.keepAt = a.now + int64(a.heartbeat)
-	if in := p.n.hold.ConfirmAt() - p.n.elapsed.AtLeast(); !p.n.confirmed && in > 0 {
+	if in := p.n.hold.ConfirmAt() - p.n.elapsed.AtLeast(); p.n.view.Load().Stage != coordinator.Confirmed && in > 0 {
 		p.keepAt = min(p.keepAt, a.now+in)
 	}
 }
