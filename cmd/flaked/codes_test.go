@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,4 +47,19 @@ func readFile(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A column of `flaked status` has a row in the table of docs/operate.md, and a row belongs to columns.
+func TestEveryColumnOfStatusIsDocumented(t *testing.T) {
+	var rows []string
+	_, table, _ := strings.Cut(readFile(t, "docs/operate.md"), "\n| column | meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		rows = append(rows, strings.Split(names, ", ")...)
+	}
+	slices.Sort(rows)
+	if columns := slices.Sorted(slices.Values(statusHeader)); !slices.Equal(rows, columns) {
+		t.Errorf("docs/operate.md has rows for the columns\n%q, but status shows\n%q", rows, columns)
+	}
 }

@@ -1,0 +1,23 @@
+package web
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// docs/http.md names each path, except the parts of the page.
+func TestEachPathIsDocumented(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.NewReplacer("{id}", "ID", "{name}", "NAME", "{key}", "KEY")
+	for _, r := range New(whole(full())).routes() {
+		path := names.Replace(r.path)
+		if !strings.HasPrefix(path, "/page.") && !strings.Contains(string(data), "`"+path+"`") &&
+			!strings.Contains(string(data), "`"+path+"?") {
+			t.Errorf("docs/http.md does not name %s", path)
+		}
+	}
+}
