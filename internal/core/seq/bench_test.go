@@ -22,7 +22,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.now()
 	s := i.named("order")
 	s.know(Record{Map: m, Settings: Settings{HoldMs: 1e9}})
-	s.segment().accept(blockWrite{write: write{*s.known, positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.segment().accept(blockWrite{write: write{record: *s.known, block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.secret.valuesOf(*s.known)
 	i.read.Store(now)

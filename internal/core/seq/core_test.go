@@ -57,7 +57,7 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 		} else {
 			_, err = st.Set(ctx, clusterPath, mustMarshal(c), stat.Version)
 		}
-		if !outpaced(err) {
+		if !store.Outpaced(err) {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -59,26 +58,5 @@ func TestFollowedCountsForOneSession(t *testing.T) {
 	s.run(stageConfirm)
 	if got := told(a.is.Followed()); got != "change 1 of incarnation 1, compared in 1, takes" {
 		t.Errorf("in a new incarnation: %s", got)
-	}
-}
-
-func TestLastChange(t *testing.T) {
-	var st State
-	if n := st.lastChange("a"); n != 0 {
-		t.Error(n)
-	}
-	for _, name := range []string{"a", "b", "a", "c"} {
-		st = st.after(name)
-	}
-	for name, want := range map[string]int64{"a": 3, "b": 2, "c": 4, "never": 0} {
-		if n := st.lastChange(name); n != want {
-			t.Errorf("%s: %d, want %d", name, n, want)
-		}
-	}
-	for k := range maxChanged {
-		st = st.after(fmt.Sprint("x", k))
-	}
-	if n := st.lastChange("a"); n != 4 { // it may be any of the first 4
-		t.Error(n)
 	}
 }

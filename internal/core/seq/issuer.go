@@ -3,8 +3,6 @@ package seq
 import (
 	"cmp"
 	"context"
-	crand "crypto/rand"
-	"encoding/hex"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -238,13 +236,6 @@ func (i *Issuer) Recall() (cluster string, met []coordinator.Peer) {
 
 // processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
 const processLen = 8
-
-// nonce returns 64 random bits.
-func nonce() string {
-	var b [8]byte
-	_, _ = crand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,

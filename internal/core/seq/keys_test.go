@@ -7,21 +7,6 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-func TestVersionOfKeysAfterAWrite(t *testing.T) {
-	for _, c := range []struct {
-		k    keyring
-		want int32
-		ops  int
-	}{
-		{keyring{}, 0, 1}, {keyring{exists: true, version: 7}, 8, 1},
-		{keyring{exists: true, version: -2}, 0, 2}, // a write at version -1 would be unconditional
-	} {
-		if got := c.k.written(); !got.exists || got.version != c.want || len(c.k.ops("id")) != c.ops {
-			t.Errorf("%+v: %+v", c.k, got)
-		}
-	}
-}
-
 // strictStage returns a stage with two nodes and a strict sequence.
 func strictStage(t *testing.T) (*stage, *actor, *actor) {
 	s := newStage(t)

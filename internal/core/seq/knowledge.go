@@ -71,7 +71,8 @@ type seqRead struct {
 	sure, last reading
 }
 
-func (unread) seq() *seqRead     { return nil }
+func (unread) seq() *seqRead { return nil }
+
 func (s *seqRead) seq() *seqRead { return s }
 
 // knowsNothing returns the knowledge of a node that has read nothing of its cluster.
@@ -241,7 +242,7 @@ func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sur
 	if before != nil && !sure && !k.owes() {
 		next.sure = before.sure
 	}
-	late := st.tellsPutBack(before)
+	late := before.hearsOfPutBack(st)
 	if late {
 		k.heard = answered
 	}
@@ -254,12 +255,12 @@ func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sur
 	k.phase = counting{next}
 }
 
-// tellsPutBack reports whether a node that knew before learns from s that another one still puts records back.
-func (s State) tellsPutBack(before *seqRead) bool {
+// hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
+func (before *seqRead) hearsOfPutBack(st State) bool {
 	if before != nil {
-		return s.PutAt != before.state.PutAt
+		return st.PutAt != before.state.PutAt
 	}
-	return s.PutAt != 0 && s.Time-s.PutAt < putsBackFor.Milliseconds()
+	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
 }
 
 // putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that
@@ -271,29 +272,6 @@ func (k *knowledge) lostCount() { k.phase = counting{k.seq()} }
 
 // meet notes that the node begins to read all records again (S36).
 func (k *knowledge) meet() { k.phase = settled{k.seq()} }
-
-// older reports whether s was written before other, in one incarnation.
-func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
-
-// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
-// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
-// state.
-func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
-	next = known
-	next.Time, next.PutIn = max(next.Time, least), incarnation
-	if found == nil {
-		next.Jumped = next.Time
-		return next, true
-	}
-	next.PutAt = max(next.PutAt, found.PutAt)
-	if found.Changes > next.Changes {
-		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
-	}
-	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
-	next.Jumped = next.Time
-	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
-	return next, lacks || found.PutIn < incarnation
-}
 
 // putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the

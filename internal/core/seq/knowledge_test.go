@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -192,7 +191,7 @@ func TestJudgeState(t *testing.T) {
 	} {
 		v := view{found: found{state: c.found}}
 		if c.cluster != never {
-			v.cluster = &clusterRecord{"c", c.cluster}
+			v.cluster = &clusterRecord{UUID: "c", Incarnation: c.cluster}
 		}
 		k := knowsNothing()
 		k.incarnation = 2
@@ -204,32 +203,6 @@ func TestJudgeState(t *testing.T) {
 		}
 		if got := k.judge(v); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
-		}
-	}
-}
-
-// A node puts back what it knows of /seq, and lowers nothing.
-func TestPutBackState(t *testing.T) {
-	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
-	for name, c := range map[string]struct {
-		found *State
-		want  State
-		due   bool
-	}{
-		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
-			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
-		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
-		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
-		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
-			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
-	} {
-		next, due := putBackState(c.found, known, 4, 3000)
-		c.want.Jumped, c.want.PutIn = c.want.Time, 4
-		if due != c.due || !reflect.DeepEqual(next, c.want) {
-			t.Errorf("%s: %+v, %v", name, next, due)
 		}
 	}
 }

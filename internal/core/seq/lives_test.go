@@ -187,24 +187,3 @@ func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
 		t.Error(r.Above)
 	}
 }
-
-func TestHighestIssued(t *testing.T) {
-	scattered := Record{Map: scattered(), Next: 0, Above: 7}
-	for name, c := range map[string]struct {
-		r    Record
-		want int64
-	}{
-		"nothing was taken":       {usual(func(r *Record) { r.Next, r.Above = 0, -1 }), -1},
-		"100 positions":           {usual(nil), 100},
-		"an increment":            {usual(func(r *Record) { r.Increment = 3 }), 298},
-		"an earlier life":         {usual(func(r *Record) { r.Above = 5000 }), 5000},
-		"the last int64":          {usual(func(r *Record) { r.Max, r.Next = 1<<63-1, 1<<63-1 }), 1<<63 - 1},
-		"a scattered life":        {Record{Map: scattered.Map, Next: 1}, 1 << 40},
-		"an unused one":           {scattered, 7},
-		"a template of such ones": {Record{Map: scattered.Map, MaxNames: 1}, 1 << 40},
-	} {
-		if got := c.r.highestIssued(); got != c.want {
-			t.Errorf("%s: %d", name, got)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -61,22 +60,6 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 		}
 	}
 	return view{}, false, nil
-}
-
-// belongs returns an error if what was read is another cluster's.
-func (v found) belongs(uuid string) error {
-	path, of := clusterPath, uuid
-	if v.cluster != nil {
-		of = v.cluster.UUID
-	}
-	if v.state != nil && of == uuid {
-		path, of = statePath, v.state.Cluster
-	}
-	if of != uuid {
-		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
-		return fmt.Errorf(text, path, of, uuid)
-	}
-	return nil
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
@@ -227,7 +210,7 @@ func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
 		ops = append(ops[:1], v.setState(st)...)
 	}
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
-	if outpaced(err) {
+	if store.Outpaced(err) {
 		return nil
 	}
 	return err

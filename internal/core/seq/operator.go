@@ -89,7 +89,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 			}
 		}
 		ops := append(v.setState(next), v.checkCluster())
-		if err = o.Store.Multi(ctx, append(ops, removed...)...); !outpaced(err) {
+		if err = o.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
 			if err == nil {
 				o.forgetKeys(ctx, *v.record)
 			}
@@ -136,7 +136,7 @@ func (o Operator) update(
 		if err == nil && v.record != nil && replaced {
 			err = o.deleteSecret(ctx, v.record.ID)
 		}
-		if outpaced(err) {
+		if store.Outpaced(err) {
 			continue
 		}
 		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {

@@ -213,8 +213,8 @@ func (m *ordered) endsNow(e situation) bool {
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
 	r := m.known.renewed(e.now)
-	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := remainder{r.ID, r.Incarnation, positions.Block{First: m.first, End: m.end}}
-	rest := remainder{r.ID, r.Incarnation, m.rest()}
+	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := remainder{id: r.ID, incarnation: r.Incarnation, block: positions.Block{First: m.first, End: m.end}}
+	rest := remainder{id: r.ID, incarnation: r.Incarnation, block: m.rest()}
 	if lower, possible := r.returnOf(rest, v.incarnation()); possible {
 		r = lower
 	}

@@ -14,12 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
-// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
-// section. It has no part in safety.
-
-const nodesDir = "/seq/nodes"
-
 // place returns the address of the node that should own a section: this one if there is no other.
 func (r *relay) place(section string) (best string) {
 	nodes := r.nodes.Load()

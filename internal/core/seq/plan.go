@@ -34,7 +34,7 @@ func judge(found, known *Record, purged int64) finding {
 		return foundAbsent
 	case found == nil, known.newer(*found):
 		return foundLost
-	//mutant:s12-equal-count-is-good by TestJudge -> case false:
+	//mutant:s12-equal-count-is-good by TestCompare -> case false:
 	case known.rivals(*found):
 		return foundLost
 	}
@@ -43,33 +43,6 @@ func judge(found, known *Record, purged int64) finding {
 
 // isPurged reports whether the tombstone r is missing because an operator has purged it.
 func (r Record) isPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
-
-// renewAfter is the age of a record's time after which a node that uses the sequence writes the
-// record again. The skip after a loss of data grows with that age.
-const renewAfter = time.Minute
-
-// maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need
-// more. ZooKeeper has other things to do.
-const maxWrites = 500
-
-// spread returns the shortest time between two writes of a sequence by this node, so that all nodes together
-// make at most maxWrites a second. used is the number of sequences that this node uses, and nodes the number of
-// nodes that may use as many. A node makes two writes in that time at most: a block and a renewal.
-func spread(used, nodes int64) time.Duration {
-	return time.Duration(2*used*max(nodes, 1)) * time.Second / maxWrites
-}
-
-// renewalsAtOnce returns the most records that a node renews in one round. Without this bound, it would renew all
-// records that were first written at one moment together, each time.
-func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
-	return max(1, int(int64(maxWrites/2*heartbeat.Seconds())/max(nodes, 1)))
-}
-
-// renewalInterval returns the age of a record after which it is written again. It grows with idle, the time for
-// which nobody has asked for values: an idle sequence is renewed ever more rarely.
-func renewalInterval(spread, idle time.Duration) time.Duration {
-	return max(renewAfter, spread, idle/10)
-}
 
 // savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
@@ -354,4 +327,36 @@ func (r Record) Standing(st State) Standing {
 		return Standing{Refusal: refusal.reason()}
 	}
 	return Standing{Skip: c.block.First - r.Next}
+}
+
+// at returns the sequence time for a node that has known the state for this long (S23).
+func (s State) at(passed time.Duration) int64 {
+	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
+	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
+}
+
+// older reports whether s was written before other, in one incarnation.
+func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
+
+// mostRaise is the most by which one write raises it. A node counts on from State.Time by as much at most.
+const mostRaise = 15 * time.Second
+
+// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
+// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
+// state.
+func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
+	next = known
+	next.Time, next.PutIn = max(next.Time, least), incarnation
+	if found == nil {
+		next.Jumped = next.Time
+		return next, true
+	}
+	next.PutAt = max(next.PutAt, found.PutAt)
+	if found.Changes > next.Changes {
+		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
+	}
+	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
+	next.Jumped = next.Time
+	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
+	return next, lacks || found.PutIn < incarnation
 }

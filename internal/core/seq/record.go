@@ -2,6 +2,8 @@ package seq
 
 import (
 	"cmp"
+	crand "crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -402,3 +404,102 @@ func damagedAt(path string, err error) error {
 	}
 	return damagedError{path, err}
 }
+
+// clusterRecord is what sequences need of /cluster.
+type clusterRecord struct {
+	UUID string `json:"uuid"`
+	// Incarnation counts the losses of data that were noticed.
+	Incarnation int64 `json:"incarnation"`
+}
+
+// found is /cluster, /seq and the record of a name, as they were read together.
+type found struct {
+	// cluster is nil if /cluster is missing, and state if /seq is. record is nil if there is none, or none was read.
+	cluster        *clusterRecord
+	clusterVersion int32
+	state          *State
+	version        int32 // of the state
+	written        int64 // when the state was, Unix ms of ZooKeeper's leader
+	record         *Record
+	stat           store.Stat // of the record
+}
+
+// incarnation returns that of /cluster, -1 if /cluster is missing.
+func (v found) incarnation() int64 {
+	if v.cluster == nil {
+		return -1
+	}
+	return v.cluster.Incarnation
+}
+
+// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
+// a node or an operator who does not know of a loss of data writes nothing.
+func (v found) checks() []store.Op {
+	version := v.version
+	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: version}}
+}
+
+// setState returns the operations that write /seq, if it is as it was read.
+func (v found) setState(st State) []store.Op {
+	return setVersion(store.SetOp{Path: statePath, Data: st.marshal(), Version: v.version})
+}
+
+func (v found) checkCluster() store.Op {
+	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
+	version := v.clusterVersion
+	return store.CheckOp{Path: clusterPath, Version: version}
+}
+
+// parseFound parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
+func parseFound(read []store.Record) (v found, err error) {
+	if read[0].Found {
+		v.cluster, v.clusterVersion = new(clusterRecord), read[0].Stat.Version
+		if err := json.Unmarshal(read[0].Data, v.cluster); err != nil || v.cluster.UUID == "" {
+			return found{}, fmt.Errorf("%s is not a record of flaked: %.80q", clusterPath, read[0].Data)
+		}
+	}
+	if read[1].Found {
+		v.state, v.version, v.written = new(State), read[1].Stat.Version, read[1].Stat.Mtime
+		if err := json.Unmarshal(read[1].Data, v.state); err != nil || v.state.Cluster == "" {
+			return found{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, read[1].Data)
+		}
+		v.state.Incarnation = max(0, v.incarnation())
+	}
+	if len(read) > 2 && read[2].Found {
+		r, err := parseRecord(read[2].Data)
+		if err != nil {
+			return found{}, err
+		}
+		v.record, v.stat = &r, read[2].Stat
+	}
+	return v, nil
+}
+
+// belongs returns an error if what was read is another cluster's.
+func (v found) belongs(uuid string) error {
+	path, of := clusterPath, uuid
+	if v.cluster != nil {
+		of = v.cluster.UUID
+	}
+	if v.state != nil && of == uuid {
+		path, of = statePath, v.state.Cluster
+	}
+	if of != uuid {
+		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
+		return fmt.Errorf(text, path, of, uuid)
+	}
+	return nil
+}
+
+// nonce returns 64 random bits.
+func nonce() string {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
+// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
+// section. It has no part in safety.
+
+const nodesDir = "/seq/nodes"

@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -153,4 +154,18 @@ func writeSecret(id string, k sequence.Key) store.CreateOp {
 func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
+}
+
+// merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
+// adds none.
+func (k *keyring) merged(known []keyEntry) (all *keyring, due bool) {
+	all = &keyring{slices.Clone(k.entries), k.exists, k.version}
+	for _, e := range known {
+		if !slices.ContainsFunc(k.entries, func(f keyEntry) bool { return f.key == e.key }) {
+			all.entries = append(all.entries, e)
+		}
+	}
+	slices.SortStableFunc(all.entries, func(a, b keyEntry) int { return cmp.Compare(a.position, b.position) })
+	all.entries = all.entries[max(0, len(all.entries)-maxKeys):]
+	return all, !slices.Equal(all.entries, k.entries)
 }

@@ -1,9 +1,6 @@
 package seq
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -68,18 +65,4 @@ func (s *series) restoreKeys(v view) []store.Op {
 		return merged.ops(v.record.ID)
 	}
 	return nil
-}
-
-// merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
-// adds none.
-func (k *keyring) merged(known []keyEntry) (all *keyring, due bool) {
-	all = &keyring{slices.Clone(k.entries), k.exists, k.version}
-	for _, e := range known {
-		if !slices.ContainsFunc(k.entries, func(f keyEntry) bool { return f.key == e.key }) {
-			all.entries = append(all.entries, e)
-		}
-	}
-	slices.SortStableFunc(all.entries, func(a, b keyEntry) int { return cmp.Compare(a.position, b.position) })
-	all.entries = all.entries[max(0, len(all.entries)-maxKeys):]
-	return all, !slices.Equal(all.entries, k.entries)
 }

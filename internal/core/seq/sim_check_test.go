@@ -54,7 +54,7 @@ func (n *simNode) done(c memzk.Call, result, told error) {
 			h.strict[name].committed = max(h.strict[name].committed, r.Value(r.Next))
 		}
 		took := h.intended[r.Nonce]
-		if took.at = h.now; took.extra < 0 || took.extra > positions.Ceiling(r.HardCeiling).Burst()/firstBlockPart {
+		if took.at = h.now; took.extra < 0 || took.extra > positions.Ceiling(r.HardCeiling).Burst()/8 {
 			h.violated("first block", "the first block after a loss of data has %d positions", took.extra)
 		}
 		h.takings[name] = append(h.takings[name], took)

@@ -260,7 +260,7 @@ func keysAfter(k *keyring, requests []request, first int64) *keyring {
 	var added []keyEntry
 	for _, r := range requests {
 		if r.w.Key != "" {
-			added = append(added, keyEntry{hashKey(r.w.Key), first})
+			added = append(added, keyEntry{key: hashKey(r.w.Key), position: first})
 		}
 		first += r.n
 	}

@@ -11,12 +11,8 @@ import (
 // Sequence time is a count of milliseconds in /seq. Connected nodes raise it by what has passed at least, so it runs no
 // faster than time. Records note it, and the skip after a loss of data goes by it.
 
-const (
-	// raiseEvery is the age of State.Time after which a node raises it.
-	raiseEvery = 10 * time.Second
-	// mostRaise is the most by which one write raises it. A node counts on from State.Time by as much at most.
-	mostRaise = 15 * time.Second
-)
+// raiseEvery is the age of State.Time after which a node raises it.
+const raiseEvery = 10 * time.Second
 
 // reading is a read of /seq.
 type reading struct {
@@ -25,12 +21,6 @@ type reading struct {
 	Time   int64            `json:"time"`
 	Sent   timeguard.Moment `json:"sent"`
 	Leader int64            `json:"leader"`
-}
-
-// at returns the sequence time for a node that has known the state for this long (S23).
-func (s State) at(passed time.Duration) int64 {
-	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
-	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
 }
 
 // atMost returns a sequence time that is above all that any node has used until now (S24). leader is a time of
@@ -83,7 +73,7 @@ func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, check
 		read := reading{next.Time, sent, v.leader}
 		i.known.learn(next, read, i.cfg.Elapsed.Now(), sure)
 	}
-	if outpaced(err) {
+	if store.Outpaced(err) {
 		return nil
 	}
 	return err

@@ -40,16 +40,11 @@ func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
-// outpaced reports whether a write failed because another one was faster.
-func outpaced(err error) bool {
-	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode)
-}
-
 // errNotSent: a write was not sent, because the node may not take positions now.
 var errNotSent = errors.New("the write was not sent")
 
 // notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
-func notMade(err error) bool { return errors.Is(err, errNotSent) || outpaced(err) }
+func notMade(err error) bool { return errors.Is(err, errNotSent) || store.Outpaced(err) }
 
 // situation returns the present one, or that when a read was sent.
 func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation {

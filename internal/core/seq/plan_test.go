@@ -2,6 +2,7 @@ package seq
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
-	minute := renewAfter.Milliseconds()
+	minute := time.Minute.Milliseconds()
 	for name, c := range map[string]struct {
 		incarnation, now int64
 		due              bool
@@ -105,7 +106,7 @@ func TestRenewal(t *testing.T) {
 		"an old record":                 {1, minute, true},
 		"a record from before the loss": {2, minute, false},
 	} {
-		w, due := usual(nil).renewal(c.incarnation, c.now, renewAfter)
+		w, due := usual(nil).renewal(c.incarnation, c.now, time.Minute)
 		if due != c.due || due && (w.At != c.now || w.Credit != 10_000 || w.Next != 100) {
 			t.Errorf("%s: %v, %+v", name, due, w)
 		}
@@ -196,5 +197,157 @@ func TestPeak(t *testing.T) {
 	}
 	if c, _ := r.plan(2, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
 		t.Errorf("after a loss: %+v", c.record)
+	}
+}
+
+func TestStanding(t *testing.T) {
+	const now = 1_800_000_000_000
+	fresh := Record{
+		Map:      sequence.Map{Start: 1, Increment: 1, Max: 1_000_000},
+		Settings: Settings{Block: 32, SupplyMs: 1000, HoldMs: 1000, Ceiling: 10, HardCeiling: 100},
+		Credit:   50, At: now, Incarnation: 1,
+	}
+	for _, row := range []struct {
+		name        string
+		incarnation int64
+		change      func(*Record)
+		want        Standing
+	}{
+		{"in use", 1, func(*Record) {}, Standing{}},
+		{"no credit", 1, func(r *Record) { r.Credit = 0 }, Standing{Refusal: CeilingReached}},
+		{"used up", 1, func(r *Record) { r.Next = r.Positions() }, Standing{Refusal: Exhausted}},
+		{"data lost: the credit", 2, func(*Record) {}, Standing{Skip: 50}},
+		{"data lost, an old record", 2, func(r *Record) { r.At -= 20_000 }, Standing{Skip: 50 + 20*100}},
+		{"data lost, strict", 2, func(r *Record) { r.Mode = Strict }, Standing{Refusal: Frozen}},
+		{"data lost, more than a tenth of what is left", 2, func(r *Record) { r.Max = 499 }, Standing{Refusal: Frozen}},
+	} {
+		r := fresh
+		row.change(&r)
+		if got := r.Standing(State{Incarnation: row.incarnation, Time: now}); got != row.want {
+			t.Errorf("%s: %+v, want %+v", row.name, got, row.want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	known := usual(nil)
+	tombstone := usual(func(r *Record) { r.DeletedAt = 1 })
+	for name, c := range map[string]struct {
+		found, known *Record
+		purged       int64
+		want         finding
+	}{
+		"nothing is known": {nil, nil, 0, foundAbsent},
+		"a new record":     {&known, nil, 0, foundGood},
+		"the known record": {&known, &known, 0, foundGood},
+		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
+		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })),
+			&known, 0, foundGood},
+		"an earlier incarnation with more writes": {&known,
+			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
+		"another write with as many before": {ptr(usual(func(r *Record) { r.Nonce = "x" })), &known, 0, foundLost},
+		"missing":                           {nil, &known, 9, foundLost},
+		"deleted and purged meanwhile":      {nil, &known, 10, foundAbsent},
+		"a tombstone is missing":            {nil, &tombstone, 9, foundLost},
+		"a tombstone was purged":            {nil, &tombstone, 10, foundAbsent},
+		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
+			foundLost},
+	} {
+		if got := judge(c.found, c.known, c.purged); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
+	}
+}
+
+func TestPutBack(t *testing.T) {
+	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
+	rival := func(r *Record) { r.Nonce, r.Next, r.Gen = "rival", 90, 12 }
+	for name, c := range map[string]struct {
+		found         *Record
+		known         Record
+		highest       int64
+		due           bool
+		id            string
+		next, gen, at int64
+	}{
+		"missing":         {nil, usual(nil), 100, true, "id", 100, 10, 0},
+		"an older record": {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
+		"the known one":   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
+		"a newer one": {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })),
+			usual(nil), 100, false, "id", 130, 12, 0},
+		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })),
+			usual(nil), 100, true, "id", 100, 12, 7},
+		"next was once higher": {ptr(usual(func(r *Record) { r.Gen = 12 })),
+			usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
+		"an older life": {ptr(usual(func(r *Record) {
+			r.ID, r.Gen, r.Next = "old", 8,
+				900
+		})), usual(nil), 100, true, "id", 100, 10, 0},
+		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })),
+			usual(nil), 100, false, "new", 5, 12, 0},
+		"a rival": {ptr(usual(rival)), usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 100, 12, 0},
+		"a rival with a higher next": {ptr(usual(func(r *Record) { rival(r); r.Next = 130 })),
+			usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 130, 12, 0},
+		"a rival of an older life": {ptr(usual(rival)), usual(func(r *Record) { r.ID, r.Gen = "new", 12 }), 100,
+			true, "new", 100, 12, 0},
+		"a rival of a newer life": {ptr(usual(func(r *Record) { rival(r); r.ID, r.Above = "new", 500 })),
+			usual(func(r *Record) { r.Gen = 12 }), 100, true, "new", 90, 12, 0},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) {
+			r.Incarnation, r.Gen, r.Next = 2, 3,
+				900
+		})), usual(nil), 100, false, "id", 900, 10, 0},
+	} {
+		r, due := putBack(c.found, c.known, c.highest)
+		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
+			t.Errorf("%s: %v, %+v", name, due, r)
+		}
+	}
+}
+
+// A node puts back what it knows of /seq, and lowers nothing.
+func TestPutBackState(t *testing.T) {
+	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
+	for name, c := range map[string]struct {
+		found *State
+		want  State
+		due   bool
+	}{
+		"missing": {nil, State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"older": {&State{Cluster: "c", Changes: 4, Time: 500},
+			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 3000}, true},
+		"more changes": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 500},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 3000}, true},
+		"fewer purges": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 6, Time: 4000},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
+		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
+			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+	} {
+		next, due := putBackState(c.found, known, 4, 3000)
+		c.want.Jumped, c.want.PutIn = c.want.Time, 4
+		if due != c.due || !reflect.DeepEqual(next, c.want) {
+			t.Errorf("%s: %+v, %v", name, next, due)
+		}
+	}
+}
+
+func TestHighestIssued(t *testing.T) {
+	scattered := Record{Map: scattered(), Next: 0, Above: 7}
+	for name, c := range map[string]struct {
+		r    Record
+		want int64
+	}{
+		"nothing was taken":       {usual(func(r *Record) { r.Next, r.Above = 0, -1 }), -1},
+		"100 positions":           {usual(nil), 100},
+		"an increment":            {usual(func(r *Record) { r.Increment = 3 }), 298},
+		"an earlier life":         {usual(func(r *Record) { r.Above = 5000 }), 5000},
+		"the last int64":          {usual(func(r *Record) { r.Max, r.Next = 1<<63-1, 1<<63-1 }), 1<<63 - 1},
+		"a scattered life":        {Record{Map: scattered.Map, Next: 1}, 1 << 40},
+		"an unused one":           {scattered, 7},
+		"a template of such ones": {Record{Map: scattered.Map, MaxNames: 1}, 1 << 40},
+	} {
+		if got := c.r.highestIssued(); got != c.want {
+			t.Errorf("%s: %d", name, got)
+		}
 	}
 }
